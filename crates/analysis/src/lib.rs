@@ -1,0 +1,237 @@
+//! Records in, estimates and reports out. Pure: no clock, no process, no printing, no files.
+//!
+//! [`assess::assess`] turns what a run folder holds into an [`Analysis`]; every report is a function of
+//! that. The same records give the same bytes.
+
+pub mod assess;
+pub mod statistics;
+
+use serde::Serialize;
+use tithe_model::{
+    plan::Plan,
+    record::{ArmFacts, Finding, Frame, Host, Machine, Slot},
+};
+
+/// Everything that a run folder holds, read back.
+#[derive(Debug, Clone)]
+pub struct Records {
+    /// Name of the run folder.
+    pub run: String,
+    /// What was to be done.
+    pub plan: Plan,
+    /// Where it was done.
+    pub machine: Machine,
+    /// Facts of each arm, by cell and arm.
+    pub facts: Vec<Vec<ArmFacts>>,
+    /// Complete frames, in order.
+    pub frames: Vec<Frame>,
+    /// Slots of the complete frames, in order.
+    pub slots: Vec<Slot>,
+    /// What the evidence checks saw.
+    pub findings: Vec<Finding>,
+    /// How each cell was paired, by cell (`twin`, `session`, …); empty while a cell has not begun.
+    pub modes: Vec<String>,
+    /// Why each cell ended; empty while it has not.
+    pub endings: Vec<String>,
+    /// What went wrong or should be known, in order.
+    pub warnings: Vec<String>,
+    /// Lines about each cell's workload (`requestdistribution = zipfian`), by cell.
+    pub workload_notes: Vec<Vec<(String, String)>>,
+    /// Version of the program that measured.
+    pub tithe: String,
+}
+
+/// What the records say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Name of the run folder.
+    pub run: String,
+    /// Title of the experiment.
+    pub title: String,
+    /// Title of the database's entry: its identifier.
+    pub database: String,
+    /// Version of the program that measured.
+    pub tithe: String,
+    /// Seed of every order.
+    pub seed: u64,
+    /// Confidence of every interval, 0–1, simultaneous over the arms of a cell.
+    pub confidence: f64,
+    /// The largest cost that counts as none, natural-log ratio.
+    pub margin: f64,
+    /// The machine.
+    pub machine: Machine,
+    /// The cells, in the plan's order.
+    pub cells: Vec<CellAnalysis>,
+    /// What the reader should know, whole sentences.
+    pub warnings: Vec<String>,
+}
+
+/// What the records say about one cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellAnalysis {
+    /// The cell's short name.
+    pub id: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the resources; empty when unnamed.
+    pub resources: String,
+    /// Clients.
+    pub clients: u32,
+    /// How operations were offered, in words: `closed loop`, `2,000/s, Poisson arrivals`.
+    pub arrivals: String,
+    /// Lines about the workload.
+    pub notes: Vec<(String, String)>,
+    /// How arms were paired.
+    pub mode: String,
+    /// Slot length, ms.
+    pub slot_ms: f64,
+    /// Frames that count.
+    pub frames: usize,
+    /// Frames that were spoiled, with the reason.
+    pub spoiled: Vec<(u32, String)>,
+    /// Epochs seen.
+    pub epochs: u32,
+    /// Why the cell ended; empty while it has not.
+    pub ending: String,
+    /// Mean of the machine's state over the frames.
+    pub host: Host,
+    /// Share of the clients' wall time spent waiting for a processor, 0–1.
+    pub wait_share: f64,
+    /// The arms, the baseline first.
+    pub arms: Vec<ArmAnalysis>,
+}
+
+/// What the records say about one arm of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArmAnalysis {
+    /// Name.
+    pub name: String,
+    /// Identifiers of its protections; empty for the baseline.
+    pub protections: Vec<String>,
+    /// Version, ciphers, configuration.
+    pub facts: ArmFacts,
+    /// Lines of the configuration that the baseline does not have, and those that only the baseline has (`+`/`-` in front).
+    pub difference: Vec<String>,
+    /// Was the protection proven to be on?
+    pub proof: Proof,
+    /// What the checks saw.
+    pub findings: Vec<Finding>,
+    /// Absolute levels of this arm: for orientation, they belong to this machine and hour.
+    pub levels: Vec<Level>,
+    /// The costs against the baseline, the primary first; empty for the baseline.
+    pub estimates: Vec<Estimate>,
+}
+
+/// Was the protection of an arm proven to be on?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "proof", content = "because")]
+pub enum Proof {
+    /// The baseline has nothing to prove.
+    Baseline,
+    /// Every claim holds, before and after measuring.
+    Proven,
+    /// Some claim could not be told, or was not looked at: why.
+    Unproven(Vec<String>),
+    /// Some claim failed: which.
+    Disproven(Vec<String>),
+}
+
+/// An absolute figure of one arm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Level {
+    /// What it is: `throughput`, `latency_p99_READ`, `cpu_per_op`.
+    pub name: String,
+    /// Unit, as printed: `op/s`, `µs`, `bytes/op`, `MB`.
+    pub unit: &'static str,
+    /// Median over frames.
+    pub value: f64,
+    /// Lower end of the interval of the median over frames.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Frames or operations behind it.
+    pub count: u64,
+}
+
+/// A cost against the baseline, with everything a number must not travel without.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// What it is: `net`, `time`, `cpu`, `latency_p99_READ`, `wal_bytes`.
+    pub name: String,
+    /// How it reads in a table: `net time per op`.
+    pub title: String,
+    /// Declared before the run as what decides.
+    pub primary: bool,
+    /// Natural-log ratio guarded/plain; positive is a cost.
+    pub effect: Interval,
+    /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
+    pub total: Option<Interval>,
+    /// Frames, or groups of frames, behind it.
+    pub count: usize,
+    /// Frames averaged together because neighbours in time were correlated; 1 is none.
+    pub batch: usize,
+    /// Plain and guarded levels in `unit`, for orientation.
+    pub levels: Option<(f64, f64)>,
+    /// Unit of `levels`.
+    pub unit: &'static str,
+    /// The answer in one word.
+    pub verdict: Outcome,
+    /// The answer in words: `costs 3.1% [2.6, 3.7]`.
+    pub text: String,
+    /// What limits it.
+    pub flags: Vec<Flag>,
+    /// Seconds of measured load still needed for the asked precision; `None` when reached or not to be told.
+    pub more_s: Option<f64>,
+}
+
+/// An estimate with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Estimate.
+    pub estimate: f64,
+    /// Lower end; may be −∞, which JSON shows as null.
+    pub low: f64,
+    /// Upper end; may be ∞, which JSON shows as null.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Half of its width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// The answer in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Outcome {
+    /// The interval lies above zero.
+    Costs,
+    /// The interval lies below zero: check the set-up.
+    Gains,
+    /// The interval holds zero and ends below the margin.
+    NoneFound,
+    /// The interval is too wide to say.
+    TooNoisy,
+}
+
+/// What limits a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Flag {
+    /// Typical and stall-inclusive effect disagree: the cost sits in rare stalls.
+    TailDriven,
+    /// More than 20 % of wall time was waiting for a processor: tails are diluted by neighbours.
+    NeighboursInTail,
+    /// The effect moved with the frames.
+    Drift,
+    /// Fewer than the needed samples for this percentile.
+    NotEnoughData,
+    /// The open loop did not sustain its rate.
+    NotAtRate,
+    /// The client was busy most of the time: the figure may be the client's.
+    ClientSaturated,
+    /// The server's processes could not be seen: client processor time only.
+    ServerUnseen,
+}

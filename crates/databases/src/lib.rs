@@ -1,0 +1,8 @@
+//! The databases: one folder, one cargo feature and one line in [`all`] each. They do not know each other.
+
+use tithe_harness::database::Database;
+
+/// Every database of this build, in the order of `tithe ls`.
+pub fn all() -> &'static [&'static dyn Database] {
+    &[]
+}

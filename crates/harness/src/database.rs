@@ -1,0 +1,249 @@
+//! A product that Tithe can launch or attach to.
+//!
+//! `launch` is pure: it returns files, commands and arguments as data, so that what a protection changes is
+//! a diff for the report and a golden file for the tests, and needs no server. Only the sandbox acts on it.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use tithe_model::{experiment::Url, record::ArmFacts};
+
+use crate::{
+    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session, workload::Table,
+};
+
+/// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
+pub trait Database: Sync {
+    /// Name in experiment files.
+    fn id(&self) -> &'static str;
+
+    /// Name in reports.
+    fn title(&self) -> &'static str;
+
+    /// True when it runs inside Tithe's own process.
+    fn embedded(&self) -> bool {
+        false
+    }
+
+    /// URL schemes by which a running server is attached.
+    fn schemes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Settings that Tithe sets itself, with the reason.
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Its protections, in the order of `tithe ls`.
+    fn protections(&self) -> &'static [&'static dyn Protection];
+
+    /// Looks for an installation on this machine.
+    ///
+    /// # Errors
+    /// Where it looked, and how to install it.
+    fn find(&self, search: &Search) -> Result<Install, Missing>;
+
+    /// Everything that starts one server of this arm in `place`. Pure.
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch;
+
+    /// Opens one connection, refusing to fall back: TLS asked for and not obtained is an error, and so is TLS
+    /// obtained and not asked for.
+    ///
+    /// # Errors
+    /// The refusal or the broken connection.
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault>;
+
+    /// Creates `table` in a schema of Tithe's own name.
+    ///
+    /// # Errors
+    /// When something is there that Tithe did not make, or the server refuses.
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
+
+    /// Removes what `create` made, on a server that Tithe does not stop. Launched servers are thrown away whole.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
+
+    /// Brings everything written so far to where it ends up: flush, checkpoint, vacuum. Called on every arm before
+    /// the first frame of an epoch and before evidence looks at files.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
+
+    /// Exact version, cipher, libraries: what the figure depends on, as the server says it.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault>;
+
+    /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
+    fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
+        None
+    }
+}
+
+/// Where to look for an installation.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// Folders that the user named, looked at first.
+    pub folders: Vec<PathBuf>,
+}
+
+/// An installation that was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Install {
+    /// Folder of the programs; empty for an embedded database.
+    pub programs: PathBuf,
+    /// Version as the program says it.
+    pub version: String,
+    /// Further facts that launching needs (folder of extensions, …).
+    pub facts: BTreeMap<String, String>,
+}
+
+/// Something that this machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What is missing, as a noun: `PostgreSQL 13 or newer`.
+    pub what: String,
+    /// Every place that was looked at.
+    pub looked_in: Vec<String>,
+    /// What to do, one line a system.
+    pub how_to_install: Vec<String>,
+}
+
+/// The folder, port and account of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Folder of this server alone; everything that it writes is below it.
+    pub folder: PathBuf,
+    /// A free TCP port on 127.0.0.1.
+    pub port: u16,
+}
+
+/// Everything that starts one server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Launch {
+    /// Done in order, before the server: files and one-off commands.
+    pub steps: Vec<Step>,
+    /// The server; `None` for an embedded database.
+    pub server: Option<Command>,
+    /// Signal that stops it cleanly.
+    pub stop_signal: i32,
+    /// Where it answers.
+    pub address: Address,
+    /// Everything that it writes, by kind.
+    pub paths: Paths,
+}
+
+/// One thing to do before a server is started.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Write a file.
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// What. A secret's file is written like any other, and shown as `***` in the configuration.
+        content: Content,
+        /// Permissions, octal.
+        mode: u32,
+    },
+    /// Add to a file that a command made.
+    Append {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        content: String,
+    },
+    /// Make a folder, mode 0700.
+    Folder(PathBuf),
+    /// Run a command to its end; a status other than 0 is an error with the command's own words.
+    Run(Command),
+}
+
+/// What goes into a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Shown in the configuration.
+    Text(String),
+    /// Never shown.
+    Secret(Secret),
+}
+
+/// A program with its arguments. Arguments hold no secret: everyone on the machine can read them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Command {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Its environment, beside a minimal one.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Where a server answers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Address {
+    /// A TCP port.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// A file: an embedded database.
+    File(PathBuf),
+    /// A server that was running before: attached.
+    Attached(Url),
+    /// Nowhere: the simulated database.
+    #[default]
+    Nowhere,
+}
+
+/// What a server writes, by kind. Files or folders; a folder stands for everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Paths {
+    /// Tables and indexes.
+    pub data: Vec<PathBuf>,
+    /// Write-ahead log, redo log, journal.
+    pub journal: Vec<PathBuf>,
+    /// Server and audit logs.
+    pub logs: Vec<PathBuf>,
+}
+
+impl Paths {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        self.data.iter().chain(&self.journal).chain(&self.logs).map(PathBuf::as_path)
+    }
+}
+
+/// A running server of one arm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    /// Where it answers.
+    pub address: Address,
+    /// Its main process; `None` when it is attached or embedded.
+    pub process: Option<i32>,
+    /// What it writes; empty when it is attached.
+    pub paths: Paths,
+    /// Where the evidence may leave files of its own.
+    pub folder: PathBuf,
+}
+
+/// How to open a connection.
+#[derive(Debug, Clone)]
+pub struct Connect {
+    /// True: reads wait in the kernel, `advance` never says pending. False: for `epoll`.
+    pub blocking: bool,
+    /// Number of the lane that will drive the connection.
+    pub lane: usize,
+    /// The lane's clock.
+    pub clock: Clock,
+    /// The table that the session will be used with.
+    pub table: Table,
+}

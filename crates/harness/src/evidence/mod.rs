@@ -1,0 +1,111 @@
+//! What proves that a protection was on.
+//!
+//! A check looks at one arm and says what it saw. Whether that proves anything is decided here, once, for
+//! all checks: it must be protected on the guarded arm *and* exposed on the plain arm of the same cell.
+
+use tithe_model::record::{Role, Verdict};
+
+use crate::{
+    database::{Connect, Database, Server},
+    fault::Fault,
+    protection::Setup,
+    session::Session,
+    workload::Table,
+};
+
+/// A check. One file below `evidence/` where several databases share it, else beside its database.
+pub trait Evidence: Send + Sync {
+    /// Name of the check, unique among the checks of one arm: `disk-canary`.
+    fn id(&self) -> &'static str;
+
+    /// What must hold, one sentence without a full stop: `no field value of an encrypted column on disk`.
+    fn claim(&self) -> String;
+
+    /// Claim or disclosure.
+    fn role(&self) -> Role {
+        Role::Claim
+    }
+
+    /// Where the positive control comes from.
+    fn control(&self) -> Control {
+        Control::PlainArm
+    }
+
+    /// Looks at the arm of `scene`. Called outside measured slots; may write canaries, open connections, run statements.
+    fn look(&self, scene: &mut Scene<'_>) -> Sight;
+}
+
+/// Where the positive control of a check comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// The same look at the plain arm must find it exposed.
+    PlainArm,
+    /// The check plants its own control on the guarded arm, and says [`Sight::Unknown`] when it does not see it.
+    Own,
+}
+
+/// What a check saw on one arm, with a quotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sight {
+    /// The claim holds here.
+    Protected(String),
+    /// The claim does not hold here.
+    Exposed(String),
+    /// It could not look, or what it looked for was not where it must be.
+    Unknown(String),
+}
+
+impl Sight {
+    /// The quotation.
+    pub fn quotation(&self) -> &str {
+        match self {
+            Self::Protected(text) | Self::Exposed(text) | Self::Unknown(text) => text,
+        }
+    }
+}
+
+/// One arm, as a check sees it.
+pub struct Scene<'a> {
+    /// The database.
+    pub database: &'a dyn Database,
+    /// The arm's server.
+    pub server: &'a Server,
+    /// The arm's set-up.
+    pub setup: &'a Setup,
+    /// The measured table.
+    pub table: &'a Table,
+    /// True for the guarded arm.
+    pub guarded: bool,
+    /// A number that is fresh for every look, so that canaries are never those of an earlier look.
+    pub nonce: u64,
+}
+
+impl Scene<'_> {
+    /// Opens a session as the measured clients do.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub fn connect(&self) -> Result<Session, Fault> {
+        self.connect_as(self.server, self.setup)
+    }
+
+    /// Opens a session to `server` (the arm's own, or a relay before it) as `setup` says.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub fn connect_as(&self, server: &Server, setup: &Setup) -> Result<Session, Fault> {
+        let how = Connect { blocking: true, lane: 0, clock: crate::clock::Clock::Real, table: self.table.clone() };
+        self.database.connect(server, setup, &how)
+    }
+}
+
+/// Decides what two looks prove together.
+pub fn judge(control: Control, guarded: &Sight, plain: Option<&Sight>) -> Verdict {
+    match (guarded, control, plain) {
+        (Sight::Exposed(_), _, _) => Verdict::Fails,
+        (Sight::Unknown(_), _, _) => Verdict::CannotTell,
+        (Sight::Protected(_), Control::Own, _) => Verdict::Holds,
+        (Sight::Protected(_), Control::PlainArm, Some(Sight::Exposed(_))) => Verdict::Holds,
+        (Sight::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,
+    }
+}

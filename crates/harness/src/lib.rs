@@ -1,0 +1,14 @@
+//! Everything real except the databases themselves: starting servers, offering load, watching processes,
+//! gathering evidence, writing the run folder.
+//!
+//! The five plug-in traits are one a file: [`database`], [`protection`], [`session`], [`workload`],
+//! [`evidence`]. Nothing here prints; what happens is told as [`tithe_model::record::Event`]s.
+
+pub mod clock;
+pub mod database;
+pub mod evidence;
+pub mod fault;
+pub mod protection;
+pub mod secret;
+pub mod session;
+pub mod workload;

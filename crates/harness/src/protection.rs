@@ -1,0 +1,167 @@
+//! A security feature of one database that can be off or on, and what it does to the set-up of an arm.
+//!
+//! Protections live beside their database: TLS of PostgreSQL and TLS of Redis share nothing but the idea.
+//! A protection knows no workload.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tithe_model::{catalogue::OptionEntry, experiment};
+
+use crate::{
+    database::{Install, Missing},
+    evidence::Evidence,
+    secret::Secret,
+};
+
+/// A security feature. One file beside its database, one line in its list.
+pub trait Protection: Sync {
+    /// Name in experiment files.
+    fn id(&self) -> &'static str;
+
+    /// Name in reports.
+    fn title(&self) -> &'static str;
+
+    /// What it guards against, one sentence.
+    fn guards_against(&self) -> &'static str;
+
+    /// What it leaves open, one sentence.
+    fn leaves_open(&self) -> &'static str;
+
+    /// Its options.
+    fn options(&self) -> &'static [OptionEntry] {
+        &[]
+    }
+
+    /// True when an attached server that Tithe does not start can be measured with it.
+    fn attachable(&self) -> bool {
+        false
+    }
+
+    /// What this installation lacks for it.
+    ///
+    /// # Errors
+    /// Where it was looked for, and how to install it.
+    fn needs(&self, _install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        Ok(())
+    }
+
+    /// Changes the set-up of a plain server into a protected one. Pure.
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup);
+
+    /// What proves that it was on.
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>>;
+}
+
+/// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Server settings in the database's own names.
+    pub settings: BTreeMap<String, String>,
+    /// Arguments of the command that creates the data folder.
+    pub create_arguments: Vec<String>,
+    /// Statements that an administrator runs once after the start.
+    pub statements: Vec<String>,
+    /// Statements that every client session runs after connecting.
+    pub session_statements: Vec<String>,
+    /// Client and server encrypt what they send.
+    pub transport: Transport,
+    /// Clients must say who they are.
+    pub authentication: Authentication,
+    /// The data files are encrypted by the database with this cipher and key.
+    pub at_rest: Option<AtRest>,
+    /// Field values are encrypted by the client.
+    pub columns: Option<Columns>,
+    /// Certificates, keys and passwords of this run; the protections choose among them.
+    pub materials: Materials,
+}
+
+impl Setup {
+    /// A plain set-up with nothing protected.
+    pub fn plain(settings: BTreeMap<String, String>, materials: Materials) -> Self {
+        Self {
+            settings,
+            create_arguments: Vec::new(),
+            statements: Vec::new(),
+            session_statements: Vec::new(),
+            transport: Transport::Plain,
+            authentication: Authentication::None,
+            at_rest: None,
+            columns: None,
+            materials,
+        }
+    }
+}
+
+/// How bytes travel between client and server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// In the clear; a server that answers with TLS is an error.
+    Plain,
+    /// TLS with verified certificates; a server that answers in the clear is an error.
+    Tls {
+        /// The only protocol version allowed.
+        version: TlsVersion,
+        /// The server demands a client certificate.
+        mutual: bool,
+    },
+}
+
+/// A TLS protocol version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+/// How clients say who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Authentication {
+    /// Not at all: everyone on 127.0.0.1 is let in.
+    None,
+    /// By name and password, with the product's mechanism of this name (`scram-sha-256`).
+    Password {
+        /// The mechanism.
+        mechanism: String,
+    },
+}
+
+/// Encryption of data files by the database.
+#[derive(Debug, Clone)]
+pub struct AtRest {
+    /// Cipher in the database's own name.
+    pub cipher: String,
+    /// The key.
+    pub key: Secret,
+}
+
+/// Encryption of field values by the client.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    /// Share of the fields, 0–1: of 10 fields, 0.2 encrypts `field0` and `field1`. 0 wraps the session and encrypts nothing.
+    pub share: f64,
+    /// The key.
+    pub key: Secret,
+}
+
+/// Certificates, keys and passwords made for one run, in its sandbox.
+#[derive(Debug, Clone)]
+pub struct Materials {
+    /// Certificate of the run's own authority, PEM.
+    pub authority: PathBuf,
+    /// Certificate of the server, PEM, for `localhost` and 127.0.0.1.
+    pub server_certificate: PathBuf,
+    /// Its key, PEM, readable by the server's account only.
+    pub server_key: PathBuf,
+    /// Certificate of the client, PEM.
+    pub client_certificate: PathBuf,
+    /// Its key, PEM.
+    pub client_key: PathBuf,
+    /// Certificate of another authority, which the server's certificate does not chain to: for the negative check.
+    pub stranger: PathBuf,
+    /// Password of the clients' account.
+    pub password: Secret,
+    /// A data key of 32 bytes.
+    pub key: Secret,
+}

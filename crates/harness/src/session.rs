@@ -1,0 +1,261 @@
+//! One connection, seen as a key-value store or as a SQL database: what the load loop drives.
+//!
+//! Two narrow interfaces and not one wide one: a key-value store need not know transactions, and TPC-C need
+//! not live with maps. Both are split into *submit* and *advance*, so that one thread can drive several
+//! connections from one `epoll_wait` (a third less processor time per operation than a thread each, where
+//! client and server share a core) and a single connection can simply block. An embedded database does all
+//! its work in `submit`.
+//!
+//! Nothing here allocates per operation: keys and values are borrowed, and rows are handed over field by
+//! field as they are parsed.
+
+use std::os::fd::RawFd;
+
+use crate::fault::Fault;
+
+/// A connection in one of its two shapes.
+pub enum Session {
+    /// Records by key.
+    KeyValue(Box<dyn KeyValueSession>),
+    /// Statements.
+    Sql(Box<dyn SqlSession>),
+}
+
+impl Session {
+    /// What both shapes share.
+    pub fn connection(&mut self) -> &mut dyn Connection {
+        match self {
+            Self::KeyValue(session) => session.as_connection(),
+            Self::Sql(session) => session.as_connection(),
+        }
+    }
+}
+
+/// What the load loop needs of every connection, whatever it speaks.
+pub trait Connection: Send {
+    /// The descriptor that becomes readable (or writable) when [`KeyValueSession::advance`] can go on; `None`
+    /// for an embedded database, which is never pending.
+    fn descriptor(&self) -> Option<RawFd>;
+
+    /// True when unsent bytes wait for the descriptor to become writable.
+    fn wants_write(&self) -> bool {
+        false
+    }
+
+    /// Who serves this connection, for processor accounting.
+    fn server_task(&self) -> ServerTask;
+
+    /// Bytes sent and received on the wire so far; 0 for an embedded database.
+    fn wire_bytes(&self) -> (u64, u64);
+}
+
+/// Who does the work for one connection.
+#[derive(Debug, Clone)]
+pub enum ServerTask {
+    /// A process of its own (PostgreSQL's backend).
+    Process(i32),
+    /// A thread of a process (MariaDB).
+    Thread {
+        /// Process.
+        process: i32,
+        /// Thread.
+        thread: i32,
+    },
+    /// The calling thread itself: an embedded database.
+    Caller,
+    /// Invented time.
+    Virtual(std::sync::Arc<crate::clock::VirtualTime>),
+    /// Another machine, or a pool of threads.
+    Unknown,
+}
+
+/// How far a submitted request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Wait for the descriptor, then call `advance` again.
+    Pending,
+    /// The answer is complete. For writes: rows affected; for reads: rows delivered.
+    Done(u64),
+}
+
+/// Takes the rows of an answer as they are parsed.
+pub trait Rows {
+    /// A row begins; `key` is its key where the request could match several (scan), else `None`.
+    fn row(&mut self, key: Option<&[u8]>);
+    /// The value of `field` (its number in the table) of the current row; `None` is SQL's NULL.
+    fn field(&mut self, field: usize, value: Option<&[u8]>);
+}
+
+/// Throws rows away.
+pub struct Discard;
+
+impl Rows for Discard {
+    fn row(&mut self, _key: Option<&[u8]>) {}
+    fn field(&mut self, _field: usize, _value: Option<&[u8]>) {}
+}
+
+/// Which fields of a record a request is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fields {
+    /// All of them.
+    All,
+    /// One, by number.
+    One(usize),
+}
+
+/// One request to a key-value store. Borrowed: made by the workload before the clock starts.
+#[derive(Debug, Clone, Copy)]
+pub enum Request<'a> {
+    /// Fetch `fields` of the record `key`.
+    Read {
+        /// The record's key.
+        key: &'a [u8],
+        /// What to fetch.
+        fields: Fields,
+    },
+    /// Overwrite fields of the record `key`.
+    Update {
+        /// The record's key.
+        key: &'a [u8],
+        /// Field number and new value; either one field or all of them, in ascending order.
+        values: &'a [(usize, &'a [u8])],
+    },
+    /// Add the record `key`.
+    Insert {
+        /// The record's key.
+        key: &'a [u8],
+        /// All fields, in ascending order.
+        values: &'a [(usize, &'a [u8])],
+    },
+    /// Fetch up to `count` records in key order from `start` on.
+    Scan {
+        /// First key, inclusive.
+        start: &'a [u8],
+        /// Largest number of records.
+        count: u32,
+        /// What to fetch.
+        fields: Fields,
+    },
+    /// Remove the record `key`.
+    Delete {
+        /// The record's key.
+        key: &'a [u8],
+    },
+}
+
+/// A store of records by key, each with numbered fields.
+pub trait KeyValueSession: Connection {
+    /// Sends one request. The answer is taken by [`KeyValueSession::advance`]; no second request before it is complete.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit(&mut self, request: &Request<'_>) -> Result<(), Fault>;
+
+    /// Takes what has arrived of the answer.
+    ///
+    /// # Errors
+    /// The server's error (the session can go on after [`Fault::Server`]), or a broken connection.
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
+
+    /// Begins a group of writes that may be made durable together. Used for loading only.
+    ///
+    /// # Errors
+    /// As `advance`.
+    fn begin_bulk(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Ends the group that [`KeyValueSession::begin_bulk`] began.
+    ///
+    /// # Errors
+    /// As `advance`.
+    fn end_bulk(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// This session as a connection.
+    fn as_connection(&mut self) -> &mut dyn Connection;
+
+    /// Sends `request` and waits for its whole answer: for loading and for evidence, not for the load loop.
+    ///
+    /// # Errors
+    /// As `submit` and `advance`.
+    fn call(&mut self, request: &Request<'_>, rows: &mut dyn Rows) -> Result<u64, Fault> {
+        self.submit(request)?;
+        loop {
+            match self.advance(rows)? {
+                Progress::Done(count) => return Ok(count),
+                Progress::Pending => wait_ready(self.as_connection())?,
+            }
+        }
+    }
+}
+
+/// A prepared statement of one session, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statement(pub usize);
+
+/// A parameter of a statement.
+#[derive(Debug, Clone, Copy)]
+pub enum Parameter<'a> {
+    /// Text.
+    Text(&'a [u8]),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A whole number.
+    Integer(i64),
+    /// SQL's NULL.
+    Null,
+}
+
+/// A database that prepares and executes statements.
+pub trait SqlSession: Connection {
+    /// Prepares `sql`; parameters are written `?` and numbered from the left, whatever the product's own sign.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault>;
+
+    /// Sends one execution of `statement`.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault>;
+
+    /// Takes what has arrived of the answer. Row fields are numbered by column; no row has a key here.
+    ///
+    /// # Errors
+    /// As [`KeyValueSession::advance`].
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
+
+    /// Runs one statement outside the load: text in, rows of text out.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
+
+    /// This session as a connection.
+    fn as_connection(&mut self) -> &mut dyn Connection;
+}
+
+/// Waits until a pending connection can go on.
+///
+/// # Errors
+/// When the machine cannot wait, or nothing happens for 60 seconds.
+pub fn wait_ready(connection: &mut dyn Connection) -> Result<(), Fault> {
+    let Some(descriptor) = connection.descriptor() else { return Ok(()) };
+    let mut events = libc::POLLIN;
+    if connection.wants_write() {
+        events |= libc::POLLOUT;
+    }
+    let mut poll = libc::pollfd { fd: descriptor, events, revents: 0 };
+    // SAFETY: `poll` is one valid pollfd for the whole call.
+    match unsafe { libc::poll(&raw mut poll, 1, 60_000) } {
+        0 => Err(Fault::Connection("the server did not answer for 60 s".to_owned())),
+        -1 => {
+            let error = std::io::Error::last_os_error();
+            if error.kind() == std::io::ErrorKind::Interrupted { Ok(()) } else { Err(error.into()) }
+        }
+        _ => Ok(()),
+    }
+}

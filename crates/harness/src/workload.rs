@@ -1,0 +1,85 @@
+//! What the clients do. A workload knows no protection.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use crate::{
+    fault::Fault,
+    session::{Progress, Session},
+};
+
+/// What the clients do. One file below `workload/`, one line in its list.
+pub trait Workload: Send + Sync {
+    /// The operations that it records, in the order of the report: `READ`, `UPDATE`, ….
+    fn operations(&self) -> &[&'static str];
+
+    /// True when it changes data.
+    fn writes(&self) -> bool;
+
+    /// The table that it works on.
+    fn table(&self) -> Table;
+
+    /// State that the clients of one arm share (the last inserted key). Fresh data needs a fresh state.
+    fn arm_state(&self) -> Arc<dyn ArmState>;
+
+    /// Loads part `partition` of `of` through `session`; adds each record to `done`.
+    ///
+    /// # Errors
+    /// The first fault.
+    fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault>;
+
+    /// One client on the data of one arm.
+    fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client>;
+
+    /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
+    fn describe(&self) -> Vec<(String, String)>;
+}
+
+/// State shared by the clients of one arm; each workload has its own type behind it.
+pub trait ArmState: Send + Sync + std::any::Any {
+    /// For the workload to get its own type back.
+    fn as_any(&self) -> &(dyn std::any::Any + Send + Sync);
+}
+
+/// One client: makes operations and carries them through a session.
+///
+/// The load loop calls `seed` at the start of a slot, then for each operation `prepare` (before the clock),
+/// `submit` (after it) and `advance` until the operation is done.
+pub trait Client: Send {
+    /// Starts the stream of operations anew: every arm of a block gets the same seed, and so the same operations.
+    fn seed(&mut self, seed: u64);
+
+    /// Makes the next operation, keys and values included.
+    fn prepare(&mut self);
+
+    /// Sends the operation's first request.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault>;
+
+    /// Takes what has arrived, checks it, sends a further request where the operation has one.
+    ///
+    /// # Errors
+    /// [`Fault::Server`] counts as a failed operation, [`Fault::Wrong`] spoils the frame, anything else ends it.
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault>;
+
+    /// The number of the operation in [`Workload::operations`] under which the whole is recorded.
+    fn operation(&self) -> usize;
+}
+
+/// Records parts of a compound operation (the read and the update of a read-modify-write).
+pub trait Parts {
+    /// Part `operation` has just ended; it began when the one before it ended, or when the whole was submitted.
+    fn part(&mut self, operation: usize);
+}
+
+/// The table of a key-value workload: a key and numbered fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name, letters, digits and underscores only.
+    pub name: String,
+    /// Number of fields; they are called `field0`, `field1`, … unless `field_prefix` says otherwise.
+    pub fields: usize,
+    /// What stands before a field's number in its name.
+    pub field_prefix: String,
+}

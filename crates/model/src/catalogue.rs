@@ -1,0 +1,142 @@
+//! What Tithe can do, as data: databases, their protections and options, workloads.
+//!
+//! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. No plug-in
+//! code is needed to plan.
+
+use crate::experiment::OptionValue;
+
+/// Everything that this build of Tithe knows.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    /// Databases, in the order of their list.
+    pub databases: Vec<DatabaseEntry>,
+    /// Kinds of workload.
+    pub workloads: Vec<WorkloadEntry>,
+}
+
+impl Catalogue {
+    /// The database called `id`.
+    pub fn database(&self, id: &str) -> Option<&DatabaseEntry> {
+        self.databases.iter().find(|entry| entry.id == id)
+    }
+}
+
+/// A product that Tithe can launch or attach to.
+#[derive(Debug, Clone)]
+pub struct DatabaseEntry {
+    /// Name in experiment files.
+    pub id: &'static str,
+    /// Name in reports.
+    pub title: &'static str,
+    /// True when it runs inside Tithe's own process (SQLite): no server, no wire, no address.
+    pub embedded: bool,
+    /// URL schemes by which a running server can be attached; empty when it cannot.
+    pub schemes: &'static [&'static str],
+    /// Its protections.
+    pub protections: Vec<ProtectionEntry>,
+    /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
+    pub reserved_settings: &'static [(&'static str, &'static str)],
+}
+
+impl DatabaseEntry {
+    /// The protection called `id`.
+    pub fn protection(&self, id: &str) -> Option<&ProtectionEntry> {
+        self.protections.iter().find(|entry| entry.id == id)
+    }
+}
+
+/// A security feature of one database.
+#[derive(Debug, Clone)]
+pub struct ProtectionEntry {
+    /// Name in experiment files.
+    pub id: &'static str,
+    /// Name in reports.
+    pub title: &'static str,
+    /// What it guards against, one sentence.
+    pub guards_against: &'static str,
+    /// What it does not guard against, one sentence.
+    pub leaves_open: &'static str,
+    /// Its options.
+    pub options: &'static [OptionEntry],
+    /// True when an attached server that Tithe does not start can be measured with it.
+    pub attachable: bool,
+}
+
+impl ProtectionEntry {
+    /// The option called `name`.
+    pub fn option(&self, name: &str) -> Option<&'static OptionEntry> {
+        self.options.iter().find(|option| option.name == name)
+    }
+}
+
+/// One option of a protection.
+#[derive(Debug)]
+pub struct OptionEntry {
+    /// Name in experiment files.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: OptionKind,
+    /// Used when the experiment does not say; `None` makes the option required.
+    pub default: Option<Default>,
+    /// One sentence for `tithe ls` and the generated page.
+    pub help: &'static str,
+}
+
+/// A default value that a `static` can hold.
+#[derive(Debug, Clone, Copy)]
+pub enum Default {
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(&'static str),
+    /// A switch.
+    Flag(bool),
+}
+
+impl Default {
+    /// The same as an experiment file would give it.
+    pub fn value(self) -> OptionValue {
+        match self {
+            Self::Number(number) => OptionValue::Number(number),
+            Self::Text(text) => OptionValue::Text(text.to_owned()),
+            Self::Flag(flag) => OptionValue::Flag(flag),
+        }
+    }
+}
+
+/// What an option takes.
+#[derive(Debug, Clone, Copy)]
+pub enum OptionKind {
+    /// A number in `low..=high`.
+    Number {
+        /// Smallest value allowed.
+        low: f64,
+        /// Largest value allowed.
+        high: f64,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// `true` or `false`.
+    Flag,
+}
+
+/// A kind of workload.
+#[derive(Clone)]
+pub struct WorkloadEntry {
+    /// Name in experiment files (`ycsb`).
+    pub id: &'static str,
+    /// Name in reports.
+    pub title: &'static str,
+    /// Ready-made property sets: name, one sentence, `key=value` pairs.
+    pub ready: &'static [(&'static str, &'static str, &'static [(&'static str, &'static str)])],
+    /// Looks at resolved properties; returns every problem as (property, problem, help).
+    pub check: fn(&std::collections::BTreeMap<String, String>) -> Vec<(String, String, String)>,
+}
+
+impl std::fmt::Debug for WorkloadEntry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("WorkloadEntry").field("id", &self.id).finish_non_exhaustive()
+    }
+}

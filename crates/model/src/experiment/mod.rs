@@ -1,0 +1,265 @@
+//! An experiment: what the user asked for, resolved.
+//!
+//! [`parse`] turns a TOML file into an [`Experiment`] or into *all* its problems at once. What the file
+//! means against the catalogue (does this database have this protection?) is checked there too, so that
+//! everything after it can rely on an experiment that makes sense. Whether this *machine* can do it
+//! (is the server installed?) is not known here.
+
+mod parse;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use parse::parse;
+
+/// A resolved experiment: every default filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// One line that the reports start with.
+    pub title: String,
+    /// Identifier of the database in the catalogue.
+    pub database: String,
+    /// Server settings common to all arms, in the database's own names.
+    pub settings: BTreeMap<String, String>,
+    /// The data set.
+    pub data: Data,
+    /// How operations are offered.
+    pub load: Load,
+    /// Sets of conditions every workload is measured under; at least one.
+    pub resources: Vec<Resources>,
+    /// What the clients do; at least one.
+    pub workloads: Vec<Workload>,
+    /// The arms; the first is the baseline.
+    pub arms: Vec<Arm>,
+    /// How long and how precisely to measure.
+    pub measure: Measure,
+}
+
+/// The data set that every arm holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// Records loaded before measuring.
+    pub records: u64,
+    /// What the values look like.
+    pub values: Values,
+}
+
+/// What the bytes of a value look like; printed in the report because it changes what compression and
+/// encryption cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Values {
+    /// YCSB's printable bytes: about six random bits in eight, so they compress by about a quarter.
+    Ycsb,
+    /// Uniformly random bytes.
+    Incompressible,
+}
+
+/// How operations are offered to the database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Connections that are busy at the same time, per arm.
+    pub clients: u32,
+    /// When the next operation starts.
+    pub arrivals: Arrivals,
+}
+
+/// When operations start.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Closed loop: each client starts its next operation when the last one ended.
+    Closed,
+    /// Open loop, even spacing; operations per second over all clients.
+    Even(f64),
+    /// Open loop, exponential spacing; mean operations per second over all clients.
+    Poisson(f64),
+}
+
+/// Conditions of a cell beside the workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resources {
+    /// Name in the report; empty when there is only one unnamed set.
+    pub name: String,
+    /// Server settings that differ from the common ones.
+    pub settings: BTreeMap<String, String>,
+    /// Clients, where they differ from `[load]`.
+    pub clients: Option<u32>,
+}
+
+/// One workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Name in the report.
+    pub name: String,
+    /// Identifier of its kind in the catalogue (`ycsb`).
+    pub kind: String,
+    /// Its properties in the kind's own names, in increasing precedence merged: the ready-made set or the
+    /// property file, the experiment's own `properties`.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// One database with a set of protections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Name in the report.
+    pub name: String,
+    /// Protections, in the order they are applied. Empty for the baseline.
+    pub protections: Vec<Protection>,
+    /// A running server to attach to instead of launching one. A password in it is replaced by `***`
+    /// wherever it is written down; it is read from the environment where the URL names none.
+    pub url: Option<Url>,
+    /// Statements that switch the protection on before a slot of this arm, where all arms share a server.
+    pub on: Vec<String>,
+    /// Statements that switch it off again after the slot.
+    pub off: Vec<String>,
+}
+
+/// A protection with its options, every default filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Protection {
+    /// Identifier in the catalogue.
+    pub id: String,
+    /// Options by name.
+    pub options: BTreeMap<String, OptionValue>,
+}
+
+impl Protection {
+    /// The number of option `name`.
+    ///
+    /// # Panics
+    /// When the option is not a number: the parser has checked it against the catalogue.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.options.get(name) {
+            Some(OptionValue::Number(number)) => *number,
+            other => panic!("option {name} of {} is {other:?}, not a number", self.id),
+        }
+    }
+
+    /// The text of option `name`.
+    ///
+    /// # Panics
+    /// When the option is not a text: the parser has checked it against the catalogue.
+    pub fn text(&self, name: &str) -> &str {
+        match self.options.get(name) {
+            Some(OptionValue::Text(text)) => text,
+            other => panic!("option {name} of {} is {other:?}, not a text", self.id),
+        }
+    }
+
+    /// The switch of option `name`.
+    ///
+    /// # Panics
+    /// When the option is not a switch: the parser has checked it against the catalogue.
+    pub fn flag(&self, name: &str) -> bool {
+        match self.options.get(name) {
+            Some(OptionValue::Flag(flag)) => *flag,
+            other => panic!("option {name} of {} is {other:?}, not a switch", self.id),
+        }
+    }
+}
+
+/// The value of a protection's option.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptionValue {
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// A switch.
+    Flag(bool),
+}
+
+/// The address of a running server. Its password is never printed, logged or serialised.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url(String);
+
+impl Url {
+    /// Takes `text` as it stands.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The whole URL, password included: for the driver only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The scheme: what stands before `://`.
+    pub fn scheme(&self) -> &str {
+        self.0.split_once("://").map_or("", |(scheme, _)| scheme)
+    }
+
+    /// The URL with any password replaced by `***`.
+    pub fn redacted(&self) -> String {
+        let Some((scheme, rest)) = self.0.split_once("://") else { return "***".to_owned() };
+        // The user information ends at the last `@` of the authority: a password may hold one.
+        let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, tail) = rest.split_at(authority_end);
+        let authority = match authority.rsplit_once('@') {
+            Some((user, host)) => match user.split_once(':') {
+                Some((name, _)) => format!("{name}:***@{host}"),
+                None => format!("{user}@{host}"),
+            },
+            None => authority.to_owned(),
+        };
+        // Drivers also accept `?password=…`: nothing after `?` is shown.
+        let tail = tail.split(['?', '#']).next().unwrap_or_default();
+        format!("{scheme}://{authority}{tail}")
+    }
+}
+
+impl std::fmt::Debug for Url {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.redacted())
+    }
+}
+
+impl Serialize for Url {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.redacted())
+    }
+}
+
+impl<'de> Deserialize<'de> for Url {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+/// The quantity that decides when a cell is measured precisely enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Mean latency of an operation, wall clock.
+    Time,
+    /// The same without the time spent waiting for a processor: what the operation costs when nobody is in the way.
+    Net,
+    /// Processor time per operation, client and server together.
+    Cpu,
+    /// Processor time per operation of the client alone.
+    ClientCpu,
+    /// Processor time per operation of the server processes that served it.
+    ServerCpu,
+}
+
+/// How long and how precisely to measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// Half-width of the interval at which a cell is done, as a natural-log ratio (0.01 is one percent).
+    pub precision: f64,
+    /// Seconds of measured load for the whole experiment; cells share it evenly.
+    pub budget_s: f64,
+    /// Seed of every order and key stream.
+    pub seed: u64,
+    /// The largest cost that the user is ready to call none, as a natural-log ratio.
+    pub margin: f64,
+    /// What is estimated first.
+    pub primary: Metric,
+    /// Fresh starts of all servers per cell.
+    pub epochs: u32,
+    /// Slot length in ms; `None` lets the plan choose by the workload.
+    pub slot_ms: Option<f64>,
+}

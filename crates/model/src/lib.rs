@@ -1,0 +1,12 @@
+//! The data that Tithe's other crates pass to each other: experiment, plan, records.
+//!
+//! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file
+//! says is in [`experiment`]; what will be done about it in [`plan`]; what was seen in [`record`].
+
+pub mod catalogue;
+pub mod complaint;
+pub mod experiment;
+pub mod histogram;
+pub mod plan;
+pub mod record;
+pub mod schedule;

@@ -1,0 +1,281 @@
+//! What a run writes down: the contract between run and report.
+//!
+//! One [`Slot`] a row of `slots.csv`, one [`Frame`] a line of `frames.jsonl`, one [`Finding`] a line of
+//! `evidence.jsonl`, one [`Event`] a line of `events.jsonl`. Everything is in base units: ns, bytes, counts.
+//! A frame counts only once its line stands in `frames.jsonl`; slots of a frame without a line are ignored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// The time that one client spent on one arm before the next. One row of `slots.csv`, columns in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Slot {
+    /// Index of the cell in the plan.
+    pub cell: u32,
+    /// Frame within the cell, counted over all epochs.
+    pub frame: u32,
+    /// Block within the frame.
+    pub block: u32,
+    /// Lane: the client thread with all its connections.
+    pub client: u32,
+    /// Index of the arm in the experiment.
+    pub arm: u32,
+    /// Operations that started in this slot and succeeded.
+    pub n: u64,
+    /// Of those, the ones that started after the guard.
+    pub n_g: u64,
+    /// From the slot's first operation to the end of its last, ns.
+    pub wall_ns: u64,
+    /// Sum of the latencies of the operations that started after the guard, ns.
+    pub wall_g_ns: u64,
+    /// Processor time of the client thread, ns.
+    pub client_cpu_ns: u64,
+    /// Processor time of the server processes or threads of this lane's connections, ns; 0 where they cannot be seen.
+    pub server_cpu_ns: u64,
+    /// Time that client and server of this lane were ready but had no processor, ns; 0 where it cannot be seen.
+    pub wait_ns: u64,
+}
+
+/// One to two seconds of load over fresh connections: the unit of inference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Index of the cell in the plan.
+    pub cell: u32,
+    /// Number within the cell, over all epochs.
+    pub frame: u32,
+    /// Epoch within the cell.
+    pub epoch: u32,
+    /// When it began, ns since 1970.
+    pub start_unix_ns: u64,
+    /// How long it took with connecting and warm-up, ns.
+    pub duration_ns: u64,
+    /// Why this frame must not be used; it keeps its record.
+    pub spoiled: Option<String>,
+    /// The arms, in the experiment's order.
+    pub arms: Vec<ArmFrame>,
+    /// The machine during the frame.
+    pub host: Host,
+}
+
+/// What one arm did during a frame.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ArmFrame {
+    /// Operations that succeeded, guard included.
+    pub operations: u64,
+    /// Operations that failed; never part of the throughput.
+    pub failed: u64,
+    /// Operations that an open loop intended but did not start or finish in its slot.
+    pub undrained: u64,
+    /// Latency from the actual start, after the guard, ns, by operation (`READ`, `UPDATE`, …).
+    pub latency: BTreeMap<String, Histogram>,
+    /// Latency from the intended start, ns, by operation; empty in a closed loop.
+    pub intended: BTreeMap<String, Histogram>,
+    /// Mean time to open one connection, authentication and handshake included, ns.
+    pub connect_ns: u64,
+    /// Growth over the measured part of the frame.
+    pub counters: Counters,
+}
+
+/// Counters of one arm over one frame. `None`: cannot be seen here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Processor time of the whole server process tree, background work included, ns.
+    pub server_cpu_ns: Option<u64>,
+    /// Bytes of write-ahead log, redo log or journal.
+    pub wal_bytes: Option<u64>,
+    /// Bytes appended to the server's log and audit files.
+    pub log_bytes: Option<u64>,
+    /// Bytes that the server caused to be read from storage.
+    pub read_bytes: Option<u64>,
+    /// Bytes that the server caused to be written to storage.
+    pub written_bytes: Option<u64>,
+    /// Bytes that the clients sent.
+    pub sent_bytes: Option<u64>,
+    /// Bytes that the clients received.
+    pub received_bytes: Option<u64>,
+    /// Context switches of the server's processes, voluntary and not.
+    pub switches: Option<u64>,
+    /// Resident memory of the server's processes at the end of the frame, private part, bytes (a level, not growth).
+    pub memory_bytes: Option<u64>,
+    /// Size of the data set on disk at the end of the frame, bytes (a level, not growth).
+    pub disk_bytes: Option<u64>,
+}
+
+/// The machine during a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// One-minute load average at the end.
+    pub load: f64,
+    /// Share of the frame in which some task waited for a processor (PSI), 0–1.
+    pub cpu_pressure: Option<f64>,
+    /// Share of the frame in which some task waited for storage (PSI), 0–1.
+    pub io_pressure: Option<f64>,
+    /// Share of processor time that the hypervisor took, 0–1.
+    pub steal: Option<f64>,
+}
+
+/// What an evidence check saw, on both arms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Index of the cell in the plan.
+    pub cell: u32,
+    /// Epoch within the cell.
+    pub epoch: u32,
+    /// Index of the guarded arm.
+    pub arm: u32,
+    /// When it was looked at.
+    pub phase: Phase,
+    /// Identifier of the protection whose claim this is.
+    pub protection: String,
+    /// Identifier of the check.
+    pub check: String,
+    /// What must hold, one sentence.
+    pub claim: String,
+    /// A claim must hold for the arm to be proven; a disclosure is told and proves nothing.
+    pub role: Role,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// What was seen on the guarded arm.
+    pub guarded: String,
+    /// What was seen on the plain arm, or of the check's own control.
+    pub control: String,
+}
+
+/// When evidence was gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Before the first measured frame of an epoch.
+    Before,
+    /// After the last.
+    After,
+}
+
+/// What a finding is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Must hold, or the arm is unproven.
+    Claim,
+    /// A property that the reader should know; it holds or not without touching the arm's proof.
+    Disclosure,
+}
+
+/// The outcome of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Holds on the guarded arm, and does not hold on the plain arm.
+    Holds,
+    /// Does not hold on the guarded arm.
+    Fails,
+    /// The check proves nothing here: its positive control failed, or it could not look.
+    CannotTell,
+}
+
+/// What happened, in order: read by the progress display, the log and `events.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A run began or was taken up again.
+    RunStarted {
+        /// Version of the program.
+        tithe: String,
+        /// True when an earlier run is continued.
+        resumed: bool,
+    },
+    /// A cell began.
+    CellStarted {
+        /// Index of the cell.
+        cell: u32,
+    },
+    /// An arm's server was started or attached to.
+    ArmStarted {
+        /// Index of the cell.
+        cell: u32,
+        /// Epoch within the cell.
+        epoch: u32,
+        /// Index of the arm.
+        arm: u32,
+        /// Product and exact version as the server says it.
+        version: String,
+    },
+    /// Part of an arm's data is loaded.
+    Loading {
+        /// Index of the cell.
+        cell: u32,
+        /// Index of the arm.
+        arm: u32,
+        /// Records loaded so far.
+        done: u64,
+        /// Records to load.
+        of: u64,
+    },
+    /// Evidence was looked at.
+    Evidence(Finding),
+    /// A frame ended.
+    FrameDone {
+        /// Index of the cell.
+        cell: u32,
+        /// The frame's number.
+        frame: u32,
+        /// Why it must not be used.
+        spoiled: Option<String>,
+    },
+    /// A cell ended.
+    CellDone {
+        /// Index of the cell.
+        cell: u32,
+        /// Why it ended: `precision`, `budget`, or what went wrong.
+        reason: String,
+    },
+    /// Something that the reader should know.
+    Warning {
+        /// One sentence, with what to do.
+        message: String,
+    },
+    /// The run ended.
+    RunDone {
+        /// True when the user stopped it.
+        interrupted: bool,
+    },
+}
+
+/// What the server of one arm is: version, settings, what its protections changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ArmFacts {
+    /// Product and exact version as the server says it.
+    pub version: String,
+    /// Facts that matter for the figure: cipher, TLS library, kernel driver.
+    pub facts: BTreeMap<String, String>,
+    /// Settings, files and arguments that Tithe gave it, one `name = value` a line, secrets replaced.
+    pub configuration: Vec<String>,
+}
+
+/// The machine that measured.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Processor model.
+    pub processor: String,
+    /// Logical processors that Tithe may use.
+    pub processors: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Distribution.
+    pub system: String,
+    /// Processor flags that matter for cryptography (`aes`, `vaes`, `sha_ni`, `avx2`…).
+    pub crypto_flags: Vec<String>,
+    /// Kernel drivers that serve `xts(aes)`, `gcm(aes)`, … as `/proc/crypto` names them.
+    pub kernel_crypto: Vec<String>,
+    /// Clock source.
+    pub clock: String,
+    /// File system of the data folders.
+    pub file_system: String,
+    /// Hypervisor, where the processor says that there is one.
+    pub virtualised: bool,
+}
