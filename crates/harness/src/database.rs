@@ -27,6 +27,11 @@ pub trait Database: Sync {
         false
     }
 
+    /// True when it runs on invented time and is no real database: the simulated one, for tests.
+    fn simulated(&self) -> bool {
+        false
+    }
+
     /// URL schemes by which a running server is attached.
     fn schemes(&self) -> &'static [&'static str] {
         &[]
