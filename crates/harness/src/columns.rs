@@ -23,9 +23,9 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
     match (session, &setup.columns) {
         (session, None) => Ok(session),
         (Session::KeyValue(session), Some(columns)) => Ok(Session::KeyValue(wrap(session, columns, &how.table))),
-        (Session::Sql(_), Some(_)) => Err(Fault::Refused(
-            "columns are encrypted in key-value sessions only".to_owned(),
-        )),
+        (Session::Sql(_), Some(_)) => {
+            Err(Fault::Refused("columns are encrypted in key-value sessions only".to_owned()))
+        }
     }
 }
 
@@ -77,10 +77,7 @@ impl Protection for ColumnsProtection {
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.columns = Some(Columns {
-            share: chosen.number("share"),
-            key: setup.materials.key.clone(),
-        });
+        setup.columns = Some(Columns { share: chosen.number("share"), key: setup.materials.key.clone() });
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {

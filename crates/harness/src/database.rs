@@ -11,7 +11,8 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session, workload::Table,
+    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session,
+    workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.

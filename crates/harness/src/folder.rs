@@ -4,10 +4,11 @@
 //! stands in `frames.jsonl`; its slots are written before that line. FORMAT.md documents every file.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     fs::{self, File, OpenOptions},
     io::{BufWriter, Write},
     path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use hdrhistogram::serialization::{V2DeflateSerializer, interval_log};
@@ -195,37 +196,43 @@ impl RunFolder {
     fn histogram(&mut self, name: &str, tag: &str, frame: &Frame, seen: &Histogram) -> Result<(), Fault> {
         let failed = |error: &dyn std::fmt::Debug| Fault::Machine(format!("cannot write {name}: {error:?}"));
         let path = self.path.join("histograms").join(name);
+        let fresh = !path.exists();
         let file = match self.histograms.entry(path) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                let fresh = !entry.key().exists();
-                let mut file = OpenOptions::new().create(true).append(true).open(entry.key()).map_err(|error| failed(&error))?;
-                if fresh {
-                    let legend = "#[Latencies in nanoseconds, one interval a frame, from the actual start; Intended-… from the intended start]\n\
-                        #[Histogram log format version 1.3]\n\
-                        \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
-                    file.write_all(legend.as_bytes()).map_err(|error| failed(&error))?;
-                }
-                entry.insert(file)
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let file = OpenOptions::new().create(true).append(true).open(entry.key());
+                entry.insert(file.map_err(|error| failed(&error))?)
             }
         };
-        // Two digits hold Tithe's 0.8 % buckets; each is written at its middle.
-        let mut standard = hdrhistogram::Histogram::<u64>::new(2).map_err(|error| failed(&error))?;
-        for (index, count) in seen.buckets() {
-            let (low, high) = histogram::bounds(index);
-            standard.record_n((low + (high - 1 - low) / 2).max(1), count).map_err(|error| failed(&error))?;
-        }
-        let start = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(frame.start_unix_ns);
-        let mut serializer = V2DeflateSerializer::new();
-        let mut writer = interval_log::IntervalLogWriterBuilder::new()
-            .build_with(file, &mut serializer)
-            .map_err(|error| failed(&error))?;
-        let tag = interval_log::Tag::new(tag).ok_or_else(|| Fault::Machine(format!("`{tag}` cannot name a histogram")))?;
-        let length = std::time::Duration::from_nanos(frame.duration_ns);
-        writer
-            .write_histogram(&standard, start.duration_since(std::time::UNIX_EPOCH).unwrap_or_default(), length, Some(tag))
-            .map_err(|error| failed(&error))
+        let interval = interval(tag, frame, seen).map_err(|error| failed(&error))?;
+        // The header stands at the top of the file only.
+        let told: String =
+            interval.lines().filter(|line| fresh || !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+        file.write_all(told.as_bytes()).map_err(|error| failed(&error))
     }
+}
+
+/// One frame's latencies as the text of an HdrHistogram log: header and one interval.
+fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Result<String, Box<dyn std::error::Error>> {
+    // Two digits hold Tithe's 0.8 % buckets; each bucket is written at its middle.
+    let mut standard = hdrhistogram::Histogram::<u64>::new(2)?;
+    for (index, count) in seen.buckets() {
+        let (low, high) = histogram::bounds(index);
+        standard.record_n((low + (high - 1 - low) / 2).max(1), count)?;
+    }
+    let start = UNIX_EPOCH + Duration::from_nanos(frame.start_unix_ns);
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = interval_log::IntervalLogWriterBuilder::new();
+    builder.add_comment("latencies in nanoseconds, one interval a frame; Intended-… counts from the intended start");
+    builder.with_start_time(start).with_base_time(UNIX_EPOCH);
+    let mut writer = builder.begin_log_with(&mut text, &mut serializer)?;
+    let tag = interval_log::Tag::new(tag).ok_or("a tag holds no comma and no space")?;
+    let since = start.duration_since(UNIX_EPOCH)?;
+    writer
+        .write_histogram(&standard, since, Duration::from_nanos(frame.duration_ns), Some(tag))
+        .map_err(|error| format!("{error:?}"))?;
+    Ok(String::from_utf8(text)?)
 }
 
 /// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out.
@@ -276,7 +283,8 @@ struct FormatOnly {
 }
 
 fn text(path: &Path) -> Result<String, Fault> {
-    fs::read_to_string(path).map_err(|error| Fault::machine(format!("cannot read {} (is this a run folder?)", path.display()), error))
+    fs::read_to_string(path)
+        .map_err(|error| Fault::machine(format!("cannot read {} (is this a run folder?)", path.display()), error))
 }
 
 fn json<T: DeserializeOwned>(text: &str, name: &str) -> Result<T, Fault> {
@@ -321,14 +329,19 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
 }
 
 fn slot_line(slot: &Slot) -> String {
-    let Slot { cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns } = slot;
-    format!("{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns}\n")
+    let Slot { cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns } =
+        slot;
+    format!(
+        "{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns}\n"
+    )
 }
 
 /// Reads one row of `slots.csv`; `None` for a row that was cut short.
 fn slot_of(line: &str) -> Option<Slot> {
     let fields: Vec<u64> = line.split(',').map(|field| field.parse().ok()).collect::<Option<_>>()?;
-    let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] = fields[..] else {
+    let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] =
+        fields[..]
+    else {
         return None;
     };
     let small = |value: u64| u32::try_from(value).ok();
@@ -350,7 +363,9 @@ fn slot_of(line: &str) -> Option<Slot> {
 
 /// `name` with everything but letters, digits, `-` and `_` replaced.
 pub fn file_name(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '-' }).collect()
+    name.chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '-' })
+        .collect()
 }
 
 /// The experiment's text with every password in a URL replaced.
@@ -377,7 +392,20 @@ mod tests {
 
     #[test]
     fn slots_survive_their_file() {
-        let slot = Slot { cell: 1, frame: 2, block: 3, client: 4, arm: 5, n: 6, n_g: 7, wall_ns: 8, wall_g_ns: 9, client_cpu_ns: 10, server_cpu_ns: 11, wait_ns: 12 };
+        let slot = Slot {
+            cell: 1,
+            frame: 2,
+            block: 3,
+            client: 4,
+            arm: 5,
+            n: 6,
+            n_g: 7,
+            wall_ns: 8,
+            wall_g_ns: 9,
+            client_cpu_ns: 10,
+            server_cpu_ns: 11,
+            wait_ns: 12,
+        };
         assert_eq!(slot_of(slot_line(&slot).trim_end()), Some(slot));
         assert_eq!(slot_of("1,2,3"), None);
         assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,x"), None);
@@ -387,6 +415,32 @@ mod tests {
     fn a_line_cut_by_a_kill_is_left_out_and_any_other_bad_line_is_an_error() {
         assert_eq!(json_lines::<u32>("1\n2\n{\"cu", "x").expect("the last line may be cut"), [1, 2]);
         assert!(json_lines::<u32>("1\n{\"cu\n2\n", "x").is_err());
+    }
+
+    #[test]
+    fn an_interval_is_an_hdrhistogram_log() {
+        let mut seen = Histogram::default();
+        (1..=1000).for_each(|latency| seen.record(latency * 1000));
+        let frame = Frame {
+            cell: 0,
+            frame: 0,
+            epoch: 0,
+            start_unix_ns: 5_000_000_000,
+            duration_ns: 1_000_000_000,
+            spoiled: None,
+            arms: Vec::new(),
+            host: Default::default(),
+        };
+        let text = interval("READ", &frame, &seen).expect("an interval");
+        let read = interval_log::IntervalLogIterator::new(text.as_bytes()).filter_map(|entry| match entry {
+            Ok(interval_log::LogEntry::Interval(interval)) => Some(interval),
+            _ => None,
+        });
+        let read: Vec<_> = read.collect();
+        assert_eq!(read.len(), 1);
+        assert_eq!(read[0].tag().map(|tag| tag.as_str()), Some("READ"));
+        assert_eq!(read[0].duration(), Duration::from_secs(1));
+        assert!(text.starts_with("#latencies"), "{text}");
     }
 
     #[test]

@@ -74,7 +74,12 @@ impl Run<'_> {
     ///
     /// # Errors
     /// When the run folder cannot be written. What goes wrong within a cell is recorded, and the next cell is measured.
-    pub fn carry_out(&self, folder: &mut RunFolder, before: Option<&Contents>, observer: &mut dyn Observer) -> Result<Ending, Fault> {
+    pub fn carry_out(
+        &self,
+        folder: &mut RunFolder,
+        before: Option<&Contents>,
+        observer: &mut dyn Observer,
+    ) -> Result<Ending, Fault> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         tell(folder, observer, Event::RunStarted { tithe: version, resumed: before.is_some() })?;
         let mut ending = Ending::Complete;
@@ -87,7 +92,11 @@ impl Run<'_> {
                 Ok(reason) => reason,
                 Err(fault) => {
                     ending = Ending::Failed;
-                    tell(folder, observer, Event::Warning { message: format!("cell {}: {fault}", self.plan.cells[number].id) })?;
+                    tell(
+                        folder,
+                        observer,
+                        Event::Warning { message: format!("cell {}: {fault}", self.plan.cells[number].id) },
+                    )?;
                     format!("failed: {fault}")
                 }
             };
@@ -106,10 +115,20 @@ impl Run<'_> {
     }
 
     /// Measures one cell over its epochs; returns why it ended.
-    fn cell(&self, number: usize, folder: &mut RunFolder, before: Option<&Contents>, observer: &mut dyn Observer) -> Result<String, Fault> {
+    fn cell(
+        &self,
+        number: usize,
+        folder: &mut RunFolder,
+        before: Option<&Contents>,
+        observer: &mut dyn Observer,
+    ) -> Result<String, Fault> {
         let cell = &self.plan.cells[number];
-        let done = before.map_or(&[][..], |contents| &contents.frames[..]).iter().filter(|frame| frame.cell as usize == number);
-        let (frames_done, epochs_done) = done.fold((0, 0), |(frames, epochs), frame| (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1)));
+        let done = before
+            .map_or(&[][..], |contents| &contents.frames[..])
+            .iter()
+            .filter(|frame| frame.cell as usize == number);
+        let (frames_done, epochs_done) =
+            done.fold((0, 0), |(frames, epochs), frame| (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1)));
         let mut frame = frames_done;
         let mut epoch = epochs_done;
         let epochs = cell.epochs.max(epochs_done + 1);
@@ -150,14 +169,18 @@ impl Run<'_> {
             if self.cancelled.load(Ordering::SeqCst) {
                 return Ok((0, false));
             }
-            self.settle(&rig.arms, workload)?;
-            self.evidence(number, epoch, Phase::Before, &rig.arms, workload, folder, observer)?;
+            self.settle(rig.arms(), workload)?;
+            self.evidence(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
             let mut measured = 0;
             let mut enough = false;
             while measured < frames && !enough && !self.cancelled.load(Ordering::SeqCst) {
                 let Some((frame, slots)) = rig.frame(first + measured, epoch, self.cancelled)? else { break };
                 folder.frame(self.plan, &frame, &slots)?;
-                tell(folder, observer, Event::FrameDone { cell: number as u32, frame: frame.frame, spoiled: frame.spoiled.clone() })?;
+                tell(
+                    folder,
+                    observer,
+                    Event::FrameDone { cell: number as u32, frame: frame.frame, spoiled: frame.spoiled.clone() },
+                )?;
                 enough = observer.frame(&frame, &slots);
                 measured += 1;
                 if let Some(words) = stage.ended() {
@@ -165,8 +188,8 @@ impl Run<'_> {
                 }
             }
             rig.disconnect();
-            self.evidence(number, epoch, Phase::After, &rig.arms, workload, folder, observer)?;
-            for arm in rig.arms.iter().filter(|arm| matches!(arm.server.address, Address::Attached(_))) {
+            self.evidence(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
+            for arm in rig.arms().iter().filter(|arm| matches!(arm.server.address, Address::Attached(_))) {
                 self.database.remove(&arm.server, &arm.setup, &workload.table())?;
             }
             Ok((measured, enough))
@@ -193,10 +216,18 @@ impl Run<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
         let table = workload.table();
-        let mut nonce = tithe_model::schedule::stream_seed(self.plan.cells[number].seed, u64::from(epoch), phase as u64, u64::MAX);
+        let mut nonce =
+            tithe_model::schedule::stream_seed(self.plan.cells[number].seed, u64::from(epoch), phase as u64, u64::MAX);
         let mut scene = |arm: usize| {
             nonce = nonce.wrapping_add(1);
-            Scene { database: self.database, server: &arms[arm].server, setup: &arms[arm].setup, table: &table, guarded: arm > 0, nonce }
+            Scene {
+                database: self.database,
+                server: &arms[arm].server,
+                setup: &arms[arm].setup,
+                table: &table,
+                guarded: arm > 0,
+                nonce,
+            }
         };
         for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
             for chosen in &described.protections {
@@ -239,7 +270,13 @@ struct Stage {
 
 impl Stage {
     /// Starts and loads every arm.
-    fn set(run: &Run<'_>, number: usize, epoch: u32, folder: &mut RunFolder, observer: &mut dyn Observer) -> Result<Self, Fault> {
+    fn set(
+        run: &Run<'_>,
+        number: usize,
+        epoch: u32,
+        folder: &mut RunFolder,
+        observer: &mut dyn Observer,
+    ) -> Result<Self, Fault> {
         let experiment = &run.plan.experiment;
         let cell = &run.plan.cells[number];
         let workload = run.workloads[cell.workload].as_ref();
@@ -251,7 +288,8 @@ impl Stage {
         })?;
         let mut sandbox = Sandbox::new(folder.path())?;
         let materials = materials(&sandbox)?;
-        let mut stage = Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), _sandbox: Sandbox::new(folder.path())? };
+        let mut stage =
+            Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), _sandbox: Sandbox::new(folder.path())? };
         for (number_of_arm, arm) in experiment.arms.iter().enumerate() {
             if run.cancelled.load(Ordering::SeqCst) {
                 break;
@@ -261,7 +299,16 @@ impl Stage {
             let (server, configuration) = stage.start(run, &mut sandbox, arm, &setup)?;
             let mut facts = run.database.facts(&server, &setup)?;
             facts.configuration = configuration;
-            tell(folder, observer, Event::ArmStarted { cell: number as u32, epoch, arm: number_of_arm as u32, version: facts.version.clone() })?;
+            tell(
+                folder,
+                observer,
+                Event::ArmStarted {
+                    cell: number as u32,
+                    epoch,
+                    arm: number_of_arm as u32,
+                    version: facts.version.clone(),
+                },
+            )?;
             folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
             let state = if loaded { stage.rigs[0].state.clone() } else { workload.arm_state() };
             if !loaded {
@@ -275,10 +322,21 @@ impl Stage {
     }
 
     /// Starts the server of one arm, or finds the running one; returns it with its configuration as text.
-    fn start(&mut self, run: &Run<'_>, sandbox: &mut Sandbox, arm: &Arm, setup: &Setup) -> Result<(Server, Vec<String>), Fault> {
+    fn start(
+        &mut self,
+        run: &Run<'_>,
+        sandbox: &mut Sandbox,
+        arm: &Arm,
+        setup: &Setup,
+    ) -> Result<(Server, Vec<String>), Fault> {
         let place = sandbox.place(&file_name(&arm.name))?;
         if let Some(url) = &arm.url {
-            let server = Server { address: Address::Attached(url.clone()), process: None, paths: Default::default(), folder: place.folder };
+            let server = Server {
+                address: Address::Attached(url.clone()),
+                process: None,
+                paths: Default::default(),
+                folder: place.folder,
+            };
             let mut configuration = vec![format!("url = {}", url.redacted())];
             configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
             self.running.push(None);
@@ -320,13 +378,17 @@ pub fn configuration(launch: &Launch, folder: &Path, port: u16) -> Vec<String> {
     for step in &launch.steps {
         match step {
             Step::Folder(path) => lines.push(format!("folder {}", path.display())),
-            Step::Write { path, content: Content::Secret(_), mode } => lines.push(format!("file {} (mode {mode:o}): ***", path.display())),
+            Step::Write { path, content: Content::Secret(_), mode } => {
+                lines.push(format!("file {} (mode {mode:o}): ***", path.display()))
+            }
             Step::Write { path, content: Content::Text(text), .. } | Step::Append { path, content: text } => {
                 let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
                 lines.extend(told.map(|line| format!("{name}: {line}")));
             }
-            Step::Run(command) => lines.push(format!("run {} {}", command.program.display(), command.arguments.join(" "))),
+            Step::Run(command) => {
+                lines.push(format!("run {} {}", command.program.display(), command.arguments.join(" ")))
+            }
         }
     }
     if let Some(command) = &launch.server {
@@ -352,7 +414,13 @@ fn materials(sandbox: &Sandbox) -> Result<Materials, Fault> {
 ///
 /// # Errors
 /// When the plan names a protection that the database does not have.
-pub fn setup(database: &dyn Database, plan: &Plan, cell: &Cell, arm: &Arm, materials: &Materials) -> Result<Setup, Fault> {
+pub fn setup(
+    database: &dyn Database,
+    plan: &Plan,
+    cell: &Cell,
+    arm: &Arm,
+    materials: &Materials,
+) -> Result<Setup, Fault> {
     let mut settings = plan.experiment.settings.clone();
     settings.extend(plan.experiment.resources[cell.resources].settings.clone());
     let mut setup = Setup::plain(settings, materials.clone());
@@ -364,7 +432,9 @@ pub fn setup(database: &dyn Database, plan: &Plan, cell: &Cell, arm: &Arm, mater
 
 fn protection<'a>(database: &'a dyn Database, id: &str) -> Result<&'a dyn Protection, Fault> {
     let found = database.protections().iter().find(|protection| protection.id() == id);
-    found.copied().ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
+    found
+        .copied()
+        .ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
 }
 
 /// True when the arms share one attached server and differ by statements only.
@@ -373,7 +443,12 @@ fn shares_server(arms: &[Arm]) -> bool {
 }
 
 /// Waits until the server answers an administrator.
-fn wait_until_ready(database: &dyn Database, server: &Server, setup: &Setup, mut running: Option<&mut Running>) -> Result<(), Fault> {
+fn wait_until_ready(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    mut running: Option<&mut Running>,
+) -> Result<(), Fault> {
     let deadline = Instant::now() + START_PATIENCE;
     loop {
         let fault = match database.facts(server, setup) {
@@ -391,12 +466,21 @@ fn wait_until_ready(database: &dyn Database, server: &Server, setup: &Setup, mut
 }
 
 /// Loads the data of one arm through its own protections, in parallel.
-fn load(run: &Run<'_>, cell: usize, arm: usize, server: &Server, setup: &Setup, observer: &mut dyn Observer) -> Result<(), Fault> {
+fn load(
+    run: &Run<'_>,
+    cell: usize,
+    arm: usize,
+    server: &Server,
+    setup: &Setup,
+    observer: &mut dyn Observer,
+) -> Result<(), Fault> {
     let workload = run.workloads[run.plan.cells[cell].workload].as_ref();
     let records = run.plan.experiment.data.records;
-    let parts = if run.database.embedded() || run.database.simulated() { 1 } else { process::processors().len() as u64 };
+    let parts =
+        if run.database.embedded() || run.database.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
-    let clock = if run.database.simulated() { crate::clock::Clock::Virtual(Arc::default()) } else { crate::clock::Clock::Real };
+    let clock =
+        if run.database.simulated() { crate::clock::Clock::Virtual(Arc::default()) } else { crate::clock::Clock::Real };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..parts)
             .map(|part| {
@@ -409,13 +493,20 @@ fn load(run: &Run<'_>, cell: usize, arm: usize, server: &Server, setup: &Setup, 
             })
             .collect();
         while threads.iter().any(|thread| !thread.is_finished()) {
-            observer.event(&Event::Loading { cell: cell as u32, arm: arm as u32, done: done.load(Ordering::Relaxed), of: records });
+            observer.event(&Event::Loading {
+                cell: cell as u32,
+                arm: arm as u32,
+                done: done.load(Ordering::Relaxed),
+                of: records,
+            });
             let pause = Instant::now();
             while pause.elapsed() < Duration::from_millis(200) && threads.iter().any(|thread| !thread.is_finished()) {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("loading panicked".to_owned()))))
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("loading panicked".to_owned()))))
     })
 }
 
@@ -426,7 +517,11 @@ fn tell(folder: &mut RunFolder, observer: &mut dyn Observer, event: Event) -> Re
 }
 
 /// Everything that this machine lacks for an experiment.
-pub fn missing(database: &dyn Database, experiment: &experiment::Experiment, search: &Search) -> Result<Install, Vec<Missing>> {
+pub fn missing(
+    database: &dyn Database,
+    experiment: &experiment::Experiment,
+    search: &Search,
+) -> Result<Install, Vec<Missing>> {
     if experiment.arms.iter().all(|arm| arm.url.is_some()) {
         return Ok(Install::default());
     }

@@ -115,12 +115,7 @@ impl Scene<'_> {
     }
 
     fn how(&self) -> Connect {
-        Connect {
-            blocking: true,
-            lane: 0,
-            clock: crate::clock::Clock::Real,
-            table: self.table.clone(),
-        }
+        Connect { blocking: true, lane: 0, clock: crate::clock::Clock::Real, table: self.table.clone() }
     }
 }
 

@@ -13,27 +13,11 @@ pub struct Places {
 
 impl Places {
     /// Tables and indexes only.
-    pub const DATA: Self = Self {
-        data: true,
-        journal: false,
-        logs: false,
-    };
+    pub const DATA: Self = Self { data: true, journal: false, logs: false };
     /// Journal only.
-    pub const JOURNAL: Self = Self {
-        data: false,
-        journal: true,
-        logs: false,
-    };
+    pub const JOURNAL: Self = Self { data: false, journal: true, logs: false };
     /// Tables, indexes and journal: what encryption at rest is expected to cover.
-    pub const FILES: Self = Self {
-        data: true,
-        journal: true,
-        logs: false,
-    };
+    pub const FILES: Self = Self { data: true, journal: true, logs: false };
     /// Every file of the server.
-    pub const ALL: Self = Self {
-        data: true,
-        journal: true,
-        logs: true,
-    };
+    pub const ALL: Self = Self { data: true, journal: true, logs: true };
 }

@@ -12,7 +12,15 @@ const OFFERED_SHARE: f64 = 0.8;
 /// Fills `times` with the intended starts of one lane in one slot, ns, ascending. Leaves it empty for a closed loop.
 ///
 /// `seed` is that of the block's stream: all arms of a block get the same spacing.
-pub fn intended(arrivals: Arrivals, lanes: usize, lane: usize, seed: u64, start_ns: u64, end_ns: u64, times: &mut Vec<u64>) {
+pub fn intended(
+    arrivals: Arrivals,
+    lanes: usize,
+    lane: usize,
+    seed: u64,
+    start_ns: u64,
+    end_ns: u64,
+    times: &mut Vec<u64>,
+) {
     times.clear();
     let length_ns = (end_ns - start_ns) as f64 * OFFERED_SHARE;
     match arrivals {

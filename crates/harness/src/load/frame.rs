@@ -52,15 +52,19 @@ pub struct ArmRig {
 
 /// All arms of a cell, ready to be measured.
 pub struct Rig<'a> {
+    site: Site<'a>,
+    kept: Option<Vec<Opened>>,
+}
+
+/// What the lanes share.
+struct Site<'a> {
     database: &'a dyn Database,
     workload: &'a dyn Workload,
     cell: &'a Cell,
     cell_index: u32,
     processors: Vec<usize>,
     clocks: Vec<Clock>,
-    kept: Option<Vec<Opened>>,
-    /// The arms, in the experiment's order.
-    pub arms: Vec<ArmRig>,
+    arms: Vec<ArmRig>,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -78,66 +82,91 @@ struct Seen {
 
 impl<'a> Rig<'a> {
     /// A rig over started and loaded `arms`.
-    pub fn new(database: &'a dyn Database, workload: &'a dyn Workload, cell: &'a Cell, cell_index: u32, arms: Vec<ArmRig>) -> Self {
+    pub fn new(
+        database: &'a dyn Database,
+        workload: &'a dyn Workload,
+        cell: &'a Cell,
+        cell_index: u32,
+        arms: Vec<ArmRig>,
+    ) -> Self {
         let processors = process::processors();
         let lanes = processors.len().min(cell.clients as usize).max(1);
-        let clock = || if database.simulated() { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
+        let clock =
+            || if database.simulated() { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
         let clocks = (0..lanes).map(|_| clock()).collect();
-        Self { database, workload, cell, cell_index, processors, clocks, kept: None, arms }
+        Self { site: Site { database, workload, cell, cell_index, processors, clocks, arms }, kept: None }
     }
 
-    /// Threads that offer load, one a processor.
-    pub fn lanes(&self) -> usize {
-        self.clocks.len()
+    /// The arms, in the experiment's order.
+    pub fn arms(&self) -> &[ArmRig] {
+        &self.site.arms
     }
 
     /// Runs frame `number`; `cancelled` ends it early, and it is then not returned.
     ///
     /// # Errors
     /// When connections cannot be opened. A fault during the load spoils the frame instead.
-    pub fn frame(&mut self, number: u32, epoch: u32, cancelled: &AtomicBool) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
+    pub fn frame(
+        &mut self,
+        number: u32,
+        epoch: u32,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
+        let site = &self.site;
         let began = std::time::Instant::now();
-        let virtual_began = self.clocks[0].now();
-        let start_unix_ns = if self.database.simulated() { virtual_began } else { unix_ns() };
-        let barrier = Barrier::new(self.lanes() + 1);
+        let virtual_began = site.clocks[0].now();
+        let start_unix_ns = if site.database.simulated() { virtual_began } else { unix_ns() };
+        let barrier = Barrier::new(site.lanes() + 1);
         let start_ns = AtomicU64::new(0);
         let failed = AtomicBool::new(false);
         let mut kept: Vec<Option<Opened>> = match self.kept.take() {
             Some(kept) => kept.into_iter().map(Some).collect(),
-            None => (0..self.lanes()).map(|_| None).collect(),
+            None => (0..site.lanes()).map(|_| None).collect(),
         };
-        let rig = &*self;
         let (seen, before, after, host) = std::thread::scope(|scope| {
             let threads: Vec<_> = kept
                 .drain(..)
                 .enumerate()
                 .map(|(lane, opened)| {
                     let (barrier, start_ns, failed) = (&barrier, &start_ns, &failed);
-                    scope.spawn(move || rig.run_lane(lane, opened, number, barrier, start_ns, failed, cancelled))
+                    scope.spawn(move || site.run_lane(lane, opened, number, barrier, start_ns, failed, cancelled))
                 })
                 .collect();
             barrier.wait(); // every lane is connected and warm, or has failed
-            let before = rig.look();
+            let before = site.look();
             let host = HostSample::take();
             // Far enough away for every lane to be there in time.
             start_ns.store(Clock::Real.now() + 500_000, Ordering::SeqCst);
             barrier.wait(); // every lane knows when to start
-            let seen: Vec<Result<Seen, Fault>> =
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("a client thread panicked".to_owned())))).collect();
-            (seen, before, rig.look(), host.until_now())
+            let seen: Vec<Result<Seen, Fault>> = threads
+                .into_iter()
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(Fault::Machine("a client thread panicked".to_owned())))
+                })
+                .collect();
+            (seen, before, site.look(), host.until_now())
         });
         let seen = seen.into_iter().collect::<Result<Vec<Seen>, Fault>>()?;
         if cancelled.load(Ordering::SeqCst) {
             return Ok(None);
         }
-        let (host, duration_ns) = if self.database.simulated() {
-            (Host::default(), self.clocks[0].now() - virtual_began)
+        let (host, duration_ns) = if site.database.simulated() {
+            (Host::default(), site.clocks[0].now() - virtual_began)
         } else {
             (host, began.elapsed().as_nanos() as u64)
         };
-        let mut frame = Frame { cell: self.cell_index, frame: number, epoch, start_unix_ns, duration_ns, spoiled: None, arms: Vec::new(), host };
-        for arm in 0..self.arms.len() {
-            frame.arms.push(self.arm_frame(arm, &seen, before[arm].grown(&after[arm])));
+        let mut frame = Frame {
+            cell: site.cell_index,
+            frame: number,
+            epoch,
+            start_unix_ns,
+            duration_ns,
+            spoiled: None,
+            arms: Vec::new(),
+            host,
+        };
+        for arm in 0..site.arms.len() {
+            frame.arms.push(site.arm_frame(arm, &seen, before[arm].grown(&after[arm])));
             let reason = seen.iter().find_map(|seen| seen.opened.lane.arms[arm].recorder.spoiled.clone());
             if let Some(reason) = reason {
                 frame.spoiled.get_or_insert(format!("arm {arm}: {reason}"));
@@ -148,7 +177,7 @@ impl<'a> Rig<'a> {
         let mut slots: Vec<Slot> = seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect();
         slots.sort_by_key(|slot| (slot.block, slot.client, slot.arm));
         // A connection that broke is not kept: the next frame opens new ones.
-        if self.database.embedded() && frame.spoiled.is_none() {
+        if site.database.embedded() && frame.spoiled.is_none() {
             self.kept = Some(seen.into_iter().map(|seen| seen.opened).collect());
         }
         Ok(Some((frame, slots)))
@@ -157,6 +186,13 @@ impl<'a> Rig<'a> {
     /// Forgets connections that were kept open: before evidence, restart or the end.
     pub fn disconnect(&mut self) {
         self.kept = None;
+    }
+}
+
+impl Site<'_> {
+    /// Threads that offer load, one a processor.
+    fn lanes(&self) -> usize {
+        self.clocks.len()
     }
 
     #[expect(clippy::too_many_arguments, reason = "the shared state of one frame, each by name")]
@@ -211,18 +247,26 @@ impl<'a> Rig<'a> {
     /// Opens the connections of one lane to every arm.
     fn open(&self, number: usize) -> Result<Opened, Fault> {
         let lanes = self.lanes();
-        let clients: Vec<u64> = (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
+        let clients: Vec<u64> =
+            (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
         let clock = self.clocks[number].clone();
         let open_loop = self.cell.arrivals != Arrivals::Closed;
         let mut arms = Vec::with_capacity(self.arms.len());
         let mut connect_ns = Vec::with_capacity(self.arms.len());
         for rig in &self.arms {
-            let how = Connect { blocking: clients.len() == 1, lane: number, clock: clock.clone(), table: self.workload.table() };
+            let how = Connect {
+                blocking: clients.len() == 1,
+                lane: number,
+                clock: clock.clone(),
+                table: self.workload.table(),
+            };
             let mut seats = Vec::with_capacity(clients.len());
             let begun_ns = clock.now();
             for client in &clients {
                 let mut session = columns::connect(self.database, &rig.server, &rig.setup, &how)?;
-                if let ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } = session.connection().server_task() {
+                if let ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } =
+                    session.connection().server_task()
+                {
                     process::pin(process, self.processors[number % self.processors.len()]);
                 }
                 seats.push(Seat::new(session, self.workload.client(&rig.state), *client));
@@ -259,7 +303,9 @@ impl<'a> Rig<'a> {
             frame.operations += recorder.operations;
             frame.failed += recorder.failed;
             frame.undrained += recorder.undrained;
-            for (into, from) in [(&mut frame.latency, recorder.latencies(names)), (&mut frame.intended, recorder.intended(names))] {
+            for (into, from) in
+                [(&mut frame.latency, recorder.latencies(names)), (&mut frame.intended, recorder.intended(names))]
+            {
                 for (name, histogram) in from {
                     into.entry(name).or_default().merge(&histogram);
                 }

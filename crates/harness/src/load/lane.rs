@@ -13,7 +13,7 @@ use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
 use crate::{
     clock::Clock,
     fault::Fault,
-    session::{Connection, Progress, ServerTask, Session},
+    session::{Progress, Session},
     watch::process::{TaskUsage, TaskWatch},
     workload::Client,
 };
@@ -66,7 +66,8 @@ impl Arm {
     /// # Errors
     /// When the kernel gives no epoll descriptor.
     pub fn new(mut seats: Vec<Seat>, recorder: Recorder, on: Vec<String>, off: Vec<String>) -> Result<Self, Fault> {
-        let descriptors: Option<Vec<RawFd>> = seats.iter_mut().map(|seat| seat.session.connection().descriptor()).collect();
+        let descriptors: Option<Vec<RawFd>> =
+            seats.iter_mut().map(|seat| seat.session.connection().descriptor()).collect();
         let poll = match descriptors {
             Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors)?),
             _ => None,
@@ -83,9 +84,10 @@ impl Arm {
     }
 
     fn server_usage(&self) -> TaskUsage {
-        self.seats.iter().filter_map(|seat| seat.watch.as_ref()).map(TaskWatch::read).fold(TaskUsage::default(), |sum, usage| {
-            TaskUsage { cpu_ns: sum.cpu_ns + usage.cpu_ns, wait_ns: sum.wait_ns + usage.wait_ns }
-        })
+        self.seats.iter().filter_map(|seat| seat.watch.as_ref()).map(TaskWatch::read).fold(
+            TaskUsage::default(),
+            |sum, usage| TaskUsage { cpu_ns: sum.cpu_ns + usage.cpu_ns, wait_ns: sum.wait_ns + usage.wait_ns },
+        )
     }
 
     fn toggle(&mut self, on: bool) {
@@ -159,8 +161,17 @@ impl Lane {
     }
 
     fn turn(&mut self, schedule: &Schedule, turn: Turn, watch: &TaskWatch) -> Slot {
-        let block_seed = stream_seed(schedule.seed, u64::from(schedule.frame), u64::from(turn.block), u64::MAX - self.number as u64);
-        arrivals::intended(self.arrivals, self.lanes, self.number, block_seed, turn.start_ns, turn.end_ns, &mut self.intended);
+        let block_seed =
+            stream_seed(schedule.seed, u64::from(schedule.frame), u64::from(turn.block), u64::MAX - self.number as u64);
+        arrivals::intended(
+            self.arrivals,
+            self.lanes,
+            self.number,
+            block_seed,
+            turn.start_ns,
+            turn.end_ns,
+            &mut self.intended,
+        );
         let arm = &mut self.arms[turn.arm];
         let mut slot = Slot {
             cell: self.cell,
@@ -234,7 +245,8 @@ impl Visit<'_> {
         self.last_ns = self.clock.now();
         self.first_ns = self.last_ns;
         if self.open {
-            let started = if arm.seats.len() == 1 { self.open_single(arm, intended)? } else { self.open_many(arm, intended)? };
+            let started =
+                if arm.seats.len() == 1 { self.open_single(arm, intended)? } else { self.open_many(arm, intended)? };
             arm.recorder.undrained += (intended.len() - started) as u64;
             return Ok(());
         }
@@ -425,10 +437,17 @@ impl Poll {
     fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
         // A minute without any answer is a dead server, not a slow one.
         let wait_ns = timeout_ns.unwrap_or(60_000_000_000);
-        let wait = libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
+        let wait =
+            libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
         // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call.
         let ready = unsafe {
-            libc::epoll_pwait2(self.descriptor, self.events.as_mut_ptr(), self.events.len() as i32, &raw const wait, std::ptr::null())
+            libc::epoll_pwait2(
+                self.descriptor,
+                self.events.as_mut_ptr(),
+                self.events.len() as i32,
+                &raw const wait,
+                std::ptr::null(),
+            )
         };
         if ready < 0 {
             let error = std::io::Error::last_os_error();
@@ -448,9 +467,4 @@ impl Drop for Poll {
         // SAFETY: the descriptor is this value's own and is not used afterwards.
         unsafe { libc::close(self.descriptor) };
     }
-}
-
-/// Who serves the first connection of each arm: tells whether server processes can be seen.
-pub fn server_tasks(lane: &mut Lane) -> Vec<ServerTask> {
-    lane.arms.iter_mut().filter_map(|arm| Some(arm.seats.first_mut()?.session.connection().server_task())).collect()
 }

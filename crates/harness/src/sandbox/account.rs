@@ -23,7 +23,8 @@ impl Account {
         if unsafe { libc::geteuid() } != 0 {
             return Ok(None);
         }
-        let passwd = std::fs::read_to_string("/etc/passwd").map_err(|error| Fault::machine("cannot read /etc/passwd", error))?;
+        let passwd =
+            std::fs::read_to_string("/etc/passwd").map_err(|error| Fault::machine("cannot read /etc/passwd", error))?;
         let account = passwd.lines().find_map(|line| {
             let mut fields = line.split(':');
             let (name, user, group) = (fields.next()?, fields.nth(1)?, fields.next()?);
@@ -54,7 +55,10 @@ impl Account {
         if unsafe { libc::lchown(name.as_ptr(), self.user, self.group) } == 0 {
             Ok(())
         } else {
-            Err(Fault::machine(format!("cannot give {} to the servers' account", path.display()), std::io::Error::last_os_error()))
+            Err(Fault::machine(
+                format!("cannot give {} to the servers' account", path.display()),
+                std::io::Error::last_os_error(),
+            ))
         }
     }
 }

@@ -44,14 +44,20 @@ impl Sandbox {
         let reachable = account.as_ref().is_none_or(|account| account.can_reach(&preferred));
         let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
         remove_abandoned(&parent);
-        let folder = parent.join(format!("tithe-sandbox-{}-{:08x}", std::process::id(), crate::clock::read(libc::CLOCK_REALTIME) as u32));
+        let folder = parent.join(format!(
+            "tithe-sandbox-{}-{:08x}",
+            std::process::id(),
+            crate::clock::read(libc::CLOCK_REALTIME) as u32
+        ));
         fs::create_dir(&folder).map_err(|error| Fault::machine(format!("cannot make {}", folder.display()), error))?;
-        let lock = File::create(folder.join(LOCK)).map_err(|error| Fault::machine("cannot make the sandbox's lock", error))?;
+        let lock =
+            File::create(folder.join(LOCK)).map_err(|error| Fault::machine("cannot make the sandbox's lock", error))?;
         if !try_lock(&lock) {
             return Err(Fault::Machine(format!("{} is locked by another process", folder.display())));
         }
         // The servers' account must pass through, others need not see what is inside.
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o711)).map_err(|error| Fault::machine("sandbox", error))?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
+            .map_err(|error| Fault::machine("sandbox", error))?;
         Ok(Self { folder, account, _lock: lock, servers: 0 })
     }
 
@@ -116,7 +122,8 @@ impl Sandbox {
 
     fn make_folder(&self, path: &Path) -> Result<(), Fault> {
         fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(|error| Fault::machine(path.display(), error))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+            .map_err(|error| Fault::machine(path.display(), error))?;
         self.give(path)
     }
 
@@ -124,7 +131,8 @@ impl Sandbox {
         use std::{io::Write, os::unix::fs::OpenOptionsExt};
         let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
         // Created with its final permissions: a secret is never readable by others, not for a moment.
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
         file.write_all(bytes).map_err(failed)?;
         file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
         self.give(path)
@@ -149,7 +157,8 @@ impl Drop for Sandbox {
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for folder in entries.flatten().map(|entry| entry.path()) {
-        let named = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("tithe-sandbox-"));
+        let named =
+            folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("tithe-sandbox-"));
         if !named {
             continue;
         }
@@ -189,7 +198,11 @@ mod tests {
             steps: vec![
                 Step::Write { path: path.clone(), content: Content::Text("hello".into()), mode: 0o600 },
                 Step::Append { path: path.clone(), content: " there".into() },
-                Step::Run(Command { program: "cp".into(), arguments: vec![path.display().to_string(), format!("{}2", path.display())], ..Command::default() }),
+                Step::Run(Command {
+                    program: "cp".into(),
+                    arguments: vec![path.display().to_string(), format!("{}2", path.display())],
+                    ..Command::default()
+                }),
             ],
             ..Launch::default()
         };
@@ -204,8 +217,13 @@ mod tests {
     fn a_failing_step_tells_what_the_program_said() {
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
         let place = sandbox.place("one").expect("a place");
-        let command = Command { program: "ls".into(), arguments: vec![place.folder.join("nothing").display().to_string()], ..Command::default() };
-        let fault = sandbox.prepare(&Launch { steps: vec![Step::Run(command)], ..Launch::default() }).expect_err("ls fails");
+        let command = Command {
+            program: "ls".into(),
+            arguments: vec![place.folder.join("nothing").display().to_string()],
+            ..Command::default()
+        };
+        let fault =
+            sandbox.prepare(&Launch { steps: vec![Step::Run(command)], ..Launch::default() }).expect_err("ls fails");
         assert!(fault.to_string().contains("No such file"), "{fault}");
     }
 

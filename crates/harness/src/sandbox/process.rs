@@ -70,7 +70,9 @@ pub fn start(command: &Command, account: Option<&Account>, log: &Path, stop_sign
     let folder = log.parent().unwrap_or(Path::new("/"));
     let mut prepared = prepared(command, account, folder);
     prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let child = prepared.spawn().map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
+    let child = prepared
+        .spawn()
+        .map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
     Ok(Running { child, stop_signal, log: log.to_owned() })
 }
 

@@ -33,8 +33,12 @@ impl HostSample {
         let elapsed_us = (now.at - self.at).as_micros().max(1) as f64;
         let share = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?) as f64 / elapsed_us);
         // /proc/stat, first line: user nice system idle iowait irq softirq steal guest guest_nice; guest is within user.
-        let grown: Vec<u64> =
-            now.processor_ticks.iter().zip(&self.processor_ticks).map(|(after, before)| after.saturating_sub(*before)).collect();
+        let grown: Vec<u64> = now
+            .processor_ticks
+            .iter()
+            .zip(&self.processor_ticks)
+            .map(|(after, before)| after.saturating_sub(*before))
+            .collect();
         let total: u64 = grown.iter().take(8).sum();
         Host {
             load: load(),
@@ -142,7 +146,8 @@ mod tests {
 
     #[test]
     fn kernel_drivers_are_listed_by_mode() {
-        let text = "name         : xts(aes)\ndriver       : xts-aes-aesni\n\nname         : md5\ndriver       : md5-generic\n";
+        let text =
+            "name         : xts(aes)\ndriver       : xts-aes-aesni\n\nname         : md5\ndriver       : md5-generic\n";
         assert_eq!(kernel_crypto(text), ["xts(aes) = xts-aes-aesni"]);
     }
 }

@@ -43,7 +43,9 @@ impl TaskWatch {
                 // SAFETY: `cpu_clock` is a valid place for the answer; an unknown process makes the call fail.
                 let status = unsafe { libc::clock_getcpuclockid(*process, &raw mut cpu_clock) };
                 let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
-                (status == 0).then_some(Self { cpu_clock: Some(cpu_clock), schedstat, simulated: None })
+                // A process that exists has run, if only to start.
+                let lives = status == 0 && clock::read(cpu_clock) > 0;
+                lives.then_some(Self { cpu_clock: Some(cpu_clock), schedstat, simulated: None })
             }
             ServerTask::Thread { process, thread } => {
                 let schedstat = File::open(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
