@@ -94,7 +94,7 @@ pub struct Cell {
 impl Cell {
     /// Planned length of one frame's slots, ns.
     pub fn frame_ns(&self, arms: usize) -> u64 {
-        self.slot_ns * u64::from(self.blocks) * arms as u64
+        self.slot_ns.saturating_mul(u64::from(self.blocks)).saturating_mul(arms as u64)
     }
 }
 
@@ -214,8 +214,11 @@ fn slot_objection(cells: &[Cell]) -> Option<Objection> {
 }
 
 fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<Objection> {
-    let short = cells.iter().filter(|cell| cell.frames_max < FRAMES_MIN).max_by_key(|cell| needed_ns(experiment, cell))?;
-    let needed_s = (needed_ns(experiment, short) as f64 / 1e9 * cells.len() as f64).ceil();
+    let short =
+        cells.iter().filter(|cell| cell.frames_max < FRAMES_MIN).max_by_key(|cell| needed_ns(experiment, cell))?;
+    let needed_s = needed_ns(experiment, short) as f64 / 1e9 * cells.len() as f64;
+    let needed =
+        if needed_s <= 120.0 { format!("{} s", needed_s.ceil()) } else { format!("{} min", (needed_s / 60.0).ceil()) };
     let cells_text = if cells.len() == 1 { String::new() } else { format!(" shared by {} cells", cells.len()) };
     Some(Objection {
         key: "budget",
@@ -225,7 +228,9 @@ fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<Objection
             short.frames_max,
             short.id
         ),
-        help: format!("write at least `budget = \"{needed_s} s\"`, or measure fewer arms, workloads or resources"),
+        help: format!(
+            "write at least `budget = \"{needed}\"` in `[measure]`, or measure fewer arms, workloads or resources"
+        ),
     })
 }
 

@@ -30,7 +30,8 @@ pub(super) fn lines(text: &str) -> String {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let address = line.find("://").map(|at| at + "://".len());
-        if let Some(scheme_end) = address.or_else(|| line.find("url").and_then(|at| Some(at + line[at..].find('=')? + 1)))
+        if let Some(scheme_end) =
+            address.or_else(|| line.find("url").and_then(|at| Some(at + line[at..].find('=')? + 1)))
             && line[scheme_end..].contains(['@', '?'])
         {
             let end = line.trim_end_matches(['\n', '\r', ' ', '\t', '"', '\'', ']', '}', ',']).len();

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, io};
 use toml::de::DeTable;
 
 pub use keys::{TABLES, TableFormat};
-use reader::{Item, Pair, Problems, Table, Text};
+use reader::{Item, Problems, Table, Text};
 
 use super::{Arrivals, Data, Experiment, Load, Measure, Metric, Resources, Values};
 use crate::{
@@ -78,23 +78,19 @@ fn experiment(
     let title = top.need("title", problems).and_then(|item| item.name(problems));
     let database_item = top.need("database", problems);
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
-    let settings = settings(top, database, problems);
-    let load = load(top, problems);
-    let experiment = Experiment {
+    let arms = arms::arms(top, database, catalogue, problems);
+    let attached = arms.iter().any(|arm| arm.url.is_some());
+    Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
-        settings: reader::texts(settings),
+        settings: settings(top, database, attached, problems),
         data: data(top, problems),
-        load,
-        resources: resources(top, database, problems),
+        load: load(top, problems),
+        resources: resources(top, database, attached, problems),
         workloads: workloads::workloads(top, catalogue, read, problems),
-        arms: arms::arms(top, database, catalogue, problems),
+        arms,
         measure: measure(top, problems),
-    };
-    if experiment.arms.iter().any(|arm| arm.url.is_some()) {
-        refuse_settings(top, problems);
     }
-    experiment
 }
 
 fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Problems) -> Option<&'c DatabaseEntry> {
@@ -108,9 +104,22 @@ fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Proble
     entry
 }
 
-/// The server settings of `table`, without those that Tithe sets itself.
-fn settings(table: &Table<'_>, database: Option<&DatabaseEntry>, problems: &mut Problems) -> BTreeMap<String, Pair> {
-    let settings = table.get("settings").map(|item| item.pairs(problems)).unwrap_or_default();
+/// The server settings of `table`. Some are Tithe's own, and an attached server keeps those that it has.
+fn settings(
+    table: &Table<'_>,
+    database: Option<&DatabaseEntry>,
+    attached: bool,
+    problems: &mut Problems,
+) -> BTreeMap<String, String> {
+    let Some(item) = table.get("settings") else { return BTreeMap::new() };
+    if attached {
+        problems.at(
+            item.key_range.clone(),
+            "settings cannot be given to a server that Tithe does not start",
+            "change them on the server itself and remove them here, or leave out every `url`",
+        );
+    }
+    let settings = item.pairs(problems);
     for (name, reason) in database.map_or(&[][..], |entry| entry.reserved_settings) {
         if let Some(pair) = settings.get(*name) {
             problems.at(
@@ -120,20 +129,7 @@ fn settings(table: &Table<'_>, database: Option<&DatabaseEntry>, problems: &mut 
             );
         }
     }
-    settings
-}
-
-/// Settings belong to servers that Tithe starts.
-fn refuse_settings(top: &Table<'_>, problems: &mut Problems) {
-    let resources = top.tables("resources", &keys::RESOURCES, &[], &mut Problems::new("", &[]));
-    let tables = resources.iter().chain([top]);
-    for item in tables.filter_map(|table| table.get("settings")) {
-        problems.at(
-            item.key_range,
-            "settings cannot be given to a server that Tithe does not start",
-            "change them on the server itself and remove them here, or leave out every `url`",
-        );
-    }
+    reader::texts(settings)
 }
 
 fn data(top: &Table<'_>, problems: &mut Problems) -> Data {
@@ -176,15 +172,22 @@ fn clients(table: &Table<'_>, problems: &mut Problems) -> Option<u32> {
     u32::try_from(clients).ok()
 }
 
-fn resources(top: &Table<'_>, database: Option<&DatabaseEntry>, problems: &mut Problems) -> Vec<Resources> {
+fn resources(
+    top: &Table<'_>,
+    database: Option<&DatabaseEntry>,
+    attached: bool,
+    problems: &mut Problems,
+) -> Vec<Resources> {
     let mut names = Vec::new();
     let mut resources = Vec::new();
-    for table in top.tables("resources", &keys::RESOURCES, &[], problems) {
-        let name = table.need("name", problems).and_then(|item| item.name(problems));
+    let tables = top.tables("resources", &keys::RESOURCES, &[], problems);
+    for table in &tables {
+        let item = if tables.len() > 1 { table.need("name", problems) } else { table.get("name") };
+        let name = item.and_then(|item| item.name(problems));
         resources.push(Resources {
             name: name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default(),
-            settings: reader::texts(settings(&table, database, problems)),
-            clients: clients(&table, problems),
+            settings: settings(table, database, attached, problems),
+            clients: clients(table, problems),
         });
         names.extend(name);
     }
@@ -220,10 +223,12 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
     let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return measure };
     let mut percent = |key, low: f64| {
         let item = table.get(key)?;
-        let ratio = units::ln_ratio(item.text(problems)?);
+        let text = item.text(problems)?;
+        let ratio = units::ln_ratio(text);
         let within = ratio.filter(|ratio| (low.ln_1p()..=std::f64::consts::LN_2).contains(ratio));
         if within.is_none() {
-            item.refuse(format!("must be a percentage from {}% to 100%", low * 100.0), problems);
+            let text = wording::quote(text);
+            item.refuse(format!("must be a percentage from {}% to 100%, this is {text}", low * 100.0), problems);
         }
         within
     };
@@ -231,10 +236,12 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
     measure.margin = percent("margin", 0.0).unwrap_or(measure.margin);
     let mut time = |key, low: f64, high: f64, limits: &str| {
         let item = table.get(key)?;
-        let seconds = units::seconds(item.text(problems)?);
+        let text = item.text(problems)?;
+        let seconds = units::seconds(text);
         let within = seconds.filter(|seconds| (low..=high).contains(seconds));
         if within.is_none() {
-            item.refuse(format!("must be a time {limits}: a number and ms, s, min or h"), problems);
+            let text = wording::quote(text);
+            item.refuse(format!("must be a time {limits} with its unit (ms, s, min, h), this is {text}"), problems);
         }
         within
     };

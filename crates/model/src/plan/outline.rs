@@ -34,7 +34,12 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
         Values::Incompressible => "incompressible values",
     };
     writeln!(text, "{}", experiment.title)?;
-    writeln!(text, "{database}, {} records, {values}, seed {}", grouped(experiment.data.records), experiment.measure.seed)?;
+    writeln!(
+        text,
+        "{database}, {} records, {values}, seed {}",
+        grouped(experiment.data.records),
+        experiment.measure.seed
+    )?;
     writeln!(text, "\nArms")?;
     let rows = experiment.arms.iter().enumerate().map(|(index, arm)| vec![arm.name.clone(), describe_arm(index, arm)]);
     write_table(text, rows.collect())?;
@@ -98,9 +103,13 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     };
     let load_s: f64 = plan.cells.iter().map(|cell| measured_s(plan, cell)).sum();
     let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, cell)).sum();
-    writeln!(text, "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.", percent(measure.precision))?;
+    writeln!(
+        text,
+        "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",
+        percent(measure.precision)
+    )?;
     writeln!(text, "Measured load     at most {}", duration(load_s))?;
-    writeln!(text, "Everything else   roughly {}: starting, loading, warming up, evidence", duration(rest_s))?;
+    writeln!(text, "Everything else   roughly {}: starting, loading, warming up, evidence", duration(rough_s(rest_s)))?;
     writeln!(text, "Disk              roughly {} at a time", bytes(disk_bytes(plan, catalogue)))
 }
 
@@ -155,11 +164,25 @@ pub(super) fn duration(seconds: f64) -> String {
     parts.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
 }
 
+/// A guess without digits that it does not have.
+fn rough_s(seconds: f64) -> f64 {
+    let step = if seconds < 60.0 {
+        10.0
+    } else if seconds < 600.0 {
+        60.0
+    } else {
+        300.0
+    };
+    (seconds / step).ceil() * step
+}
+
 /// `1.2 GB`, in powers of ten.
 fn bytes(count: f64) -> String {
     let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     let unit = units.iter().find(|(_, size)| count >= *size);
-    unit.map_or(format!("{count:.0} B"), |(name, size)| format!("{:.1} {name}", count / size))
+    let (name, size) = unit.unwrap_or(&("B", 1.0));
+    let digits = usize::from(count / size < 10.0);
+    format!("{:.digits$} {name}", count / size)
 }
 
 /// `100,000`

@@ -14,12 +14,193 @@ fn check(text: &str, expected: Expect) {
 
 #[test]
 fn everything() {
-    check(FULL, expect![[]]);
+    check(
+        FULL,
+        expect![[r#"
+        {
+          "title": "What TLS and the audit log of PostgreSQL cost",
+          "database": "postgres",
+          "settings": {
+            "fsync": "true",
+            "max_wal_size": "1000",
+            "pgaudit.log_parameter": "off",
+            "shared_buffers": "256MB"
+          },
+          "data": {
+            "records": 100000,
+            "values": "incompressible"
+          },
+          "load": {
+            "clients": 2,
+            "arrivals": {
+              "poisson": 2000.0
+            }
+          },
+          "resources": [
+            {
+              "name": "in memory",
+              "settings": {
+                "cache_size": "-65536"
+              },
+              "clients": 4
+            },
+            {
+              "name": "on disk",
+              "settings": {},
+              "clients": null
+            }
+          ],
+          "workloads": [
+            {
+              "name": "c",
+              "kind": "ycsb",
+              "properties": {
+                "exponential.percentile": "95",
+                "readproportion": "1",
+                "requestdistribution": "zipfian",
+                "updateproportion": "0"
+              }
+            },
+            {
+              "name": "mine",
+              "kind": "ycsb",
+              "properties": {
+                "readproportion": "0.9",
+                "updateproportion": "0.1"
+              }
+            }
+          ],
+          "arms": [
+            {
+              "name": "plain",
+              "protections": [],
+              "url": null,
+              "on": [],
+              "off": []
+            },
+            {
+              "name": "tls",
+              "protections": [
+                {
+                  "id": "tls",
+                  "options": {}
+                }
+              ],
+              "url": null,
+              "on": [],
+              "off": []
+            },
+            {
+              "name": "all",
+              "protections": [
+                {
+                  "id": "tls",
+                  "options": {}
+                },
+                {
+                  "id": "pgaudit",
+                  "options": {
+                    "catalogue": {
+                      "flag": false
+                    },
+                    "log": {
+                      "text": "read,write"
+                    }
+                  }
+                },
+                {
+                  "id": "columns",
+                  "options": {
+                    "share": {
+                      "number": 0.5
+                    }
+                  }
+                }
+              ],
+              "url": null,
+              "on": [],
+              "off": []
+            }
+          ],
+          "measure": {
+            "precision": 0.009950330853168083,
+            "budget_s": 900.0,
+            "seed": 1,
+            "margin": 0.0295588022415444,
+            "primary": "net",
+            "epochs": 3,
+            "slot_ms": 250.0
+          }
+        }"#]],
+    );
 }
 
 #[test]
 fn defaults() {
-    check(SHORT, expect![[]]);
+    check(
+        SHORT,
+        expect![[r#"
+        {
+          "title": "TLS",
+          "database": "postgres",
+          "settings": {},
+          "data": {
+            "records": 1000,
+            "values": "ycsb"
+          },
+          "load": {
+            "clients": 1,
+            "arrivals": "closed"
+          },
+          "resources": [
+            {
+              "name": "",
+              "settings": {},
+              "clients": null
+            }
+          ],
+          "workloads": [
+            {
+              "name": "c",
+              "kind": "ycsb",
+              "properties": {
+                "readproportion": "1",
+                "updateproportion": "0"
+              }
+            }
+          ],
+          "arms": [
+            {
+              "name": "plain",
+              "protections": [],
+              "url": null,
+              "on": [],
+              "off": []
+            },
+            {
+              "name": "tls",
+              "protections": [
+                {
+                  "id": "tls",
+                  "options": {}
+                }
+              ],
+              "url": null,
+              "on": [],
+              "off": []
+            }
+          ],
+          "measure": {
+            "precision": 0.009950330853168083,
+            "budget_s": 300.0,
+            "seed": 1,
+            "margin": 0.0295588022415444,
+            "primary": "net",
+            "epochs": 1,
+            "slot_ms": null
+          }
+        }"#]],
+    );
 }
 
 #[test]
@@ -36,6 +217,77 @@ arm = [
       on = ["SET pgaudit.log = 'read'"], off = ["RESET pgaudit.log"] },
 ]
 "#,
-        expect![[]],
+        expect![[r#"
+            {
+              "title": "Audit log of a managed server",
+              "database": "postgres",
+              "settings": {},
+              "data": {
+                "records": 1000,
+                "values": "ycsb"
+              },
+              "load": {
+                "clients": 1,
+                "arrivals": "closed"
+              },
+              "resources": [
+                {
+                  "name": "",
+                  "settings": {},
+                  "clients": null
+                }
+              ],
+              "workloads": [
+                {
+                  "name": "c",
+                  "kind": "ycsb",
+                  "properties": {
+                    "readproportion": "1",
+                    "updateproportion": "0"
+                  }
+                }
+              ],
+              "arms": [
+                {
+                  "name": "plain",
+                  "protections": [],
+                  "url": "postgres://user:***@host:5432/db",
+                  "on": [],
+                  "off": []
+                },
+                {
+                  "name": "audit",
+                  "protections": [
+                    {
+                      "id": "pgaudit",
+                      "options": {
+                        "catalogue": {
+                          "flag": false
+                        },
+                        "log": {
+                          "text": "all"
+                        }
+                      }
+                    }
+                  ],
+                  "url": "postgres://user:***@host:5432/db",
+                  "on": [
+                    "SET pgaudit.log = 'read'"
+                  ],
+                  "off": [
+                    "RESET pgaudit.log"
+                  ]
+                }
+              ],
+              "measure": {
+                "precision": 0.009950330853168083,
+                "budget_s": 300.0,
+                "seed": 1,
+                "margin": 0.0295588022415444,
+                "primary": "net",
+                "epochs": 1,
+                "slot_ms": null
+              }
+            }"#]],
     );
 }

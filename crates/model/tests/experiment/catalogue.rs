@@ -7,7 +7,12 @@ use tithe_model::catalogue::{
 };
 
 static AUDIT: [OptionEntry; 2] = [
-    OptionEntry { name: "log", kind: OptionKind::Text, default: Some(Default::Text("all")), help: "Classes of statements." },
+    OptionEntry {
+        name: "log",
+        kind: OptionKind::Text,
+        default: Some(Default::Text("all")),
+        help: "Classes of statements.",
+    },
     OptionEntry {
         name: "catalogue",
         kind: OptionKind::Flag,

@@ -39,10 +39,12 @@ pub(super) fn arms(
         drafts.push(draft(&table, text, database, catalogue, problems));
     }
     refuse_duplicates("arms", &names, problems);
-    check_count(&drafts, problems);
-    check_baseline(&drafts, problems);
-    check_servers(&drafts, problems);
-    check_switches(&drafts, problems);
+    if problems.read_all() {
+        check_count(&drafts, problems);
+        check_baseline(&drafts, problems);
+        check_servers(&drafts, problems);
+        check_switches(&drafts, problems);
+    }
     drafts.into_iter().map(|draft| draft.arm).collect()
 }
 
@@ -130,7 +132,12 @@ fn known<'c>(
     None
 }
 
-fn refuse_attached(entry: &ProtectionEntry, place: Range<usize>, database: Option<&DatabaseEntry>, problems: &mut Problems) {
+fn refuse_attached(
+    entry: &ProtectionEntry,
+    place: Range<usize>,
+    database: Option<&DatabaseEntry>,
+    problems: &mut Problems,
+) {
     let all = database.map_or(&[][..], |database| &database.protections);
     let can = wording::list(all.iter().filter(|entry| entry.attachable).map(|entry| entry.id));
     problems.at(
@@ -242,7 +249,7 @@ fn address(
     } else if !database.schemes.contains(&url.scheme()) {
         let scheme = url.scheme();
         let owner = catalogue.databases.iter().find(|entry| entry.schemes.contains(&scheme));
-        let whose = owner.map_or("no database that Tithe knows".to_owned(), |owner| owner.id.to_owned());
+        let whose = owner.map_or("no database that this build of Tithe knows".to_owned(), |owner| owner.id.to_owned());
         let quoted = wording::quote(scheme);
         let problem = format!("the scheme {quoted} is that of {whose}, and the experiment is about {}", database.id);
         problems.at(range, problem, example(database));
@@ -292,7 +299,8 @@ fn check_servers(drafts: &[Draft<'_>], problems: &mut Problems) {
     let uneven = drafts.iter().find(|draft| draft.arm.url.as_ref().is_some_and(|url| shared(url) < urls.len()));
     let twice = drafts.iter().find(|draft| draft.arm.url.as_ref().is_some_and(|url| shared(url) > 1));
     if let (Some(_), Some(Draft { url: Some(item), .. })) = (uneven, twice) {
-        let problem = "some arms share a server and some do not: the shared one stays warmer, which is no protection's doing";
+        let problem =
+            "some arms share a server and some do not: the shared one stays warmer, which is no protection's doing";
         problems.at(item.range.clone(), problem, "give every arm a server of its own, or all arms the same `url`");
     }
 }

@@ -13,6 +13,13 @@ pub struct TableFormat {
     pub keys: &'static [(&'static str, &'static str)],
 }
 
+impl TableFormat {
+    /// How messages call it.
+    pub(super) fn name(&self) -> String {
+        if self.header.is_empty() { "the experiment".to_owned() } else { format!("`{}`", self.header) }
+    }
+}
+
 /// The top of the file.
 pub(super) const TOP: TableFormat = TableFormat {
     header: "",
@@ -70,7 +77,7 @@ pub(super) const ARM: TableFormat = TableFormat {
 };
 
 /// A protection of an arm; its options stand beside `use`.
-pub(super) const PROTECTION: TableFormat = TableFormat { header: "a protection", keys: &[("use", "\"tls\"")] };
+pub(super) const PROTECTION: TableFormat = TableFormat { header: "protections", keys: &[("use", "\"tls\"")] };
 
 /// All tables, in the order of the file.
 pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, PROTECTION];

@@ -49,9 +49,16 @@ impl Problems {
         self.list.is_empty()
     }
 
-    /// Complains about the text in `range`.
+    /// False when the file has syntax errors, and so parts that could not be read.
+    pub fn read_all(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    /// Complains about the text in `range`, unless a syntax error in the same line is the cause. After a syntax
+    /// error the tree also holds placeholders; they have an empty range.
     pub fn at(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
-        if !self.broken.iter().any(|line| line.contains(&range.start)) {
+        let placeholder = range.is_empty() && !self.read_all();
+        if !placeholder && !self.broken.iter().any(|line| line.contains(&range.start)) {
             self.list.push(Complaint::at(range, problem, help));
         }
     }
@@ -59,7 +66,7 @@ impl Problems {
     /// Complains that something is not there. Not said in a file with syntax errors: it may stand in the part
     /// that could not be read.
     pub fn missing(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
-        if self.broken.is_empty() {
+        if self.read_all() {
             self.at(range, problem, help);
         }
     }
@@ -117,13 +124,14 @@ impl<'a> Table<'a> {
             format.keys.iter().map(|(key, _)| *key).chain(extra.iter().map(String::as_str)).collect();
         for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref();
-            let whose = if format.header.is_empty() { "an experiment" } else { format.header };
             let help = match TABLES.iter().find(|other| other.keys.iter().any(|(key, _)| key == name)) {
-                Some(home) if home.header.is_empty() => format!("`{name}` belongs at the top of the file, before any table"),
-                Some(home) => format!("`{name}` belongs in {}", home.header),
+                Some(home) if home.header.is_empty() => {
+                    format!("`{name}` belongs at the top of the file, before any table")
+                }
+                Some(home) => format!("`{name}` belongs in {}", home.name()),
                 None => wording::suggest(name, &known, "its keys are"),
             };
-            problems.at(key.span(), format!("{whose} has no key {}", wording::quote(name)), help);
+            problems.at(key.span(), format!("{} has no key {}", format.name(), wording::quote(name)), help);
         }
         Self { format, table, place }
     }
@@ -146,11 +154,8 @@ impl<'a> Table<'a> {
         let item = self.get(key);
         if item.is_none() {
             let example = self.format.keys.iter().find(|(known, _)| *known == key).map_or("", |(_, example)| example);
-            let (whose, place) = match self.format.header {
-                "" => ("the experiment", 0..0),
-                header => (header, self.place.clone()),
-            };
-            problems.missing(place, format!("{whose} has no `{key}`"), format!("add for example `{key} = {example}`"));
+            let problem = format!("{} has no `{key}`", self.format.name());
+            problems.missing(self.place.clone(), problem, format!("add for example `{key} = {example}`"));
         }
         item
     }
@@ -244,7 +249,8 @@ impl<'a> Item<'a> {
             self.wrong_type("a whole number", problems);
             return None;
         };
-        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| range.contains(number));
+        let number =
+            u64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| range.contains(number));
         if number.is_none() {
             let (low, high) = range.into_inner();
             let limits = if high == u64::MAX { format!("at least {low}") } else { format!("from {low} to {high}") };
@@ -363,7 +369,7 @@ pub(super) fn describe(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number",
+        DeValue::Float(_) => "a decimal number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",

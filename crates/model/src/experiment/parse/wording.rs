@@ -24,17 +24,17 @@ pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
-/// The name that `word` was probably meant to be: at most a third of its letters differ.
+/// The name that `word` was probably meant to be: at most a third of its letters differ, or one of two.
 pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > WORD_MAX {
         return None;
     }
     let word = word.to_lowercase();
-    let distance = |name: &str| strsim::osa_distance(&word, &name.to_lowercase());
+    let letters = |name: &str| name.chars().count().max(word.chars().count());
     names
         .into_iter()
-        .map(|name| (distance(name), name))
-        .filter(|(distance, name)| *distance * 3 <= word.chars().count().max(name.chars().count()).max(3))
+        .map(|name| (strsim::osa_distance(&word, &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= (letters(name) / 3).max(1) && *distance < letters(name))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }

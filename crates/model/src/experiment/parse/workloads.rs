@@ -30,13 +30,14 @@ pub(super) fn workloads(
         catalogue.workloads.iter().flat_map(|kind| [kind.id.to_owned(), file_key(kind)]).collect();
     let mut names = Vec::new();
     let mut workloads = Vec::new();
-    for table in top.tables("workload", &keys::WORKLOAD, &source_keys, problems) {
-        let (name, workload) = workload(&table, catalogue, read, problems);
+    let tables = top.tables("workload", &keys::WORKLOAD, &source_keys, problems);
+    for table in &tables {
+        let (name, workload) = workload(table, catalogue, read, problems);
         names.extend(name);
         workloads.extend(workload);
     }
     refuse_duplicates("workloads", &names, problems);
-    if top.get("workload").is_none() {
+    if tables.is_empty() {
         let help = format!("add `[[workload]]` and below it {}", example(catalogue));
         problems.missing(problems.end..problems.end, "the experiment has no `[[workload]]`", help);
     }
@@ -63,11 +64,8 @@ fn workload(
     let own = table.get("properties").map(|item| item.pairs(problems)).unwrap_or_default();
     let Some(source) = source(table, catalogue, problems) else { return (own_name.flatten(), None) };
     let Some(written) = source.item.text(problems) else { return (own_name.flatten(), None) };
-    let base = if source.is_file {
-        from_file(&source, written, read, problems)
-    } else {
-        ready(&source, written, problems)
-    };
+    let base =
+        if source.is_file { from_file(&source, written, read, problems) } else { ready(&source, written, problems) };
     let default_name = if source.is_file { stem(written) } else { written };
     let name = own_name.unwrap_or_else(|| Some(Text::new(source.item.range.clone(), default_name.to_owned())));
     let Some(mut properties) = base else { return (name, None) };
@@ -94,7 +92,7 @@ fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Proble
     if sources.is_empty() {
         problems.missing(
             table.place.clone(),
-            "[[workload]] does not say what the clients do",
+            "`[[workload]]` does not say what the clients do",
             format!("add {}", example(catalogue)),
         );
     }
