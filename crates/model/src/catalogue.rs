@@ -3,6 +3,8 @@
 //! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. No plug-in
 //! code is needed to plan.
 
+use std::collections::BTreeMap;
+
 use crate::experiment::OptionValue;
 
 /// Everything that this build of Tithe knows.
@@ -131,8 +133,21 @@ pub struct WorkloadEntry {
     pub title: &'static str,
     /// Ready-made property sets: name, one sentence, `key=value` pairs.
     pub ready: &'static [(&'static str, &'static str, &'static [(&'static str, &'static str)])],
+    /// Reads a property file; returns every problem as (line from 1, problem, help).
+    pub read: fn(&str) -> Result<BTreeMap<String, String>, Vec<(usize, String, String)>>,
     /// Looks at resolved properties; returns every problem as (property, problem, help).
-    pub check: fn(&std::collections::BTreeMap<String, String>) -> Vec<(String, String, String)>,
+    pub check: fn(&BTreeMap<String, String>) -> Vec<(String, String, String)>,
+    /// What planning must know about the workload that resolved properties describe.
+    pub shape: fn(&BTreeMap<String, String>) -> WorkloadShape,
+}
+
+/// What planning must know about a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkloadShape {
+    /// True when some operation changes data.
+    pub writes: bool,
+    /// Size of a record as the client sends it, bytes.
+    pub record_bytes: u64,
 }
 
 impl std::fmt::Debug for WorkloadEntry {
