@@ -4,6 +4,7 @@
 //! all checks: it must be protected on the guarded arm *and* exposed on the plain arm of the same cell.
 
 pub mod canary;
+pub mod columns;
 pub mod disk_canary;
 pub mod key_apart;
 pub mod logs_free;
@@ -69,6 +70,13 @@ impl Sight {
         match self {
             Self::Protected(text) | Self::Exposed(text) | Self::Unknown(text) => text,
         }
+    }
+}
+
+impl From<Fault> for Sight {
+    /// A check that failed on its way saw nothing.
+    fn from(fault: Fault) -> Self {
+        Self::Unknown(fault.to_string())
     }
 }
 
