@@ -1,5 +1,7 @@
 //! What the clients do. A workload knows no protection.
 
+pub mod ycsb;
+
 use std::sync::{Arc, atomic::AtomicU64};
 
 use crate::{
