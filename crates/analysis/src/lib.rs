@@ -4,6 +4,7 @@
 //! that. The same records give the same bytes.
 
 pub mod assess;
+pub mod report;
 pub mod statistics;
 
 use serde::Serialize;
