@@ -11,4 +11,5 @@ pub mod fault;
 pub mod protection;
 pub mod secret;
 pub mod session;
+pub mod wire;
 pub mod workload;
