@@ -2,6 +2,8 @@
 
 use tithe_harness::database::Database;
 
+pub mod ycsb_over_sql;
+
 /// Every database of this build, in the order of `tithe ls`.
 pub fn all() -> &'static [&'static dyn Database] {
     &[]
