@@ -1,0 +1,1 @@
+//! A database with a known cost per protection, on invented time.
