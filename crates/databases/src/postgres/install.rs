@@ -1,0 +1,147 @@
+//! Finds PostgreSQL's server programs on this machine: where packages put them, and where the user says.
+//!
+//! Debian and PGDG keep several versions beside each other, outside `PATH`; the newest wins. The only command
+//! run here is `postgres --version`.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tithe_harness::database::{Install, Missing, Search};
+
+/// Oldest major version that is launched: the oldest whose documentation was still maintained when this was written.
+pub const OLDEST: u32 = 13;
+
+/// Name under which [`Install::facts`] holds the folder of loadable libraries (`pg_config --pkglibdir`).
+pub const LIBRARIES: &str = "libraries";
+
+/// Folders with one folder a version, and what follows the version.
+const VERSIONED: [(&str, &str, &str); 6] = [
+    ("/usr/lib/postgresql", "", "bin"),
+    ("/usr", "pgsql-", "bin"),
+    ("/opt/homebrew/opt", "postgresql", "bin"),
+    ("/usr/local/opt", "postgresql", "bin"),
+    ("/Library/PostgreSQL", "", "bin"),
+    ("/Applications/Postgres.app/Contents/Versions", "", "bin"),
+];
+
+/// Folders as they stand.
+const FIXED: [&str; 3] = ["/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"];
+
+/// Looks in the folders of `search`, then in `PATH` and where packages install to; among the latter the newest wins.
+///
+/// # Errors
+/// Every place that was looked at, when none has `initdb` and `postgres` of version 13 or newer.
+pub fn find(search: &Search) -> Result<Install, Missing> {
+    let mut looked_in = Vec::new();
+    for folder in &search.folders {
+        for folder in [folder.clone(), folder.join("bin")] {
+            if let Some((_, install)) = look(&folder, &mut looked_in) {
+                return Ok(install);
+            }
+        }
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.extend(VERSIONED.iter().flat_map(|(base, prefix, below)| versioned(base, prefix, below, &mut looked_in)));
+    folders.extend(FIXED.map(PathBuf::from));
+    let mut newest: Option<((u32, u32), Install)> = None;
+    for folder in folders {
+        if let Some(found) = look(&folder, &mut looked_in) {
+            if newest.as_ref().is_none_or(|newest| found.0 > newest.0) {
+                newest = Some(found);
+            }
+        }
+    }
+    newest.map(|(_, install)| install).ok_or_else(|| missing(looked_in))
+}
+
+fn missing(mut looked_in: Vec<String>) -> Missing {
+    let mut seen = std::collections::BTreeSet::new();
+    looked_in.retain(|place| seen.insert(place.clone()));
+    Missing {
+        what: format!("PostgreSQL {OLDEST} or newer (the programs initdb and postgres)"),
+        looked_in,
+        how_to_install: vec![
+            "Debian, Ubuntu: apt-get install postgresql".to_owned(),
+            "Fedora, RHEL: dnf install postgresql-server".to_owned(),
+            "macOS: brew install postgresql".to_owned(),
+            "elsewhere: name the folder of initdb and postgres with --pg-bin".to_owned(),
+        ],
+    }
+}
+
+/// The folders `base/prefix*/below` that exist. `base` is noted as looked at.
+fn versioned(base: &str, prefix: &str, below: &str, looked_in: &mut Vec<String>) -> Vec<PathBuf> {
+    looked_in.push(format!("{base}/{prefix}*/{below}"));
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    named.map(|entry| entry.path().join(below)).filter(|folder| folder.is_dir()).collect()
+}
+
+/// The installation in `folder`, with its version as a number.
+fn look(folder: &Path, looked_in: &mut Vec<String>) -> Option<((u32, u32), Install)> {
+    looked_in.push(folder.display().to_string());
+    let postgres = folder.join("postgres");
+    if !postgres.is_file() || !folder.join("initdb").is_file() {
+        return None;
+    }
+    let output = Command::new(&postgres).arg("--version").output().ok()?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let version = version_of(&said)?;
+    if version.0 < OLDEST {
+        looked_in.push(format!("{} has {said}, which is too old", folder.display()));
+        return None;
+    }
+    let facts = libraries(folder).map(|path| (LIBRARIES.to_owned(), path.display().to_string()));
+    let install = Install { programs: folder.to_owned(), version: said, facts: BTreeMap::from_iter(facts) };
+    Some((version, install))
+}
+
+/// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`; of `19beta1` the minor version is 0.
+pub fn version_of(said: &str) -> Option<(u32, u32)> {
+    let (_, rest) = said.split_once("(PostgreSQL) ")?;
+    let major: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let minor: String =
+        rest[major.len()..].strip_prefix('.').unwrap_or("").chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().unwrap_or(0)))
+}
+
+/// The folder of loadable libraries that belongs to the programs in `folder`: the one that holds PL/pgSQL, which
+/// every PostgreSQL has. `pg_config` would know, but belongs to the development package.
+fn libraries(folder: &Path) -> Option<PathBuf> {
+    let prefix = folder.parent()?;
+    let mut candidates: Vec<PathBuf> = ["lib", "lib/postgresql", "lib64/pgsql", "lib/pgsql", "lib/x86_64-linux-gnu/postgresql"]
+        .iter()
+        .map(|below| prefix.join(below))
+        .collect();
+    let homebrew = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
+    candidates.extend(homebrew.map(|entry| entry.path()).filter(|path| path.is_dir()));
+    candidates.into_iter().find(|path| ["plpgsql.so", "plpgsql.dylib"].iter().any(|file| path.join(file).is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_the_program_says_them() {
+        for (said, version) in [
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", Some((15, 18))),
+            ("postgres (PostgreSQL) 19beta1", Some((19, 0))),
+            ("postgres (PostgreSQL) 9.6.24", Some((9, 6))),
+            ("something else", None),
+        ] {
+            assert_eq!(version_of(said), version, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_names_every_place_once() {
+        let missing = missing(vec!["/a".to_owned(), "/b".to_owned(), "/a".to_owned()]);
+        assert_eq!(missing.looked_in, ["/a", "/b"]);
+        assert!(missing.how_to_install.iter().any(|line| line.starts_with("Debian")));
+    }
+}

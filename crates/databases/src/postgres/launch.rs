@@ -1,0 +1,194 @@
+//! What starts one server: files, commands and arguments as data. Pure, so that what a protection changes is a
+//! difference between two texts.
+//!
+//! `postgresql.conf` and `pg_hba.conf` are written whole: nothing of a distribution's defaults is left. The server
+//! listens on 127.0.0.1 only, and runs in the foreground with its log on standard error, which the sandbox
+//! writes to [`SERVER_LOG`].
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+
+use tithe_harness::{
+    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    protection::{Authentication, Setup, TlsVersion, Transport},
+};
+
+use super::{install::version_of, target::USER};
+
+/// File below [`Place::folder`] that the sandbox redirects the server's output to.
+pub const SERVER_LOG: &str = "server.log";
+
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here
+/// is PostgreSQL's own default, durability above all: `fsync`, `synchronous_commit` and `full_page_writes` are on.
+pub const COMMON: &[(&str, &str, &str)] = &[
+    ("autovacuum", "off", "it would run in the slots of one arm by chance; Tithe vacuums all arms between epochs"),
+    ("checkpoint_timeout", "1h", "checkpoints are Tithe's, on all arms at once, between epochs"),
+    ("jit", "off", "compiling a statement is a cost that comes and goes with the planner's estimates"),
+    ("log_timezone", "UTC", "logs of all arms and machines read alike"),
+    ("max_connections", "300", "the measured clients, and those that prove and watch"),
+    ("max_wal_size", "16GB", "a checkpoint for want of space would fall into the slots of one arm by chance"),
+    ("shared_buffers", "256MB", "larger than the default of 128MB, and small enough for every machine with several arms"),
+    ("timezone", "UTC", "as log_timezone"),
+];
+
+/// Settings that Tithe sets itself, with the reason.
+pub const RESERVED: &[(&str, &str)] = &[
+    ("config_file", "Tithe writes it"),
+    ("data_directory", "each server has a folder of its own"),
+    ("external_pid_file", "everything that a server writes stays in its folder"),
+    ("hba_file", "who may connect is decided by the protections `tls` and `scram`"),
+    ("ident_file", "as hba_file"),
+    ("listen_addresses", "servers listen on 127.0.0.1 only"),
+    ("log_destination", "evidence reads the log where Tithe puts it"),
+    ("log_directory", "as log_destination"),
+    ("log_filename", "as log_destination"),
+    ("logging_collector", "as log_destination"),
+    ("password_encryption", "decided by the protection `scram`"),
+    ("port", "Tithe chooses a free one"),
+    ("ssl", "decided by the protection `tls`"),
+    ("ssl_ca_file", "decided by the protection `tls`"),
+    ("ssl_cert_file", "decided by the protection `tls`"),
+    ("ssl_crl_dir", "decided by the protection `tls`"),
+    ("ssl_crl_file", "decided by the protection `tls`"),
+    ("ssl_key_file", "decided by the protection `tls`"),
+    ("ssl_max_protocol_version", "decided by the protection `tls`"),
+    ("ssl_min_protocol_version", "decided by the protection `tls`"),
+    ("unix_socket_directories", "clients come by TCP, as the measured ones do"),
+];
+
+/// Everything below the data folder that can hold values, but for the write-ahead log.
+const DATA_FOLDERS: [&str; 6] = ["base", "global", "pg_logical", "pg_replslot", "pg_stat_tmp", "pg_twophase"];
+
+/// Everything that starts one server of this arm in `place`.
+pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
+    let data = place.folder.join("data");
+    let write = |name: &str, text: String| Step::Write { path: data.join(name), content: Content::Text(text), mode: 0o600 };
+    let mut steps = Vec::new();
+    if matches!(setup.authentication, Authentication::Password { .. }) {
+        let content = Content::Secret(setup.materials.password.clone());
+        steps.push(Step::Write { path: place.folder.join("password"), content, mode: 0o600 });
+    }
+    steps.push(Step::Run(initdb(install, setup, place)));
+    steps.push(write("postgresql.conf", conf_text(&settings(setup, place))));
+    steps.push(write("pg_hba.conf", hba(setup)));
+    Launch {
+        steps,
+        server: Some(Command {
+            program: install.programs.join("postgres"),
+            arguments: vec!["-D".to_owned(), text(&data)],
+            environment: environment(),
+        }),
+        // "Fast shutdown": disconnects the clients and writes a checkpoint (documentation, "Shutting Down the Server").
+        stop_signal: libc::SIGINT,
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        paths: Paths {
+            data: DATA_FOLDERS.iter().map(|name| data.join(name)).collect(),
+            journal: vec![data.join("pg_wal")],
+            logs: vec![place.folder.join(SERVER_LOG)],
+        },
+    }
+}
+
+fn environment() -> BTreeMap<String, String> {
+    BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())])
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The command that makes the data folder.
+fn initdb(install: &Install, setup: &Setup, place: &Place) -> Command {
+    let mut arguments = vec!["-D".to_owned(), text(&place.folder.join("data")), "-U".to_owned(), USER.to_owned()];
+    arguments.extend(["-A".to_owned(), method(setup).to_owned()]);
+    if matches!(setup.authentication, Authentication::Password { .. }) {
+        arguments.push(format!("--pwfile={}", text(&place.folder.join("password"))));
+    }
+    // Nothing in a fresh folder is worth waiting for the disk: Tithe makes it anew when it is lost.
+    arguments.extend(["--no-locale", "-E", "UTF8", "--no-sync"].map(str::to_owned));
+    arguments.extend(setup.create_arguments.iter().cloned());
+    let checksums = setup.create_arguments.iter().any(|argument| argument == "-k" || argument == "--data-checksums");
+    // From PostgreSQL 18 on, page checksums are on unless initdb is told otherwise.
+    if !checksums && version_of(&install.version).is_some_and(|(major, _)| major >= 18) {
+        arguments.push("--no-data-checksums".to_owned());
+    }
+    Command { program: install.programs.join("initdb"), arguments, environment: environment() }
+}
+
+/// The method by which clients of this arm say who they are, in the words of `pg_hba.conf`.
+fn method(setup: &Setup) -> &str {
+    match &setup.authentication {
+        Authentication::None => "trust",
+        Authentication::Password { mechanism } => mechanism,
+    }
+}
+
+/// All settings of the server: the common ones, those of the experiment and the protections, Tithe's own.
+fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
+    let mut settings: BTreeMap<String, String> =
+        COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
+    settings.extend(setup.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let mut own = |name: &str, value: String| drop(settings.insert(name.to_owned(), value));
+    own("listen_addresses", "127.0.0.1".to_owned());
+    own("port", place.port.to_string());
+    own("unix_socket_directories", String::new());
+    own("logging_collector", "off".to_owned());
+    own("log_destination", "stderr".to_owned());
+    if let Authentication::Password { mechanism } = &setup.authentication {
+        own("password_encryption", mechanism.clone());
+    }
+    match setup.transport {
+        Transport::Plain => own("ssl", "off".to_owned()),
+        Transport::Tls { version, mutual } => {
+            let version = match version {
+                TlsVersion::V1_2 => "TLSv1.2",
+                TlsVersion::V1_3 => "TLSv1.3",
+            };
+            own("ssl", "on".to_owned());
+            own("ssl_cert_file", text(&setup.materials.server_certificate));
+            own("ssl_key_file", text(&setup.materials.server_key));
+            own("ssl_min_protocol_version", version.to_owned());
+            own("ssl_max_protocol_version", version.to_owned());
+            // Only where clients must show a certificate: the server asks every client for one as soon as this is set.
+            if mutual {
+                own("ssl_ca_file", text(&setup.materials.authority));
+            }
+        }
+    }
+    settings
+}
+
+/// Settings in the syntax of `postgresql.conf`. A name that could not be one is made into one that the server
+/// refuses to start with, so that it can neither be overlooked nor add lines of its own.
+fn conf_text(settings: &BTreeMap<String, String>) -> String {
+    settings.iter().fold(String::new(), |mut out, (name, value)| {
+        let allowed = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '.';
+        let name: String = name.chars().map(|sign| if allowed(sign) { sign } else { '_' }).collect();
+        let value = value.replace(['\n', '\r', '\0'], " ").replace('\\', "\\\\").replace('\'', "''");
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{name} = '{value}'");
+        out
+    })
+}
+
+/// `pg_hba.conf`: who is let in from where. Nothing but one line: everything else is refused.
+fn hba(setup: &Setup) -> String {
+    let method = method(setup);
+    match setup.transport {
+        Transport::Plain => format!("host all all 127.0.0.1/32 {method}\n"),
+        Transport::Tls { mutual: false, .. } => format!("hostssl all all 127.0.0.1/32 {method}\n"),
+        Transport::Tls { mutual: true, .. } => {
+            format!("hostssl all all 127.0.0.1/32 {method} clientcert=verify-ca\n")
+        }
+    }
+}
+
+/// What Tithe gave the server, one `name = value` a line, for the report. Secrets are in none of it.
+pub fn configuration(setup: &Setup, place: &Place) -> Vec<String> {
+    let arguments = std::iter::once(format!("initdb -A {}", method(setup))).chain(setup.create_arguments.iter().cloned());
+    let mut lines = vec![arguments.collect::<Vec<_>>().join(" ")];
+    lines.extend(conf_text(&settings(setup, place)).lines().map(str::to_owned));
+    lines.extend(hba(setup).lines().map(|line| format!("pg_hba.conf: {line}")));
+    lines.extend(setup.statements.iter().map(|statement| format!("after the start: {statement}")));
+    lines.extend(setup.session_statements.iter().map(|statement| format!("in each session: {statement}")));
+    lines
+}

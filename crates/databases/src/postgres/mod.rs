@@ -1,0 +1,94 @@
+//! PostgreSQL 13 and newer: launched on this machine, or attached to by URL.
+//!
+//! The client is Tithe's own ([`protocol`], [`session`]): a driver's cost is part of every figure, and this one costs
+//! two system calls and no allocation per operation. Each protection is one file below [`protection`], each check that
+//! only PostgreSQL has one file below [`evidence`].
+
+mod evidence;
+mod install;
+mod launch;
+mod protection;
+mod protocol;
+mod schema;
+mod scram;
+mod session;
+mod startup;
+mod target;
+
+use tithe_harness::{
+    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    fault::Fault,
+    protection::{Protection, Setup},
+    session::{Session, SqlSession as _},
+    workload::Table,
+};
+use tithe_model::record::ArmFacts;
+
+use self::{session::PostgresSession, target::Target};
+use crate::ycsb_over_sql::YcsbOverSql;
+
+/// PostgreSQL.
+pub struct Postgres;
+
+impl Database for Postgres {
+    fn id(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn title(&self) -> &'static str {
+        "PostgreSQL"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["postgres", "postgresql"]
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        launch::RESERVED
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        install::find(search)
+    }
+
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+        launch::launch(install, setup, place)
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let target = Target::of(server, setup)?;
+        let mut session = PostgresSession::open(&target, how.blocking, schema::is_local(server))?;
+        for statement in &setup.session_statements {
+            session.run(statement)?;
+        }
+        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
+        Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::create(server, setup, table)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::remove(server, setup, table)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::settle(server, setup, table)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        schema::facts(server, setup)
+    }
+
+    fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
+        schema::wal_position(server, setup)
+    }
+}
+
+#[cfg(test)]
+mod test_setup;

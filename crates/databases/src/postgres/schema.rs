@@ -1,0 +1,217 @@
+//! The measured table, and everything else that an administrator's session does around it.
+//!
+//! Tithe works in the schema `tithe` and marks it, and every table in it, by a comment. A schema of this name without the
+//! mark, or with anything in it that does not bear it, is somebody else's: it is refused, and never dropped.
+
+use std::collections::BTreeMap;
+
+use tithe_harness::{
+    database::{Address, Place, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession as _,
+    workload::Table,
+};
+use tithe_model::record::ArmFacts;
+
+use super::{launch, session::PostgresSession, target::Target};
+use crate::ycsb_over_sql::{Dialect, KEY_COLUMN};
+
+/// How PostgreSQL writes what the SQL standard leaves open.
+pub const DIALECT: Dialect =
+    Dialect { schema: Some("tithe"), quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT" };
+
+/// The comment on what Tithe has made.
+const MARK: &str = "made by tithe";
+
+/// Settings whose values go into the report, where the server has them.
+const TOLD: [&str; 12] = [
+    "autovacuum",
+    "checkpoint_timeout",
+    "data_checksums",
+    "fsync",
+    "full_page_writes",
+    "log_statement",
+    "max_wal_size",
+    "password_encryption",
+    "shared_buffers",
+    "ssl_library",
+    "synchronous_commit",
+    "wal_compression",
+];
+
+/// A session that is not measured. It runs none of the statements of the clients' sessions.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn administrator(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
+    PostgresSession::open(&Target::of(server, setup)?, true, is_local(server))
+}
+
+/// True for a server that Tithe launched: the processes that it names are on this machine.
+pub fn is_local(server: &Server) -> bool {
+    matches!(server.address, Address::Tcp { .. })
+}
+
+/// Makes the schema and `table`. On a server that Tithe launched, runs the arm's own statements first.
+///
+/// # Errors
+/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut session = administrator(server, setup)?;
+    if is_local(server) {
+        for statement in &setup.statements {
+            session.run(statement)?;
+        }
+    }
+    if look(&mut session)? == Found::Nothing {
+        session.run("CREATE SCHEMA tithe")?;
+        session.run(&format!("COMMENT ON SCHEMA tithe IS '{MARK}'"))?;
+    }
+    let name = DIALECT.qualified(table);
+    // Left over from a run that was killed: `look` has seen that everything here is ours.
+    session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+    session.run(&table_text(table))?;
+    session.run(&format!("COMMENT ON TABLE {name} IS '{MARK}'"))?;
+    Ok(())
+}
+
+/// The statement that makes `table`. Values are bytes, so that ciphertext costs no more to carry than text. Keys are
+/// ordered by their bytes whatever the database's locale, as YCSB's scans expect.
+fn table_text(table: &Table) -> String {
+    let key = DIALECT.quoted(KEY_COLUMN);
+    let fields: String = (0..table.fields).map(|field| format!(", {} bytea", DIALECT.field(table, field))).collect();
+    format!("CREATE TABLE {} ({key} text COLLATE \"C\" PRIMARY KEY{fields})", DIALECT.qualified(table))
+}
+
+/// Removes `table`, and the schema with it when nothing else is left in it.
+///
+/// # Errors
+/// As [`create`].
+pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut session = administrator(server, setup)?;
+    if look(&mut session)? == Found::Nothing {
+        return Ok(());
+    }
+    session.run(&format!("DROP TABLE IF EXISTS {}", DIALECT.qualified(table)))?;
+    let left = session.value("SELECT count(*) FROM pg_class WHERE relnamespace = 'tithe'::regnamespace")?;
+    if left == "0" {
+        // Without CASCADE the server itself refuses when something appeared in the meantime.
+        session.run("DROP SCHEMA tithe")?;
+    }
+    Ok(())
+}
+
+/// What stands where Tithe works.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Ours,
+}
+
+/// Looks whether the schema is there, and refuses it unless all of it is ours.
+fn look(session: &mut PostgresSession) -> Result<Found, Fault> {
+    let schema = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = 'tithe'";
+    match session.run(schema)?.into_iter().flatten().flatten().next() {
+        None => return Ok(Found::Nothing),
+        Some(mark) if mark == MARK => {}
+        Some(_) => {
+            return Err(Fault::Refused(
+                "the schema `tithe` is there, and Tithe did not make it: use another database".to_owned(),
+            ));
+        }
+    }
+    // Indexes and TOAST tables belong to their table, and so do the row types; all else must bear the mark.
+    let strangers = format!(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'tithe'::regnamespace AND relkind NOT IN ('i', 't') \
+         AND obj_description(oid, 'pg_class') IS DISTINCT FROM '{MARK}' \
+         UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'tithe'::regnamespace \
+         UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'tithe'::regnamespace \
+         AND typrelid = 0 AND typelem = 0"
+    );
+    match session.run(&strangers)?.into_iter().flatten().flatten().next() {
+        None => Ok(Found::Ours),
+        Some(name) => Err(Fault::Refused(format!(
+            "the schema `tithe` holds `{name}`, which Tithe did not make: use another database"
+        ))),
+    }
+}
+
+/// Vacuums `table`, then writes all changed pages to their files.
+///
+/// # Errors
+/// The server's error. On an attached server, an account that may not order a checkpoint is no error: there the
+/// server's owner decides when pages are written.
+pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut session = administrator(server, setup)?;
+    session.run(&format!("VACUUM (ANALYZE) {}", DIALECT.qualified(table)))?;
+    match session.run("CHECKPOINT") {
+        Err(Fault::Refused(_)) if !is_local(server) => Ok(()),
+        outcome => outcome.map(drop),
+    }
+}
+
+/// Position in the write-ahead log, bytes.
+pub fn wal_position(server: &Server, setup: &Setup) -> Option<u64> {
+    let mut session = administrator(server, setup).ok()?;
+    session.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").ok()?.parse().ok()
+}
+
+/// What the figure depends on, as the server and the client's TLS say it.
+///
+/// # Errors
+/// The server's error.
+pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let mut session = administrator(server, setup)?;
+    let version = format!("PostgreSQL {}", session.value("SHOW server_version")?);
+    let mut facts = BTreeMap::from([
+        ("build".to_owned(), session.value("SELECT version()")?),
+        ("authentication".to_owned(), session.greeting().method.clone()),
+    ]);
+    let names = TOLD.map(|name| format!("'{name}'")).join(", ");
+    let told = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})");
+    for row in session.run(&told)? {
+        if let [Some(name), Some(value)] = row.as_slice() {
+            facts.insert(name.clone(), value.clone());
+        }
+    }
+    facts.insert("tls".to_owned(), tls_of(&mut session)?);
+    if let Some(tls) = session.tls_facts() {
+        let client = format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake);
+        facts.insert("tls as the client sees it".to_owned(), client);
+    }
+    let configuration = match &server.address {
+        Address::Tcp { port, .. } => {
+            launch::configuration(setup, &Place { folder: server.folder.clone(), port: *port })
+        }
+        _ => setup.session_statements.iter().map(|statement| format!("in each session: {statement}")).collect(),
+    };
+    Ok(ArmFacts { version, facts, configuration })
+}
+
+/// TLS of `session` as the server sees it: `off`, or version and cipher.
+///
+/// # Errors
+/// The server's error.
+pub fn tls_of(session: &mut PostgresSession) -> Result<String, Fault> {
+    session.value(
+        "SELECT CASE WHEN ssl THEN concat_ws(' ', version, cipher, bits || ' bit') ELSE 'off' END \
+         FROM pg_stat_ssl WHERE pid = pg_backend_pid()",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_text_key_and_byte_fields() {
+        let table = Table { name: "usertable".to_owned(), fields: 2, field_prefix: "field".to_owned() };
+        expect![[
+            r#"CREATE TABLE "tithe"."usertable" ("ycsb_key" text COLLATE "C" PRIMARY KEY, "field0" bytea, "field1" bytea)"#
+        ]]
+        .assert_eq(&table_text(&table));
+    }
+}

@@ -1,0 +1,210 @@
+//! The client's side of SCRAM-SHA-256.
+//!
+//! Sources: RFC 5802 (SCRAM), RFC 7677 (SHA-256); PostgreSQL documentation, chapter "Frontend/Backend Protocol",
+//! section "SASL Authentication", which has the user name left empty. No channel binding: over TLS the
+//! server's certificate is verified instead. A password is used as it stands, which is right for every
+//! password that SASLprep (RFC 4013) does not change, all of ASCII among them.
+
+use std::num::NonZeroU32;
+
+use ring::{digest, hmac, pbkdf2};
+use tithe_harness::{fault::Fault, secret::Secret};
+
+/// Name of the mechanism.
+pub const MECHANISM: &str = "SCRAM-SHA-256";
+
+/// Most rounds of key stretching that a server may ask for: about a second of work. PostgreSQL asks for 4096.
+const MOST_ROUNDS: u32 = 5_000_000;
+/// "The client does not support channel binding", in base64 for the client's last message.
+const NO_BINDING: (&str, &str) = ("n,,", "biws");
+
+/// An exchange that has begun.
+pub struct Exchange {
+    nonce: String,
+    first_bare: String,
+}
+
+/// An exchange whose proof is sent: what the server must answer.
+pub struct Expected {
+    signature: Vec<u8>,
+}
+
+impl Exchange {
+    /// Begins with a fresh nonce.
+    pub fn begin() -> Self {
+        Self::with_nonce("", encode(Secret::random(18).expose()))
+    }
+
+    fn with_nonce(user: &str, nonce: String) -> Self {
+        let first_bare = format!("n={user},r={nonce}");
+        Self { nonce, first_bare }
+    }
+
+    /// The client's first message.
+    pub fn first(&self) -> String {
+        format!("{}{}", NO_BINDING.0, self.first_bare)
+    }
+
+    /// The client's last message, and what the server must answer to it.
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] when the server's message is malformed, or is not an answer to this exchange.
+    pub fn prove(self, server_first: &[u8], password: &Secret) -> Result<(String, Expected), Fault> {
+        let server_first = std::str::from_utf8(server_first).map_err(|_| malformed())?;
+        let (nonce, salt, rounds) = challenge(server_first)?;
+        // A server that replays another exchange does not know our nonce.
+        if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
+            return Err(Fault::Protocol("SCRAM: the server does not answer to this exchange".to_owned()));
+        }
+        let mut salted = [0; digest::SHA256_OUTPUT_LEN];
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, password.expose(), &mut salted);
+
+        let without_proof = format!("c={},r={nonce}", NO_BINDING.1);
+        let exchange = format!("{},{server_first},{without_proof}", self.first_bare);
+        let client_key = sign(&salted, b"Client Key");
+        let stored_key = digest::digest(&digest::SHA256, &client_key);
+        let client_signature = sign(stored_key.as_ref(), exchange.as_bytes());
+        let proof: Vec<u8> = client_key.iter().zip(&client_signature).map(|(key, mask)| key ^ mask).collect();
+        let signature = sign(&sign(&salted, b"Server Key"), exchange.as_bytes());
+        Ok((format!("{without_proof},p={}", encode(&proof)), Expected { signature }))
+    }
+}
+
+impl Expected {
+    /// Checks the server's last message: it too must know the password, or what was derived from it.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] when it does not.
+    pub fn check(&self, server_final: &[u8]) -> Result<(), Fault> {
+        let said = std::str::from_utf8(server_final).ok().and_then(|text| text.strip_prefix("v="));
+        let said = said.and_then(|text| decode(text.split(',').next().unwrap_or_default()));
+        if said.is_some_and(|said| said == self.signature) {
+            Ok(())
+        } else {
+            Err(Fault::Refused("SCRAM: the server cannot prove that it knows the password".to_owned()))
+        }
+    }
+}
+
+/// Nonce, salt and rounds of the server's first message.
+fn challenge(text: &str) -> Result<(&str, Vec<u8>, NonZeroU32), Fault> {
+    let mut parts = text.split(',');
+    let mut part = |name: &str| parts.next().and_then(|part| part.strip_prefix(name)).ok_or_else(malformed);
+    let nonce = part("r=")?;
+    let salt = decode(part("s=")?).ok_or_else(malformed)?;
+    let rounds = part("i=")?.parse::<NonZeroU32>().map_err(|_| malformed())?;
+    if rounds.get() > MOST_ROUNDS {
+        return Err(Fault::Protocol(format!("SCRAM: the server asks for {rounds} rounds, more than {MOST_ROUNDS}")));
+    }
+    Ok((nonce, salt, rounds))
+}
+
+fn malformed() -> Fault {
+    Fault::Protocol("SCRAM: a malformed message".to_owned())
+}
+
+fn sign(key: &[u8], message: &[u8]) -> Vec<u8> {
+    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message).as_ref().to_vec()
+}
+
+/// Base64 (RFC 4648, section 4).
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let number = group.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for index in 0..4 {
+            let sextet = number >> (18 - 6 * index) & 63;
+            text.push(if index <= group.len() { ALPHABET[sextet as usize] as char } else { '=' });
+        }
+    }
+    text
+}
+
+/// `None` for anything that [`encode`] does not write.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for group in text.as_bytes().chunks(4) {
+        let signs = group.iter().position(|sign| *sign == b'=').unwrap_or(group.len());
+        let mut number = 0u32;
+        for sign in &group[..signs] {
+            number = number << 6 | ALPHABET.iter().position(|known| known == sign)? as u32;
+        }
+        number <<= 6 * (4 - signs);
+        bytes.extend_from_slice(&number.to_be_bytes()[1..signs.max(1)]);
+    }
+    (encode(&bytes) == text).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SERVER_FIRST: &[u8] =
+        b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+    const SERVER_FINAL: &[u8] = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
+
+    /// The exchange of RFC 7677, section 3.
+    fn published() -> Exchange {
+        Exchange::with_nonce("user", "rOprNGfwEbeRWgbNEkqO".to_owned())
+    }
+
+    #[test]
+    fn the_published_exchange_is_reproduced() {
+        let exchange = published();
+        expect!["n,,n=user,r=rOprNGfwEbeRWgbNEkqO"].assert_eq(&exchange.first());
+        let (last, expected) = exchange.prove(SERVER_FIRST, &Secret::new("pencil")).expect("a proof");
+        expect!["c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="]
+            .assert_eq(&last);
+        assert_eq!(expected.check(SERVER_FINAL), Ok(()));
+    }
+
+    #[test]
+    fn a_server_that_does_not_know_the_password_is_refused() {
+        let (_, expected) = published().prove(SERVER_FIRST, &Secret::new("pencil")).expect("a proof");
+        for said in [&b"v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="[..], b"v=", b"", b"e=other-error", b"\xff"] {
+            assert!(matches!(expected.check(said), Err(Fault::Refused(_))), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn foreign_challenges_are_faults() {
+        for challenge in [
+            &b"r=another,s=AAAA,i=4096"[..],
+            b"r=rOprNGfwEbeRWgbNEkqO,s=AAAA,i=4096",
+            b"r=rOprNGfwEbeRWgbNEkqOx,s=A,i=4096",
+            b"r=rOprNGfwEbeRWgbNEkqOx,s=AAAA,i=0",
+            b"r=rOprNGfwEbeRWgbNEkqOx,s=AAAA,i=4000000000",
+            b"",
+        ] {
+            let outcome = published().prove(challenge, &Secret::new("pencil"));
+            assert!(matches!(outcome.err(), Some(Fault::Protocol(_))), "{}", challenge.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        for (plain, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!(encode(plain.as_bytes()), text);
+            assert_eq!(decode(text).as_deref(), Some(plain.as_bytes()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn base64_goes_there_and_back(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
+            prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
+        }
+
+        #[test]
+        fn foreign_base64_never_panics(text in "[A-Za-z0-9+/= é]{0,12}") {
+            if let Some(bytes) = decode(&text) {
+                prop_assert_eq!(encode(&bytes), text);
+            }
+        }
+    }
+}

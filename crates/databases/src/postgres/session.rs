@@ -1,0 +1,306 @@
+//! One connection to PostgreSQL as a [`SqlSession`]: prepared statements by name, one system call to ask and one to
+//! be answered.
+//!
+//! An execution is `Bind`, `Execute` and `Sync` in one piece. Bytes and whole numbers travel in PostgreSQL's binary
+//! formats (documentation, "Formats and Format Codes"), everything else as text. After an error of the server
+//! the session goes on at the next `ReadyForQuery`.
+
+use std::{
+    io::Write as _,
+    os::fd::{AsRawFd, RawFd},
+};
+
+use tithe_harness::{
+    fault::Fault,
+    session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready},
+    wire::{TlsFacts, Wire},
+};
+
+use super::{
+    protocol::{
+        Body, Writer, column_types, next_frame, number_parameters, parameter_types, put_text, put_value, rows_of_tag,
+        server_error,
+    },
+    startup::{Greeting, open, unexpected},
+    target::Target,
+};
+
+/// Type numbers, from PostgreSQL's `pg_type.dat`; they never change.
+const BYTEA: i32 = 17;
+const INT8: i32 = 20;
+const INT2: i32 = 21;
+const INT4: i32 = 23;
+
+/// `Execute` of the unnamed portal without a limit, and `Sync`.
+const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+
+/// One connection.
+pub struct PostgresSession {
+    wire: Wire,
+    greeting: Greeting,
+    task: ServerTask,
+    statements: Vec<Prepared>,
+    /// Rows of the answer that is being taken.
+    rows: u64,
+    /// Error of the answer that is being taken.
+    error: Option<Fault>,
+}
+
+/// What executing a statement needs to know.
+struct Prepared {
+    name: String,
+    parameters: Vec<i32>,
+    /// Number of columns and the format of each, as `Bind` wants them.
+    result_formats: Vec<u8>,
+}
+
+impl PostgresSession {
+    /// Connects to `target`. `local` says that the server runs on this machine, so that its process can be watched.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(target: &Target, blocking: bool, local: bool) -> Result<Self, Fault> {
+        let (mut wire, greeting) = open(target)?;
+        wire.set_blocking(blocking)?;
+        let task = match greeting.process {
+            Some(process) if local => ServerTask::Process(process),
+            _ => ServerTask::Unknown,
+        };
+        Ok(Self { wire, greeting, task, statements: Vec::new(), rows: 0, error: None })
+    }
+
+    /// What the server said while it let us in.
+    pub fn greeting(&self) -> &Greeting {
+        &self.greeting
+    }
+
+    /// What TLS agreed on, as the client sees it.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        self.wire.tls_facts()
+    }
+
+    /// The first value of the first row of `sql`.
+    ///
+    /// # Errors
+    /// The server's error; [`Fault::Wrong`] when there is no such value.
+    pub fn value(&mut self, sql: &str) -> Result<String, Fault> {
+        let first = self.run(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
+        first.ok_or_else(|| Fault::Wrong(format!("no value for `{sql}`")))
+    }
+
+    /// Takes the whole answer; `each` sees the messages that are not part of every answer.
+    fn await_answer(&mut self, mut each: impl FnMut(u8, &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+        loop {
+            while let Some(frame) = next_frame(self.wire.unread())? {
+                let body = &self.wire.unread()[frame.body.clone()];
+                match frame.kind {
+                    b'E' => self.error = Some(read_error(body)?),
+                    b'1' | b'C' | b'I' | b'N' | b'S' | b'A' | b'Z' => {}
+                    kind => each(kind, body)?,
+                }
+                self.wire.consume(frame.body.end);
+                if frame.kind == b'Z' {
+                    return self.error.take().map_or(Ok(()), Err);
+                }
+            }
+            if !self.wire.fill()? {
+                wait_ready(self)?;
+            }
+        }
+    }
+
+    /// Sends what was written, all of it.
+    fn send(&mut self) -> Result<(), Fault> {
+        self.wire.flush()?;
+        while self.wire.wants_write() {
+            wait_ready(self)?;
+            self.wire.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// An error of the server. One that ends the connection is returned at once: no `ReadyForQuery` follows it.
+fn read_error(body: &[u8]) -> Result<Fault, Fault> {
+    let error = server_error(body)?;
+    if error.fatal { Err(error.fault()) } else { Ok(error.fault()) }
+}
+
+/// Hands the fields of one row over.
+#[inline]
+fn deliver(body: &[u8], rows: &mut dyn Rows) -> Result<(), Fault> {
+    let mut body = Body(body);
+    let count = body.i16()?;
+    rows.row(None);
+    for column in 0..count {
+        rows.field(column as usize, body.value()?);
+    }
+    Ok(())
+}
+
+/// 1 for PostgreSQL's binary format, 0 for text.
+#[inline]
+fn format_of(parameter: &Parameter<'_>, kind: i32) -> i16 {
+    match parameter {
+        Parameter::Bytes(_) => 1,
+        Parameter::Integer(number) => match kind {
+            INT8 => 1,
+            INT4 => i16::from(i32::try_from(*number).is_ok()),
+            INT2 => i16::from(i16::try_from(*number).is_ok()),
+            _ => 0,
+        },
+        Parameter::Text(_) | Parameter::Null => 0,
+    }
+}
+
+/// Appends a parameter in the format that [`format_of`] names.
+#[inline]
+fn put_parameter(out: &mut Vec<u8>, parameter: &Parameter<'_>, kind: i32) {
+    match parameter {
+        Parameter::Bytes(bytes) | Parameter::Text(bytes) => put_value(out, bytes),
+        Parameter::Null => out.extend_from_slice(&(-1i32).to_be_bytes()),
+        Parameter::Integer(number) => match (format_of(parameter, kind), kind) {
+            (1, INT4) => put_value(out, &(*number as i32).to_be_bytes()),
+            (1, INT2) => put_value(out, &(*number as i16).to_be_bytes()),
+            (1, _) => put_value(out, &number.to_be_bytes()),
+            _ => {
+                let start = out.len();
+                out.extend_from_slice(&[0; 4]);
+                // Writing to memory cannot fail.
+                let _ = write!(out, "{number}");
+                let length = (out.len() - start - 4) as i32;
+                out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+            }
+        },
+    }
+}
+
+impl Connection for PostgresSession {
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.wire.as_raw_fd())
+    }
+
+    fn wants_write(&self) -> bool {
+        self.wire.wants_write()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        self.task.clone()
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.wire.bytes()
+    }
+}
+
+impl SqlSession for PostgresSession {
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+        let name = format!("s{}", self.statements.len());
+        Writer { out: self.wire.output() }.prepare(&name, &number_parameters(sql));
+        self.send()?;
+        let mut parameters = Vec::new();
+        let mut columns = Vec::new();
+        self.await_answer(|kind, body| {
+            match kind {
+                b't' => parameters = parameter_types(body)?,
+                b'T' => columns = column_types(body)?,
+                b'n' => {}
+                _ => return Err(unexpected(kind)),
+            }
+            Ok(())
+        })?;
+        let mut result_formats = (columns.len() as i16).to_be_bytes().to_vec();
+        result_formats.extend(columns.iter().flat_map(|kind| i16::from(*kind == BYTEA).to_be_bytes()));
+        self.statements.push(Prepared { name, parameters, result_formats });
+        Ok(Statement(self.statements.len() - 1))
+    }
+
+    fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        let prepared = self
+            .statements
+            .get(statement.0)
+            .filter(|prepared| prepared.parameters.len() == parameters.len())
+            .ok_or_else(|| Fault::Protocol("no such statement with so many parameters".to_owned()))?;
+        self.rows = 0;
+        let out = self.wire.output();
+        Writer { out }.message(b'B', |out| {
+            out.push(0);
+            put_text(out, &prepared.name);
+            let count = (parameters.len() as i16).to_be_bytes();
+            out.extend_from_slice(&count);
+            for (parameter, kind) in parameters.iter().zip(&prepared.parameters) {
+                out.extend_from_slice(&format_of(parameter, *kind).to_be_bytes());
+            }
+            out.extend_from_slice(&count);
+            for (parameter, kind) in parameters.iter().zip(&prepared.parameters) {
+                put_parameter(out, parameter, *kind);
+            }
+            out.extend_from_slice(&prepared.result_formats);
+        });
+        out.extend_from_slice(EXECUTE_AND_SYNC);
+        self.wire.flush()
+    }
+
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        if self.wire.wants_write() {
+            self.wire.flush()?;
+        }
+        loop {
+            while let Some(frame) = next_frame(self.wire.unread())? {
+                let body = &self.wire.unread()[frame.body.clone()];
+                match frame.kind {
+                    b'D' => deliver(body, rows)?,
+                    b'C' => self.rows = rows_of_tag(body)?,
+                    b'E' => self.error = Some(read_error(body)?),
+                    // BindComplete, EmptyQueryResponse, notices, changed settings, notifications; ReadyForQuery below.
+                    b'2' | b'I' | b'N' | b'S' | b'A' | b'Z' => {}
+                    kind => return Err(unexpected(kind)),
+                }
+                self.wire.consume(frame.body.end);
+                if frame.kind == b'Z' {
+                    return self.error.take().map_or(Ok(Progress::Done(self.rows)), Err);
+                }
+            }
+            if !self.wire.fill()? {
+                return Ok(Progress::Pending);
+            }
+        }
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        Writer { out: self.wire.output() }.query(sql);
+        self.send()?;
+        let mut rows = Vec::new();
+        self.await_answer(|kind, body| {
+            match kind {
+                b'D' => rows.push(texts(body)?),
+                b'T' => {}
+                _ => return Err(unexpected(kind)),
+            }
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    fn as_connection(&mut self) -> &mut dyn Connection {
+        self
+    }
+}
+
+/// The fields of a row as text.
+fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
+    let mut body = Body(body);
+    let count = body.i16()?;
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    (0..count).map(|_| body.value().map(|value| value.map(text))).collect()
+}
+
+impl Drop for PostgresSession {
+    /// Says good-bye, so that the server does not log a lost connection. Best effort: it may be lost already.
+    fn drop(&mut self) {
+        if !self.wire.wants_write() {
+            Writer { out: self.wire.output() }.terminate();
+            let _ = self.wire.flush();
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! From a TCP connection to a session that is let in: TLS where asked for, authentication, the server's greeting.
+//!
+//! Source: PostgreSQL documentation, chapter "Frontend/Backend Protocol", sections "Start-up" and "SSL Session
+//! Encryption". Nothing falls back: a server without TLS where TLS is asked for, a server that asks for a weaker
+//! proof than SCRAM-SHA-256, and one that asks for none where one was to be given, are refused.
+
+use tithe_harness::{
+    fault::Fault,
+    wire::{Identity, Trust, Wire, client_config},
+};
+
+use super::{
+    protocol::{Asked, Body, Frame, Writer, authentication, next_frame, server_error},
+    scram,
+    target::{Target, Tls},
+};
+
+/// What the server said while it let the client in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Greeting {
+    /// Number of the server process of this connection, on the server's machine.
+    pub process: Option<i32>,
+    /// How the client said who it is: `scram-sha-256`, or `none`.
+    pub method: String,
+}
+
+/// Opens a connection and goes through the start-up. The connection still blocks.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn open(target: &Target) -> Result<(Wire, Greeting), Fault> {
+    let mut wire = Wire::connect(&target.host, target.port)?;
+    if let Some(tls) = &target.tls {
+        start_tls(&mut wire, target, tls)?;
+    }
+    write(&mut wire).startup(&[
+        ("user", &target.user),
+        ("database", &target.database),
+        ("client_encoding", "UTF8"),
+        ("application_name", "tithe"),
+    ]);
+    wire.flush()?;
+    let method = authenticate(&mut wire, target)?;
+    let process = await_ready(&mut wire)?;
+    Ok((wire, Greeting { process, method: method.to_owned() }))
+}
+
+fn write(wire: &mut Wire) -> Writer<'_> {
+    Writer { out: wire.output() }
+}
+
+/// The next message; waits for it. The start-up runs on a connection that blocks.
+fn receive(wire: &mut Wire) -> Result<Frame, Fault> {
+    loop {
+        if let Some(frame) = next_frame(wire.unread())? {
+            return Ok(frame);
+        }
+        wire.fill()?;
+    }
+}
+
+fn start_tls(wire: &mut Wire, target: &Target, tls: &Tls) -> Result<(), Fault> {
+    let trust = tls.authority.as_deref().map_or(Trust::Anyone, Trust::Authority);
+    let identity = tls.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
+    let config = client_config(trust, identity, &tls.versions)?;
+    write(wire).tls_request();
+    wire.flush()?;
+    wire.fill()?;
+    let answer = wire.unread().first().copied();
+    match answer {
+        Some(b'S') => {
+            wire.consume(1);
+            wire.start_tls(config, &target.host)
+        }
+        Some(b'N') => Err(Fault::Refused("TLS was asked for, and the server offers none".to_owned())),
+        // An old server or one that is out of memory answers with an error; it is not trusted to say why.
+        _ => Err(Fault::Protocol("the server does not answer the request for TLS".to_owned())),
+    }
+}
+
+/// Proves who we are, and has the server prove that it knows the password. Returns the method.
+fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault> {
+    let mut exchange = None;
+    let mut expected: Option<scram::Expected> = None;
+    let mut proven = false;
+    loop {
+        let frame = receive(wire)?;
+        let body = &wire.unread()[frame.body.clone()];
+        let mut reply = None;
+        match frame.kind {
+            b'R' => match authentication(body)? {
+                Asked::Nothing => {
+                    wire.consume(frame.body.end);
+                    return method(proven, expected.is_some(), target);
+                }
+                Asked::Sasl(mechanisms) => {
+                    if !mechanisms.contains(&scram::MECHANISM.as_bytes()) {
+                        return Err(Fault::Refused("the server offers no SCRAM-SHA-256".to_owned()));
+                    }
+                    if target.password.is_none() {
+                        return Err(Fault::Refused("the server asks for a password, and none is given".to_owned()));
+                    }
+                    let begun = scram::Exchange::begin();
+                    reply = Some(Reply::First(begun.first()));
+                    exchange = Some(begun);
+                }
+                Asked::SaslContinue(challenge) => {
+                    let (Some(begun), Some(password)) = (exchange.take(), &target.password) else {
+                        return Err(out_of_order());
+                    };
+                    let (last, checks) = begun.prove(challenge, password)?;
+                    reply = Some(Reply::Last(last));
+                    expected = Some(checks);
+                }
+                Asked::SaslFinal(signature) => {
+                    expected.take().ok_or_else(out_of_order)?.check(signature)?;
+                    proven = true;
+                }
+                Asked::Other(name) => {
+                    return Err(Fault::Refused(format!(
+                        "the server asks for {name}; only SCRAM-SHA-256 is spoken (password_encryption = scram-sha-256)"
+                    )));
+                }
+            },
+            b'E' => return Err(server_error(body)?.fault()),
+            b'N' => {}
+            kind => return Err(unexpected(kind)),
+        }
+        wire.consume(frame.body.end);
+        if let Some(reply) = reply {
+            reply.send(wire)?;
+        }
+    }
+}
+
+/// The method by which the server has just let us in.
+fn method(proven: bool, unchecked: bool, target: &Target) -> Result<&'static str, Fault> {
+    match (proven, unchecked, target.must_ask) {
+        (true, _, _) => Ok("scram-sha-256"),
+        (false, true, _) => Err(Fault::Refused("the server did not prove that it knows the password".to_owned())),
+        (false, false, true) => {
+            Err(Fault::Refused("the server lets clients in without the password that was to be asked for".to_owned()))
+        }
+        (false, false, false) => Ok("none"),
+    }
+}
+
+enum Reply {
+    First(String),
+    Last(String),
+}
+
+impl Reply {
+    fn send(self, wire: &mut Wire) -> Result<(), Fault> {
+        match self {
+            Self::First(message) => write(wire).sasl_initial(scram::MECHANISM, message.as_bytes()),
+            Self::Last(message) => write(wire).sasl_response(message.as_bytes()),
+        }
+        wire.flush()
+    }
+}
+
+/// Takes the server's greeting up to its first `ReadyForQuery`. Returns the number of its process.
+fn await_ready(wire: &mut Wire) -> Result<Option<i32>, Fault> {
+    let mut process = None;
+    loop {
+        let frame = receive(wire)?;
+        let body = &wire.unread()[frame.body.clone()];
+        match frame.kind {
+            b'K' => process = Some(Body(body).i32()?),
+            b'E' => return Err(server_error(body)?.fault()),
+            b'S' | b'N' | b'Z' => {}
+            kind => return Err(unexpected(kind)),
+        }
+        wire.consume(frame.body.end);
+        if frame.kind == b'Z' {
+            return Ok(process);
+        }
+    }
+}
+
+/// A message that has no place where it came.
+pub fn unexpected(kind: u8) -> Fault {
+    Fault::Protocol(format!("a message of type 0x{kind:02x} has no place here"))
+}
+
+fn out_of_order() -> Fault {
+    Fault::Protocol("SCRAM: a message out of order".to_owned())
+}
