@@ -17,5 +17,6 @@ pub mod sandbox;
 pub mod secret;
 pub mod session;
 pub mod simulated;
+pub mod watch;
 pub mod wire;
 pub mod workload;

@@ -52,7 +52,7 @@ pub trait Connection: Send {
     ///
     /// # Errors
     /// The server's error, or that this product has no such statements.
-    fn execute(&mut self, statement: &str) -> Result<(), Fault> {
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
         Err(Fault::Protocol(format!("this connection runs no statements, and was given `{statement}`")))
     }
 }

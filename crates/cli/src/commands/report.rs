@@ -17,10 +17,10 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     let text = |form| report::terminal::render(&analysis, report::terminal::Options { form, width, colour: true });
     let rendered = match arguments.format.as_str() {
         "short" => text(report::view::Form::Short),
-        "markdown" => report::markdown::render(&analysis, report::view::Form::Full),
+        "markdown" => report::markdown::render(&analysis, report::view::Form::Long),
         "json" => report::json::render(&analysis),
         "csv" => report::csv::render(&analysis),
-        _ => text(report::view::Form::Full),
+        _ => text(report::view::Form::Long),
     };
     anstream::print!("{rendered}");
     Ok(exit::OK)

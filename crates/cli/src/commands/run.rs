@@ -73,7 +73,7 @@ fn status(ending: Ending, analysis: &Analysis) -> i32 {
 /// Writes the reports that stand in the run folder.
 fn write_reports(path: &Path, analysis: &Analysis) -> Result<(), Stop> {
     let reports = [
-        ("report.md", report::markdown::render(analysis, report::view::Form::Full)),
+        ("report.md", report::markdown::render(analysis, report::view::Form::Long)),
         ("report.json", report::json::render(analysis)),
         ("report.csv", report::csv::render(analysis)),
     ];

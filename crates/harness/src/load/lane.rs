@@ -94,7 +94,7 @@ impl Arm {
         let statements = if on { &self.on } else { &self.off };
         for seat in &mut self.seats {
             for statement in statements {
-                if let Err(fault) = seat.session.connection().execute(statement) {
+                if let Err(fault) = seat.session.connection().run_statement(statement) {
                     self.recorder.spoil(format!("`{statement}`: {fault}"));
                     self.broken = true;
                 }

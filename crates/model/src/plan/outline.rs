@@ -126,7 +126,7 @@ fn around_s(plan: &Plan, cell: &Cell) -> f64 {
 }
 
 /// A rough guess of the space that all arms of the largest cell take together.
-fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
+pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
     let workloads = plan.experiment.workloads.iter();
     let record = workloads.filter_map(|workload| shape(workload, catalogue)).map(|shape| shape.record_bytes).max();
     plan.experiment.data.records as f64 * record.unwrap_or(0) as f64 * DISK_FACTOR * plan.experiment.arms.len() as f64

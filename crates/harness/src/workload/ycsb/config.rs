@@ -13,6 +13,8 @@
 
 use std::collections::BTreeMap;
 
+use tithe_model::catalogue::WorkloadShape;
+
 use super::{Problem, names, operation::Kind};
 
 /// The properties of one workload, with YCSB's defaults filled in.
@@ -110,6 +112,20 @@ pub fn check(properties: &BTreeMap<String, String>) -> Vec<Problem> {
         problems.extend(config.key_space(records.unsigned_abs()).err().unwrap_or_default());
     }
     problems
+}
+
+/// What planning must know of the workload: whether it writes, and the size of its records.
+pub fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
+    let (config, _) = read(properties);
+    let length = match config.length {
+        Length::Constant(length) | Length::Uniform(_, length) | Length::Zipfian(_, length) => length,
+        // The histogram's file is not read for a plan: YCSB's default stands in.
+        Length::Histogram(_) => 100,
+    };
+    WorkloadShape {
+        writes: config.weights.iter().any(|(_, kind)| kind.writes()),
+        record_bytes: config.keys.longest() as u64 + config.fields as u64 * length.unsigned_abs(),
+    }
 }
 
 /// Properties for an arm with `records` records.

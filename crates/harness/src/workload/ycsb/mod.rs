@@ -41,7 +41,7 @@ use std::{
     },
 };
 
-use tithe_model::experiment::Values;
+use tithe_model::experiment::{self, Values};
 
 pub use config::check;
 pub use names::ignored;
@@ -140,6 +140,18 @@ impl Ycsb {
     pub fn ignored(&self) -> &[(String, &'static str)] {
         &self.ignored
     }
+}
+
+/// Makes the workload that an experiment describes.
+///
+/// # Errors
+/// As [`Ycsb::new`].
+pub fn make(
+    described: &experiment::Workload,
+    data: &experiment::Data,
+    seed: u64,
+) -> Result<Box<dyn Workload>, Vec<Problem>> {
+    Ok(Box::new(Ycsb::new(&described.properties, data.records, data.values, seed)?))
 }
 
 /// The operations that appear in the report, in order, and the place of each kind among them. A read-modify-write

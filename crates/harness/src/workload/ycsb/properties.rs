@@ -8,6 +8,16 @@ use std::{collections::BTreeMap, iter::Peekable, str::Chars};
 
 use super::Problem;
 
+/// As [`parse`], for the catalogue: problems come with the number of their line, from 1.
+///
+/// # Errors
+/// As [`parse`].
+pub fn read(text: &str) -> Result<BTreeMap<String, String>, Vec<(usize, String, String)>> {
+    let line_of = |key: &str| text.lines().position(|line| line.contains(key)).map_or(1, |line| line + 1);
+    let located = |(key, problem, help): Problem| (line_of(&key), problem, help);
+    parse(text).map_err(|problems| problems.into_iter().map(located).collect())
+}
+
 /// Key and value of every property in `text`; of two with the same key the later one counts.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use tithe_model::catalogue::WorkloadEntry;
 
-use super::config;
+use super::{config, properties};
 
 /// A ready-made set: its name, one sentence, its properties.
 type Ready = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -75,7 +75,14 @@ const CORE: &str = "site.ycsb.workloads.CoreWorkload";
 
 /// YCSB for the catalogue.
 pub fn entry() -> WorkloadEntry {
-    WorkloadEntry { id: "ycsb", title: "YCSB", ready: READY, check: config::check }
+    WorkloadEntry {
+        id: "ycsb",
+        title: "YCSB",
+        ready: READY,
+        read: properties::read,
+        check: config::check,
+        shape: config::shape,
+    }
 }
 
 #[cfg(test)]
