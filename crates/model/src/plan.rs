@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use outline::outline;
+pub use outline::{disk_bytes, outline};
 
 use crate::{
     catalogue::{Catalogue, WorkloadShape},

@@ -124,7 +124,7 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
 
 /// Refuses to start what will not fit on the disk.
 fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
-    let needed = tithe_model::plan::disk_bytes(plan, &prepare::catalogue());
+    let needed = tithe_model::plan::disk_bytes(plan, &prepare::catalogue()) as u64;
     let existing = runs.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     match host::free_bytes(existing) {
         Some(free) if free < needed => Err(Stop::new(
