@@ -19,8 +19,10 @@ fn complaints_are_placed(text: &str, complaints: &[Complaint]) -> bool {
 
 #[test]
 fn deep_nesting_is_complained_about() {
-    for open in ["a = [", "a = {b = ", "a.", "[a."] {
-        let text = open.repeat(50_000);
+    let many = |text: &str| text.repeat(50_000);
+    let dotted = format!("settings.{}a = 1", many("a."));
+    let header = format!("[settings.{}a]\nb = 1", many("a."));
+    for text in [many("a = ["), many("a = {b = "), many("[a."), dotted, header] {
         assert!(complaints_are_placed(&text, &read_experiment(&text).expect_err("this is no experiment")));
     }
 }
