@@ -48,7 +48,7 @@ fn check_rows(heading: &str, names: &[String], only: bool) {
         assert!(rows.contains(&name.as_str()), "{heading} of FORMAT.md has no row for {name}");
     }
     for row in rows.iter().filter(|_| only) {
-        assert!(names.iter().any(|name| name == row), "{heading} of FORMAT.md has a row for {row}, which does not exist");
+        assert!(names.iter().any(|name| name == row), "{heading} of FORMAT.md has a row for {row}: there is no such");
     }
 }
 
