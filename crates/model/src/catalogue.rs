@@ -124,6 +124,18 @@ pub enum OptionKind {
     Flag,
 }
 
+/// Properties of a workload by name, in the kind's own names.
+pub type Properties = BTreeMap<String, String>;
+
+/// A ready-made property set: name, one sentence, `key=value` pairs.
+pub type ReadySet = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// What is wrong with a property: its name, the problem, what to do.
+pub type PropertyProblem = (String, String, String);
+
+/// What is wrong with a line of a property file: its number from 1, the problem, what to do.
+pub type LineProblem = (usize, String, String);
+
 /// A kind of workload.
 #[derive(Clone)]
 pub struct WorkloadEntry {
@@ -131,14 +143,14 @@ pub struct WorkloadEntry {
     pub id: &'static str,
     /// Name in reports.
     pub title: &'static str,
-    /// Ready-made property sets: name, one sentence, `key=value` pairs.
-    pub ready: &'static [(&'static str, &'static str, &'static [(&'static str, &'static str)])],
-    /// Reads a property file; returns every problem as (line from 1, problem, help).
-    pub read: fn(&str) -> Result<BTreeMap<String, String>, Vec<(usize, String, String)>>,
-    /// Looks at resolved properties; returns every problem as (property, problem, help).
-    pub check: fn(&BTreeMap<String, String>) -> Vec<(String, String, String)>,
+    /// Ready-made property sets.
+    pub ready: &'static [ReadySet],
+    /// Reads a property file; returns every problem.
+    pub read: fn(&str) -> Result<Properties, Vec<LineProblem>>,
+    /// Looks at resolved properties; returns every problem.
+    pub check: fn(&Properties) -> Vec<PropertyProblem>,
     /// What planning must know about the workload that resolved properties describe.
-    pub shape: fn(&BTreeMap<String, String>) -> WorkloadShape,
+    pub shape: fn(&Properties) -> WorkloadShape,
 }
 
 /// What planning must know about a workload.

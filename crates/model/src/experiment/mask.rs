@@ -76,3 +76,44 @@ fn fill(bytes: &mut [u8], range: Range<usize>) {
         part.iter_mut().filter(|byte| !matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b'*');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, expected: Expect) {
+        expected.assert_eq(&mask_passwords(text));
+    }
+
+    #[test]
+    fn addresses_are_masked_and_the_rest_stays() {
+        check(
+            r#"
+# see https://www.postgresql.org/docs and not postgres://user:hunter2@host
+arm = [{ name = "a@b", url = "postgres://user:hunter2@host/db", on = ["SET x = 'a://b'"] }, { url = "pg://host/db" }]
+url = 'postgres://user@host/db?password=hunter2' # comment
+"#,
+            expect![[r#"
+
+                # see https://************************************************************
+                arm = [{ name = "a@b", url = "postgres://********************", on = ["SET x = 'a://*'"] }, { url = "pg://host/db" }]
+                url = 'postgres://*****************************' # comment
+            "#]],
+        );
+    }
+
+    #[test]
+    fn escapes_lines_and_missing_schemes_hide_nothing() {
+        check("url = \"postgres:\\u002f/user:hunter2@host\"\nurl2 = 1", expect![[r#"
+            url = "*********************************"
+            url2 = 1"#]]);
+        check("url = \"\"\"postgres://user:\\\n  hunter2@host\"\"\"\nrecords = 1", expect![[r#"
+            url = """postgres://******
+            **************"""
+            records = 1"#]]);
+        check("url = \"user:hunter2@host\"", expect![[r#"url = "*****************""#]]);
+        check("url = = \"postgres://user:hunter2@host", expect![[r#"url = = "postgres://*****************"#]]);
+    }
+}

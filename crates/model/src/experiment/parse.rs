@@ -120,16 +120,20 @@ fn settings(
         );
     }
     let settings = item.pairs(problems);
-    for (name, reason) in database.map_or(&[][..], |entry| entry.reserved_settings) {
-        if let Some(pair) = settings.get(*name) {
-            problems.at(
-                pair.key_range.clone(),
-                format!("`{name}` cannot be set: {reason}"),
-                "remove it from the settings",
-            );
+    let reserved = database.map_or(&[][..], |entry| entry.reserved_settings);
+    for (name, pair) in &settings {
+        if let Some((reserved, reason)) = reserved.iter().find(|(reserved, _)| plain_name(reserved) == plain_name(name))
+        {
+            let problem = format!("`{reserved}` cannot be set: {reason}");
+            problems.at(pair.key_range.clone(), problem, "remove it from the settings");
         }
     }
     reader::texts(settings)
+}
+
+/// A setting's name as servers compare it: most ignore case, some take `-` for `_`.
+fn plain_name(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
 }
 
 fn data(top: &Table<'_>, problems: &mut Problems) -> Data {

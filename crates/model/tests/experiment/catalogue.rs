@@ -1,9 +1,10 @@
 //! A small catalogue with one of everything that the parser distinguishes.
 
-use std::{collections::BTreeMap, io};
+use std::io;
 
 use tithe_model::catalogue::{
-    Catalogue, DatabaseEntry, Default, OptionEntry, OptionKind, ProtectionEntry, WorkloadEntry, WorkloadShape,
+    Catalogue, DatabaseEntry, Default, LineProblem, OptionEntry, OptionKind, Properties, PropertyProblem,
+    ProtectionEntry, WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -87,8 +88,8 @@ pub fn catalogue() -> Catalogue {
     }
 }
 
-fn read_properties(text: &str) -> Result<BTreeMap<String, String>, Vec<(usize, String, String)>> {
-    let mut properties = BTreeMap::new();
+fn read_properties(text: &str) -> Result<Properties, Vec<LineProblem>> {
+    let mut properties = Properties::new();
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
         match line.split_once('=') {
@@ -99,7 +100,7 @@ fn read_properties(text: &str) -> Result<BTreeMap<String, String>, Vec<(usize, S
     if problems.is_empty() { Ok(properties) } else { Err(problems) }
 }
 
-fn check_properties(properties: &BTreeMap<String, String>) -> Vec<(String, String, String)> {
+fn check_properties(properties: &Properties) -> Vec<PropertyProblem> {
     let proportions = properties.iter().filter(|(name, _)| name.ends_with("proportion"));
     proportions
         .filter(|(_, value)| value.parse::<f64>().is_err())
@@ -107,7 +108,7 @@ fn check_properties(properties: &BTreeMap<String, String>) -> Vec<(String, Strin
         .collect()
 }
 
-fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
+fn shape(properties: &Properties) -> WorkloadShape {
     let proportion = |name: &str| properties.get(name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
     let writes = ["updateproportion", "insertproportion", "readmodifywriteproportion"];
     WorkloadShape { writes: writes.iter().any(|name| proportion(name) > 0.0), record_bytes: 1000 }

@@ -111,18 +111,24 @@ fn syntax_error_does_not_hide_other_mistakes() {
 
 #[test]
 fn syntax_error_in_the_baseline_does_not_make_another_arm_the_baseline() {
-    check(&SHORT.replacen("[[arm]]", "[[arm]", 1), expect![[r#"
+    check(
+        &SHORT.replacen("[[arm]]", "[[arm]", 1),
+        expect![[r#"
         8:7 not TOML: unclosed array table, expected `]` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn empty_lists() {
     let text = "title = \"x\"\ndatabase = \"sqlite\"\ndata.records = 1\nworkload = []\narm = []\n";
-    check(text, expect![[r#"
+    check(
+        text,
+        expect![[r#"
         6:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
         6:1 the experiment has no `[[workload]]` (add `[[workload]]` and below it `ycsb = "a"`)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -407,10 +413,11 @@ fn workloads() {
 #[test]
 fn settings() {
     check(
-        &SHORT.replace("[data]", "[settings]\nport = 5432\n[data]"),
+        &SHORT.replace("[data]", "[settings]\nPort = 5432\nx = \"a\\nport = 1\"\n[data]"),
         expect![[r#"
-        5:1 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
-    "#]],
+            5:1 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
+            6:5 `x` must be one line without control characters (a setting or property is one line of its file)
+        "#]],
     );
     check(
         &SHORT.replace("[data]", "[[resources]]\nsettings = { port = 1 }\n[[resources]]\nname = \"x\"\n[data]"),

@@ -19,8 +19,10 @@ fn complaints_are_placed(text: &str, complaints: &[Complaint]) -> bool {
 
 #[test]
 fn deep_nesting_is_complained_about() {
-    for open in ["a = [", "a = {b = ", "a.", "[a."] {
-        let text = open.repeat(50_000);
+    let many = |text: &str| text.repeat(50_000);
+    let dotted = format!("settings.{}a = 1", many("a."));
+    let header = format!("[settings.{}a]\nb = 1", many("a."));
+    for text in [many("a = ["), many("a = {b = "), many("[a."), dotted, header] {
         assert!(complaints_are_placed(&text, &read_experiment(&text).expect_err("this is no experiment")));
     }
 }
@@ -41,7 +43,10 @@ proptest! {
 
     #[test]
     fn mutations_of_a_good_file(
-        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..12usize, "\\PC{0,3}|[\\[\\]{}=\"'.,#\n]{0,3}"), 1..5),
+        edits in prop::collection::vec(
+            (any::<prop::sample::Index>(), 0..12usize, "\\PC{0,3}|[\\[\\]{}=\"'.,#\n]{0,3}"),
+            1..5,
+        ),
     ) {
         let mut chars: Vec<char> = FULL.chars().collect();
         for (at, cut, insert) in edits {
@@ -72,10 +77,11 @@ proptest! {
         query in "(\\?[a-z]{1,5}=[a-z]{1,5})?",
         in_query in any::<bool>(),
     ) {
+        let host = format!("host:5432{path}");
         let (url, shown) = if in_query {
-            (format!("postgres://user@host:5432{path}?password={password}"), format!("postgres://user@host:5432{path}"))
+            (format!("postgres://user@{host}?password={password}"), format!("postgres://user@{host}"))
         } else {
-            (format!("postgres://user:{password}@host:5432{path}{query}"), format!("postgres://user:***@host:5432{path}"))
+            (format!("postgres://user:{password}@{host}{query}"), format!("postgres://user:***@{host}"))
         };
         let value = Url::new(url.clone());
         prop_assert!([shown.as_str(), "postgres://***"].contains(&value.redacted().as_str()), "{}", value.redacted());
@@ -104,7 +110,11 @@ proptest! {
 
     #[test]
     fn experiments_and_plans_survive_json(
-        precision in 1..=10_000u32, budget in 4_000..4_000_000u32, seed in any::<u64>(), rate in 40.0..1e6f64, share in 0.0..=1.0f64,
+        precision in 1..=10_000u32,
+        budget in 4_000..4_000_000u32,
+        seed in any::<u64>(),
+        rate in 40.0..1e6f64,
+        share in 0.0..=1.0f64,
     ) {
         let text = FULL
             .replace("\"1%\"", &format!("\"{}%\"", f64::from(precision) / 100.0))

@@ -155,11 +155,9 @@ fn slots() {
 
 #[test]
 fn names_that_look_alike_stay_apart() {
-    let text = SHORT.replace(
-        "ycsb = \"c\"",
-        "ycsb = \"c\"\nname = \"C: reads\"\n[[workload]]\nycsb = \"c\"\nname = \"c reads\"\n[[workload]]\nycsb = \"c\"\nname = \"読\"\n\
-         [[workload]]\nycsb = \"c\"\nname = \"../c\"",
-    );
+    let workload = |name: &str| format!("[[workload]]\nycsb = \"c\"\nname = \"{name}\"\n");
+    let workloads = ["C: reads", "c reads", "読", "../c"].map(workload).concat();
+    let text = SHORT.replace("[[workload]]\nycsb = \"c\"\n", &workloads);
     let ids: Vec<String> = planned(&text).cells.into_iter().map(|cell| cell.id).collect();
     expect![[r#"
         [

@@ -349,6 +349,10 @@ fn collect_pairs(prefix: &str, table: &DeTable<'_>, pairs: &mut BTreeMap<String,
                 continue;
             }
         };
+        if name.chars().chain(text.chars()).any(char::is_control) {
+            let problem = format!("{} must be one line without control characters", wording::quote(&name));
+            problems.at(value.span(), problem, "a setting or property is one line of its file");
+        }
         pairs.insert(name, Pair { value: text, key_range: key.span(), range: value.span() });
     }
 }

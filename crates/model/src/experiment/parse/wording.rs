@@ -40,7 +40,7 @@ pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
 }
 
 /// "did you mean `x`? " where something is near, then what there is: `lead` and the list.
-pub(super) fn suggest<'a>(word: &str, names: &[&'a str], lead: &str) -> String {
+pub(super) fn suggest(word: &str, names: &[&str], lead: &str) -> String {
     let guess = nearest(word, names.iter().copied()).map_or(String::new(), |name| format!("did you mean `{name}`? "));
     format!("{guess}{lead}: {}", list(names.iter().copied()))
 }

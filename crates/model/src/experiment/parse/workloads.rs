@@ -8,7 +8,7 @@ use super::{
     refuse_duplicates, wording,
 };
 use crate::{
-    catalogue::{Catalogue, WorkloadEntry},
+    catalogue::{Catalogue, Properties, WorkloadEntry},
     experiment::Workload,
 };
 
@@ -99,7 +99,7 @@ fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Proble
     sources.into_iter().next()
 }
 
-fn ready(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<BTreeMap<String, String>> {
+fn ready(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<Properties> {
     let sets = source.kind.ready;
     let set = sets.iter().find(|(ready, _, _)| *ready == name);
     if set.is_none() {
@@ -117,7 +117,7 @@ fn from_file(
     path: &str,
     read: &dyn Fn(&str) -> io::Result<String>,
     problems: &mut Problems,
-) -> Option<BTreeMap<String, String>> {
+) -> Option<Properties> {
     let range = source.item.range.clone();
     let text = match read(path) {
         Ok(text) => text,
@@ -150,7 +150,7 @@ fn places(own: &BTreeMap<String, Pair>) -> BTreeMap<String, Range<usize>> {
 /// What the kind says about the properties, at the property where the experiment gives it, else at the source.
 fn check(
     source: &Source<'_>,
-    properties: &BTreeMap<String, String>,
+    properties: &Properties,
     places: &BTreeMap<String, Range<usize>>,
     problems: &mut Problems,
 ) {
