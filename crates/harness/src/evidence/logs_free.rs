@@ -48,41 +48,47 @@ impl LogsFree {
         let setup = scene.setup;
         let at_rest = setup.at_rest.as_ref().map(|at_rest| ("data key", &at_rest.key));
         let columns = setup.columns.as_ref().map(|columns| ("data key", &columns.key));
-        let ours = [Some(("data key", &setup.materials.key)), Some(("password", &setup.materials.password))];
-        let secrets = ours.into_iter().chain([at_rest, columns]).flatten().map(|(what, secret)| (what, secret.expose()));
+        let ours = [
+            Some(("data key", &setup.materials.key)),
+            Some(("password", &setup.materials.password)),
+        ];
+        let secrets = ours
+            .into_iter()
+            .chain([at_rest, columns])
+            .flatten()
+            .map(|(what, secret)| (what, secret.expose()));
         let tokens = canaries.tokens(self.targets);
-        let needles = Needles::new(
-            secrets
-                .filter(|(_, secret)| secret.len() >= NEEDLE_BYTES)
-                .chain(tokens.iter().map(|token| ("canary", *token)))
-                .chain([(CONTROL, token.as_slice())]),
-        );
-        let report = await_control(scene, &needles);
-        Ok(conclude(&report, tokens.len()))
+        let secrets = secrets.filter(|(_, secret)| secret.len() >= NEEDLE_BYTES);
+        let needles = Needles::new(secrets.chain(tokens.iter().map(|token| ("canary", *token))));
+        let control = await_needle(scene, &Needles::new([("control token", token.as_slice())]));
+        Ok(conclude(
+            &scan(&needles, files_of(scene.server, Places::LOGS)),
+            tokens.len(),
+            control,
+        ))
     }
 }
 
-const CONTROL: &str = "control token";
-
-/// Scans the logs until the control token stands in them, or patience ends.
-fn await_control(scene: &Scene<'_>, needles: &Needles) -> Report {
+/// True as soon as `needle` stands in the logs; false when patience ends.
+fn await_needle(scene: &Scene<'_>, needle: &Needles) -> bool {
     let start = Instant::now();
     loop {
-        let report = scan(needles, files_of(scene.server, Places::LOGS));
-        if report.total().distinct(CONTROL) == 1 || start.elapsed() > PATIENCE {
-            return report;
+        if scan(needle, files_of(scene.server, Places::LOGS)).total().hits() > 0 {
+            return true;
+        }
+        if start.elapsed() > PATIENCE {
+            return false;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-fn conclude(report: &Report, canaries: usize) -> Sight {
-    let total = report.total();
-    if ["canary", "data key", "password"].iter().any(|what| total.distinct(what) > 0) {
+fn conclude(report: &Report, canaries: usize, control: bool) -> Sight {
+    if report.total().hits() > 0 {
         Sight::Exposed(report.describe_found())
     } else if let Some(file) = report.unreadable.first() {
         Sight::Unknown(format!("cannot read {file}"))
-    } else if total.distinct(CONTROL) == 0 {
+    } else if !control {
         Sight::Unknown(format!("the control token is not in the logs ({})", report.extent()))
     } else {
         Sight::Protected(format!(
@@ -111,5 +117,29 @@ impl Evidence for LogsFree {
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
         self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_log_without_the_control_proves_nothing() {
+        let empty = Report {
+            files: 1,
+            bytes: 812,
+            ..Report::default()
+        };
+        expect![[r#"Unknown("the control token is not in the logs (1 file, 812 B)")"#]]
+            .assert_eq(&format!("{:?}", conclude(&empty, 33, false)));
+        let closed = Report {
+            unreadable: vec!["server.log: Permission denied".to_owned()],
+            ..Report::default()
+        };
+        expect![[r#"Unknown("cannot read server.log: Permission denied")"#]]
+            .assert_eq(&format!("{:?}", conclude(&closed, 33, true)));
     }
 }

@@ -137,3 +137,6 @@ pub fn judge(control: Control, guarded: &Sight, plain: Option<&Sight>) -> Verdic
         (Sight::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,
     }
 }
+
+#[cfg(test)]
+mod tests;

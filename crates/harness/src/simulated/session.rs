@@ -7,9 +7,13 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{Model, store::Store};
+use super::{
+    Model,
+    store::Store,
+    timing::{fraction, mix},
+};
 use crate::{
-    clock::{Clock, VirtualTime},
+    clock::Clock,
     database::{Connect, Server},
     fault::Fault,
     session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, ServerTask},
@@ -52,11 +56,22 @@ impl SimulatedSession {
             _ => None,
         };
         let lane = how.lane as u64;
-        Ok(Self { store, model, clock: how.clock.clone(), lane, audit, operations: 0, answers: 0, answer: None })
+        Ok(Self {
+            store,
+            model,
+            clock: how.clock.clone(),
+            lane,
+            audit,
+            operations: 0,
+            answers: 0,
+            answer: None,
+        })
     }
 
     fn log(&mut self, request: &Request<'_>) -> Result<(), Fault> {
-        let (Some(log), Some(lose)) = (&mut self.audit, self.model.audit_lose) else { return Ok(()) };
+        let (Some(log), Some(lose)) = (&mut self.audit, self.model.audit_lose) else {
+            return Ok(());
+        };
         if fraction(mix(self.operations)) < lose {
             return Ok(());
         }
@@ -76,11 +91,15 @@ impl SimulatedSession {
         let mut records = self.store.records();
         let count = match *request {
             Request::Read { key, fields } => {
-                return Ok(Answer::of(records.get(key).map(|record| Row::new(None, record, fields))));
+                return Ok(Answer::of(
+                    records.get(key).map(|record| Row::new(None, record, fields)),
+                ));
             }
             Request::Scan { start, count, fields } => {
                 let found = records.range(start.to_vec()..).take(count as usize);
-                return Ok(Answer::of(found.map(|(key, record)| Row::new(Some(key.clone()), record, fields))));
+                return Ok(Answer::of(
+                    found.map(|(key, record)| Row::new(Some(key.clone()), record, fields)),
+                ));
             }
             Request::Insert { key, .. } if records.contains_key(key) => {
                 return Err(Fault::Server("a record with this key is there already".to_owned()));
@@ -101,7 +120,10 @@ impl SimulatedSession {
             },
             Request::Delete { key } => u64::from(records.remove(key).is_some()),
         };
-        Ok(Answer { rows: Vec::new(), count })
+        Ok(Answer {
+            rows: Vec::new(),
+            count,
+        })
     }
 
     /// Strikes a measured operation with the faults that the settings ask for.
@@ -139,10 +161,15 @@ impl KeyValueSession for SimulatedSession {
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
-        let answer = self.answer.take().ok_or_else(|| Fault::Protocol("nothing was submitted".to_owned()))??;
+        let answer = self
+            .answer
+            .take()
+            .ok_or_else(|| Fault::Protocol("nothing was submitted".to_owned()))??;
         for row in &answer.rows {
             rows.row(row.key.as_deref());
-            row.fields.iter().for_each(|(field, value)| rows.field(*field, Some(value)));
+            row.fields
+                .iter()
+                .for_each(|(field, value)| rows.field(*field, Some(value)));
         }
         Ok(Progress::Done(answer.count))
     }
@@ -172,7 +199,10 @@ impl Connection for SimulatedSession {
 impl Answer {
     fn of(rows: impl IntoIterator<Item = Row>) -> Self {
         let rows: Vec<_> = rows.into_iter().collect();
-        Self { count: rows.len() as u64, rows }
+        Self {
+            count: rows.len() as u64,
+            rows,
+        }
     }
 }
 
@@ -180,63 +210,12 @@ impl Row {
     fn new(key: Option<Vec<u8>>, record: &[Vec<u8>], fields: Fields) -> Self {
         let fields = match fields {
             Fields::All => record.iter().cloned().enumerate().collect(),
-            Fields::One(field) => record.get(field).map(|value| (field, value.clone())).into_iter().collect(),
+            Fields::One(field) => record
+                .get(field)
+                .map(|value| (field, value.clone()))
+                .into_iter()
+                .collect(),
         };
         Self { key, fields }
     }
-}
-
-/// Share of a plain operation's processor time that the client spends; the costs of protections are the server's.
-const CLIENT_SHARE: f64 = 0.1;
-/// How long a stalled operation waits for a processor, ns.
-const STALL_NS: u64 = 5_000_000;
-
-impl Model {
-    /// Lets one operation pass on the invented time of `lane`. Apart from stalls, all of its time is processor time.
-    fn pass(&self, time: &VirtualTime, lane: u64) {
-        let now = time.now.load(Ordering::Relaxed);
-        let random = mix(now ^ mix(lane));
-        let plain = self.service_ns * lognormal(self.noise, random) * self.drift(now);
-        let client = (plain * CLIENT_SHARE) as u64;
-        let server = (plain * (self.cost - CLIENT_SHARE)) as u64;
-        let wait = if fraction(mix(random)) < self.stalls { STALL_NS } else { 0 };
-        time.client_cpu.fetch_add(client, Ordering::Relaxed);
-        time.server_cpu.fetch_add(server, Ordering::Relaxed);
-        time.wait.fetch_add(wait, Ordering::Relaxed);
-        time.now.fetch_add(client + server + wait, Ordering::Relaxed);
-    }
-
-    /// How much slower everything is at the moment `now`, because of an invented neighbour: half of it swells and ebbs
-    /// within 7 s, the other half comes and goes in steps of 11 s.
-    fn drift(&self, now: u64) -> f64 {
-        const SWELL_NS: u64 = 7_000_000_000;
-        const STEP_NS: u64 = 11_000_000_000;
-        let phase = (now % SWELL_NS) as f64 / SWELL_NS as f64;
-        let swell = 1.0 - (2.0 * phase - 1.0).abs();
-        let step = (mix(now / STEP_NS) & 1) as f64;
-        1.0 + self.drift * (swell + step) / 2.0
-    }
-}
-
-/// About lognormal: the exponential's first three terms of `spread` times a sum of four uniform numbers, which is
-/// about normal. Additions and multiplications only, so every machine gets the same bits.
-fn lognormal(spread: f64, random: u64) -> f64 {
-    let sum: f64 = (0..4).map(|part| (random >> (16 * part) & 0xffff) as f64 / 65_536.0).sum();
-    // The sum has mean 2 and variance 4/12.
-    let exponent = spread * (sum - 2.0) * 3f64.sqrt();
-    1.0 + exponent + exponent * exponent / 2.0
-}
-
-/// A number in 0–1.
-fn fraction(random: u64) -> f64 {
-    (random >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a well mixed
-/// number from any number.
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }

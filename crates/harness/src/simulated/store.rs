@@ -34,7 +34,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn file_of(server: &Server) -> Result<PathBuf, Fault> {
     let folder = server.paths.data.first();
-    folder.map(|folder| folder.join("records")).ok_or_else(|| Fault::Connection("this server has no data folder".to_owned()))
+    folder
+        .map(|folder| folder.join("records"))
+        .ok_or_else(|| Fault::Connection("this server has no data folder".to_owned()))
 }
 
 /// Makes an empty store and its file.
@@ -43,7 +45,11 @@ pub(super) fn create(server: &Server, at_rest: Option<&AtRest>) -> Result<(), Fa
     if file.exists() {
         return Err(Fault::Refused(format!("{} is there already", file.display())));
     }
-    let store = Store { file: file.clone(), records: Mutex::default(), operations: AtomicU64::new(0) };
+    let store = Store {
+        file: file.clone(),
+        records: Mutex::default(),
+        operations: AtomicU64::new(0),
+    };
     store.write(at_rest)?;
     lock(&STORES).insert(file, Arc::new(store));
     Ok(())
@@ -56,7 +62,10 @@ pub(super) fn find(server: &Server) -> Result<Arc<Store>, Fault> {
     if !file.exists() {
         stores.remove(&file);
     }
-    stores.get(&file).cloned().ok_or_else(|| Fault::Connection("nothing was created on this simulated server".to_owned()))
+    stores
+        .get(&file)
+        .cloned()
+        .ok_or_else(|| Fault::Connection("nothing was created on this simulated server".to_owned()))
 }
 
 /// Forgets the store of `server` and removes its file.
@@ -97,7 +106,8 @@ fn write(file: &Path, content: &[u8]) -> Result<(), Fault> {
 /// AES-256-GCM of the whole file under a random nonce: a file is sealed a few times a run, far below the limit of
 /// 2³² of NIST SP 800-38D, section 8.3.
 fn seal(mut content: Vec<u8>, key: &Secret) -> Result<Vec<u8>, Fault> {
-    let key = UnboundKey::new(&AES_256_GCM, key.expose()).map_err(|_| Fault::Machine("a seal needs 32 bytes".to_owned()))?;
+    let key =
+        UnboundKey::new(&AES_256_GCM, key.expose()).map_err(|_| Fault::Machine("a seal needs 32 bytes".to_owned()))?;
     let random = Secret::random(NONCE_LEN);
     let nonce = Nonce::try_assume_unique_for_key(random.expose()).expect("a nonce's length was asked for");
     LessSafeKey::new(key)
