@@ -49,11 +49,8 @@ pub fn infer(effects: &[f64], alpha: f64) -> Inference {
 /// The mean with Student's interval of confidence 1 − `alpha`; infinite ends for fewer than two values.
 pub fn t_interval(values: &[f64], alpha: f64) -> Interval {
     let n = values.len() as f64;
-    let half = if values.len() < 2 {
-        f64::INFINITY
-    } else {
-        t_upper(alpha / 2.0, n - 1.0) * (variance(values) / n).sqrt()
-    };
+    let half =
+        if values.len() < 2 { f64::INFINITY } else { t_upper(alpha / 2.0, n - 1.0) * (variance(values) / n).sqrt() };
     let estimate = mean(values);
     if half.is_finite() {
         Interval { estimate, low: estimate - half, high: estimate + half }
@@ -75,7 +72,8 @@ pub fn lag1(values: &[f64]) -> f64 {
 /// Two-sided p of Spearman's rank correlation between the values and their order, by Student's
 /// approximation t = r·√((n − 2)/(1 − r²)) with n − 2 degrees of freedom; 1 for fewer than 10 values.
 ///
-/// Answers whether an effect moved while it was measured. Give it merged values: neighbours that are correlated count as a trend.
+/// Answers whether an effect moved while it was measured. Give it merged values: neighbours that are correlated
+/// count as a trend.
 pub fn trend_p(values: &[f64]) -> f64 {
     let n = values.len();
     if n < RANKS_FROM {
@@ -123,7 +121,8 @@ pub fn sidak(alpha: f64, comparisons: usize) -> f64 {
     1.0 - (1.0 - alpha).powf(1.0 / comparisons.max(1) as f64)
 }
 
-/// Which of the hypotheses with these p values are rejected when `alpha` bounds the chance of any wrong rejection (Holm 1979).
+/// Which of the hypotheses with these p values are rejected when `alpha` bounds the chance of any wrong
+/// rejection (Holm 1979).
 pub fn holm(p_values: &[f64], alpha: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

@@ -183,13 +183,13 @@ fn from_ordinal(ordinal: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::{collection::vec, prelude::*};
 
     proptest! {
         #[test]
-        fn walsh_averages_are_those_of_sorting(values in prop::collection::vec(-1e3..1e3f64, 1..40), tied in any::<bool>()) {
-            let values: Vec<f64> = values.iter().map(|value| if tied { value.round() / 64.0 } else { *value }).collect();
-            let sorted_values = sorted(&values);
+        fn walsh_averages_are_those_of_sorting(values in vec(-1e3..1e3f64, 1..40), tied in any::<bool>()) {
+            let tie = |value: &f64| if tied { value.round() / 64.0 } else { *value };
+            let sorted_values = sorted(&values.iter().map(tie).collect::<Vec<_>>());
             let mut all = Vec::new();
             for (i, a) in sorted_values.iter().enumerate() {
                 all.extend(sorted_values[i..].iter().map(|b| (a + b) / 2.0));

@@ -47,8 +47,7 @@ pub fn quantile_effect(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference
     if effects.len() >= MIN_GROUPS {
         return infer(&effects, alpha);
     }
-    let interval =
-        Interval { estimate: quantile7(&effects, 0.5), low: f64::NEG_INFINITY, high: f64::INFINITY };
+    let interval = Interval { estimate: quantile7(&effects, 0.5), low: f64::NEG_INFINITY, high: f64::INFINITY };
     Inference { interval, merged: effects, batch: 0, lag1: 0.0 }
 }
 

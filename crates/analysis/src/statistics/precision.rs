@@ -8,9 +8,8 @@ use super::{
 use crate::Interval;
 
 /// Frame counts at which the precision is looked at, about a fifth apart: few looks keep the interval honest.
-const LOOKS: [usize; 23] = [
-    10, 12, 15, 18, 22, 27, 33, 40, 48, 58, 70, 84, 101, 122, 147, 177, 213, 256, 308, 370, 444, 533, 640,
-];
+const LOOKS: [usize; 23] =
+    [10, 12, 15, 18, 22, 27, 33, 40, 48, 58, 70, 84, 101, 122, 147, 177, 213, 256, 308, 370, 444, 533, 640];
 
 /// Nothing is stopped before this many frames.
 pub const MIN_FRAMES: usize = 15;
