@@ -34,7 +34,7 @@ fn summary(analysis: &Analysis) -> String {
                 );
             }
             for estimate in &arm.estimates {
-                text += &line(estimate);
+                text += &format!("  {}", line(estimate));
             }
         }
     }
@@ -43,9 +43,9 @@ fn summary(analysis: &Analysis) -> String {
 
 fn line(estimate: &Estimate) -> String {
     let Estimate { name, primary, count, batch, verdict, text, flags, .. } = estimate;
-    let star = if *primary { "*" } else { " " };
+    let mark = if *primary { "*" } else { "-" };
     let levels = estimate.levels.map_or(String::new(), |(a, b)| format!(" {a:.2} -> {b:.2} {}", estimate.unit));
-    format!("  {star} {name}: {verdict:?}, {text} (n={count}/{batch}{levels}) {flags:?}\n")
+    format!("{mark} {name}: {verdict:?}, {text} (n={count}/{batch}{levels}) {flags:?}\n")
 }
 
 fn check(records: &Records, expect: Expect) {
@@ -76,99 +76,99 @@ fn a_known_cost_is_found_and_a_second_baseline_is_not() {
     check(
         &records,
         expect![[r#"
-        c: closed loop, twin, 60 frames, 0 spoiled, wait 0.05
-        plain: Baseline []
-            throughput 98893.35 [86920.13, 108500.78] op/s n=60
-            latency_mean 20.23 [18.43, 23.01] µs n=60
-            net_per_op 19.21 [17.51, 21.86] µs/op n=60
-            cpu_per_op 15.37 [14.01, 17.49] µs/op n=60
-            client_cpu_per_op 5.76 [5.25, 6.56] µs/op n=60
-            server_cpu_per_op 9.61 [8.76, 10.93] µs/op n=60
-            latency_p50_READ 17.14 [15.52, 19.35] µs n=1140765
-            latency_p90_READ 33.48 [30.46, 37.91] µs n=1140765
-            latency_p95_READ 40.61 [36.85, 46.05] µs n=1140765
-            latency_p99_READ 56.82 [52.25, 64.97] µs n=1140765
-            latency_p99.9_READ 90.08 [81.04, 106.12] µs n=1140765
-            server_tree_cpu_per_op 10.57 [9.63, 12.02] µs/op n=60
-            wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
-            log_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
-            sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
-            received_bytes_per_op 1000.00 [1000.00, 1000.00] bytes/op n=60
-            memory_bytes 100.03 [100.02, 100.04] MB n=60
-            connect 2002.00 [2001.00, 2003.00] µs n=60
-        guarded 1: Proven ["-audit = off", "+audit = all"]
-            throughput 94350.61 [83245.51, 103906.98] op/s n=60
-            latency_mean 21.20 [19.25, 24.03] µs n=60
-            net_per_op 20.14 [18.29, 22.82] µs/op n=60
-            cpu_per_op 16.11 [14.63, 18.26] µs/op n=60
-            client_cpu_per_op 6.04 [5.49, 6.85] µs/op n=60
-            server_cpu_per_op 10.07 [9.14, 11.41] µs/op n=60
-            latency_p50_READ 17.91 [16.30, 20.43] µs n=1080894
-            latency_p90_READ 35.16 [31.85, 39.58] µs n=1080894
-            latency_p95_READ 42.41 [38.35, 48.20] µs n=1080894
-            latency_p99_READ 59.46 [54.32, 67.54] µs n=1080894
-            latency_p99.9_READ 96.51 [87.76, 101.33] µs n=1080894
-            server_tree_cpu_per_op 11.08 [10.06, 12.55] µs/op n=60
-            wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
-            log_bytes_per_op 156.00 [156.00, 156.00] bytes/op n=60
-            sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
-            received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
-            memory_bytes 105.03 [105.02, 105.04] MB n=60
-            connect 3299.44 [3298.44, 3300.44] µs n=60
-          * net: Costs, costs 5.4% [4.9, 6.0] (n=60/1 19.21 -> 20.14 µs/op) []
-            time: Costs, costs 5.4% [4.9, 6.0] (n=60/1 20.23 -> 21.20 µs) []
-            cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 15.37 -> 16.11 µs/op) []
-            client_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 5.76 -> 6.04 µs/op) []
-            server_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 9.61 -> 10.07 µs/op) []
-            throughput: Costs, 5.1% fewer operations [4.7, 5.6] (n=60/1 98893.35 -> 94350.61 op/s) []
-            latency_p50_READ: Costs, costs 5.5% [4.9, 6.0] (n=60/1 17.14 -> 17.91 µs) []
-            latency_p90_READ: Costs, costs 5.3% [4.6, 6.0] (n=60/1 33.48 -> 35.16 µs) []
-            latency_p95_READ: Costs, costs 5.4% [4.7, 6.1] (n=60/1 40.61 -> 42.41 µs) []
-            latency_p99_READ: Costs, costs 5.2% [4.4, 6.1] (n=60/1 56.82 -> 59.46 µs) []
-            latency_p99.9_READ: Costs, costs 5.2% [3.2, 7.6] (n=18/1 90.08 -> 96.51 µs) []
-            server_tree_cpu: Costs, costs 5.5% [5.1, 6.0] (n=60/1 10.57 -> 11.08 µs/op) []
-            log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
-            sent_bytes: Costs, costs 0.01% [0.01, 0.01] (below your margin) (n=60/1 40.05 -> 40.05 bytes/op) []
-            received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
-            memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=60/1 100.03 -> 105.03 MB) []
-            connect: Costs, costs 65% [65, 65] (n=60/1 2002.00 -> 3299.44 µs) []
-        guarded 2: Proven ["-audit = off", "+audit = all"]
-            throughput 98546.38 [87139.06, 108861.97] op/s n=60
-            latency_mean 20.30 [18.37, 22.95] µs n=60
-            net_per_op 19.28 [17.45, 21.80] µs/op n=60
-            cpu_per_op 15.42 [13.96, 17.44] µs/op n=60
-            client_cpu_per_op 5.78 [5.24, 6.54] µs/op n=60
-            server_cpu_per_op 9.64 [8.73, 10.90] µs/op n=60
-            latency_p50_READ 17.21 [15.58, 19.53] µs n=1137175
-            latency_p90_READ 33.67 [30.50, 38.30] µs n=1137175
-            latency_p95_READ 41.01 [36.68, 46.63] µs n=1137175
-            latency_p99_READ 57.79 [52.31, 64.72] µs n=1137175
-            latency_p99.9_READ 93.04 [79.91, 101.07] µs n=1137175
-            server_tree_cpu_per_op 10.60 [9.60, 11.99] µs/op n=60
-            wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
-            log_bytes_per_op 156.00 [156.00, 156.00] bytes/op n=60
-            sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
-            received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
-            memory_bytes 110.03 [110.02, 110.04] MB n=60
-            connect 2002.00 [2001.00, 2003.00] µs n=60
-          * net: NoneFound, no cost found, at most 0.78% (n=60/1 19.21 -> 19.28 µs/op) []
-            time: NoneFound, no cost found, at most 0.78% (n=60/1 20.23 -> 20.30 µs) []
-            cpu: NoneFound, no cost found, at most 0.78% (n=60/1 15.37 -> 15.42 µs/op) []
-            client_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 5.76 -> 5.78 µs/op) []
-            server_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 9.61 -> 9.64 µs/op) []
-            throughput: NoneFound, no loss found, at most 0.78% (n=60/1 98893.35 -> 98546.38 op/s) []
-            latency_p50_READ: NoneFound, no cost found, at most 0.62% (n=60/1 17.14 -> 17.21 µs) []
-            latency_p90_READ: NoneFound, no cost found, at most 0.64% (n=60/1 33.48 -> 33.67 µs) []
-            latency_p95_READ: NoneFound, no cost found, at most 0.66% (n=60/1 40.61 -> 41.01 µs) []
-            latency_p99_READ: NoneFound, no cost found, at most 0.91% (n=60/1 56.82 -> 57.79 µs) []
-            latency_p99.9_READ: NoneFound, no cost found, at most 2.4% (n=18/1 90.08 -> 93.04 µs) []
-            server_tree_cpu: NoneFound, no cost found, at most 0.71% (n=60/1 10.57 -> 10.60 µs/op) []
-            log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
-            sent_bytes: NoneFound, no cost found, at most 0.00% (n=60/1 40.05 -> 40.05 bytes/op) []
-            received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
-            memory_bytes: Costs, 10.0% more at the end, between 10.0% and 10.0% over the frames (n=60/1 100.03 -> 110.03 MB) []
-            connect: NoneFound, no cost found, at most 0.00% (n=60/1 2002.00 -> 2002.00 µs) []
-    "#]],
+            c: closed loop, twin, 60 frames, 0 spoiled, wait 0.05
+            plain: Baseline []
+                throughput 98893.35 [86920.13, 108500.78] op/s n=60
+                latency_mean 20.23 [18.43, 23.01] µs n=60
+                net_per_op 19.21 [17.51, 21.86] µs/op n=60
+                cpu_per_op 15.37 [14.01, 17.49] µs/op n=60
+                client_cpu_per_op 5.76 [5.25, 6.56] µs/op n=60
+                server_cpu_per_op 9.61 [8.76, 10.93] µs/op n=60
+                latency_p50_READ 17.14 [15.52, 19.35] µs n=1140765
+                latency_p90_READ 33.48 [30.46, 37.91] µs n=1140765
+                latency_p95_READ 40.61 [36.85, 46.05] µs n=1140765
+                latency_p99_READ 56.82 [52.25, 64.97] µs n=1140765
+                latency_p99.9_READ 90.08 [81.04, 106.12] µs n=1140765
+                server_tree_cpu_per_op 10.57 [9.63, 12.02] µs/op n=60
+                wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                log_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
+                received_bytes_per_op 1000.00 [1000.00, 1000.00] bytes/op n=60
+                memory_bytes 100.03 [100.02, 100.04] MB n=60
+                connect 2002.00 [2001.00, 2003.00] µs n=60
+            guarded 1: Proven ["-audit = off", "+audit = all"]
+                throughput 94350.61 [83245.51, 103906.98] op/s n=60
+                latency_mean 21.20 [19.25, 24.03] µs n=60
+                net_per_op 20.14 [18.29, 22.82] µs/op n=60
+                cpu_per_op 16.11 [14.63, 18.26] µs/op n=60
+                client_cpu_per_op 6.04 [5.49, 6.85] µs/op n=60
+                server_cpu_per_op 10.07 [9.14, 11.41] µs/op n=60
+                latency_p50_READ 17.91 [16.30, 20.43] µs n=1080894
+                latency_p90_READ 35.16 [31.85, 39.58] µs n=1080894
+                latency_p95_READ 42.41 [38.35, 48.20] µs n=1080894
+                latency_p99_READ 59.46 [54.32, 67.54] µs n=1080894
+                latency_p99.9_READ 96.51 [87.76, 101.33] µs n=1080894
+                server_tree_cpu_per_op 11.08 [10.06, 12.55] µs/op n=60
+                wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                log_bytes_per_op 156.00 [156.00, 156.00] bytes/op n=60
+                sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
+                received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
+                memory_bytes 105.03 [105.02, 105.04] MB n=60
+                connect 3299.44 [3298.44, 3300.44] µs n=60
+              * net: Costs, costs 5.4% [4.9, 6.0] (n=60/1 19.21 -> 20.14 µs/op) []
+              - time: Costs, costs 5.4% [4.9, 6.0] (n=60/1 20.23 -> 21.20 µs) []
+              - cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 15.37 -> 16.11 µs/op) []
+              - client_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 5.76 -> 6.04 µs/op) []
+              - server_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 9.61 -> 10.07 µs/op) []
+              - throughput: Costs, 5.1% fewer operations [4.7, 5.6] (n=60/1 98893.35 -> 94350.61 op/s) []
+              - latency_p50_READ: Costs, costs 5.5% [4.9, 6.0] (n=60/1 17.14 -> 17.91 µs) []
+              - latency_p90_READ: Costs, costs 5.3% [4.6, 6.0] (n=60/1 33.48 -> 35.16 µs) []
+              - latency_p95_READ: Costs, costs 5.4% [4.7, 6.1] (n=60/1 40.61 -> 42.41 µs) []
+              - latency_p99_READ: Costs, costs 5.2% [4.4, 6.1] (n=60/1 56.82 -> 59.46 µs) []
+              - latency_p99.9_READ: Costs, costs 5.2% [3.2, 7.6] (n=18/1 90.08 -> 96.51 µs) []
+              - server_tree_cpu: Costs, costs 5.5% [5.1, 6.0] (n=60/1 10.57 -> 11.08 µs/op) []
+              - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
+              - sent_bytes: Costs, costs 0.01% [0.01, 0.01] (below your margin) (n=60/1 40.05 -> 40.05 bytes/op) []
+              - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
+              - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=60/1 100.03 -> 105.03 MB) []
+              - connect: Costs, costs 65% [65, 65] (n=60/1 2002.00 -> 3299.44 µs) []
+            guarded 2: Proven ["-audit = off", "+audit = all"]
+                throughput 98546.38 [87139.06, 108861.97] op/s n=60
+                latency_mean 20.30 [18.37, 22.95] µs n=60
+                net_per_op 19.28 [17.45, 21.80] µs/op n=60
+                cpu_per_op 15.42 [13.96, 17.44] µs/op n=60
+                client_cpu_per_op 5.78 [5.24, 6.54] µs/op n=60
+                server_cpu_per_op 9.64 [8.73, 10.90] µs/op n=60
+                latency_p50_READ 17.21 [15.58, 19.53] µs n=1137175
+                latency_p90_READ 33.67 [30.50, 38.30] µs n=1137175
+                latency_p95_READ 41.01 [36.68, 46.63] µs n=1137175
+                latency_p99_READ 57.79 [52.31, 64.72] µs n=1137175
+                latency_p99.9_READ 93.04 [79.91, 101.07] µs n=1137175
+                server_tree_cpu_per_op 10.60 [9.60, 11.99] µs/op n=60
+                wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                log_bytes_per_op 156.00 [156.00, 156.00] bytes/op n=60
+                sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
+                received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
+                memory_bytes 110.03 [110.02, 110.04] MB n=60
+                connect 2002.00 [2001.00, 2003.00] µs n=60
+              * net: NoneFound, no cost found, at most 0.78% (n=60/1 19.21 -> 19.28 µs/op) []
+              - time: NoneFound, no cost found, at most 0.78% (n=60/1 20.23 -> 20.30 µs) []
+              - cpu: NoneFound, no cost found, at most 0.78% (n=60/1 15.37 -> 15.42 µs/op) []
+              - client_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 5.76 -> 5.78 µs/op) []
+              - server_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 9.61 -> 9.64 µs/op) []
+              - throughput: NoneFound, no loss found, at most 0.78% (n=60/1 98893.35 -> 98546.38 op/s) []
+              - latency_p50_READ: NoneFound, no cost found, at most 0.62% (n=60/1 17.14 -> 17.21 µs) []
+              - latency_p90_READ: NoneFound, no cost found, at most 0.64% (n=60/1 33.48 -> 33.67 µs) []
+              - latency_p95_READ: NoneFound, no cost found, at most 0.66% (n=60/1 40.61 -> 41.01 µs) []
+              - latency_p99_READ: NoneFound, no cost found, at most 0.91% (n=60/1 56.82 -> 57.79 µs) []
+              - latency_p99.9_READ: NoneFound, no cost found, at most 2.4% (n=18/1 90.08 -> 93.04 µs) []
+              - server_tree_cpu: NoneFound, no cost found, at most 0.71% (n=60/1 10.57 -> 10.60 µs/op) []
+              - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
+              - sent_bytes: NoneFound, no cost found, at most 0.00% (n=60/1 40.05 -> 40.05 bytes/op) []
+              - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
+              - memory_bytes: Costs, 10.0% more at the end, between 10.0% and 10.0% over the frames (n=60/1 100.03 -> 110.03 MB) []
+              - connect: NoneFound, no cost found, at most 0.00% (n=60/1 2002.00 -> 2002.00 µs) []
+        "#]],
     );
 }
 
@@ -184,23 +184,23 @@ fn too_few_frames_say_how_long_it_would_take() {
     let records = Invented { frames: 11, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     let text: String = assess(&records).cells[0].arms[1].estimates.iter().map(line).collect();
     expect![[r#"
-          * net: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 17.65 -> 21.16 µs/op) []
-            time: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 18.58 -> 22.27 µs) []
-            cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 14.12 -> 16.93 µs/op) []
-            client_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 5.30 -> 6.35 µs/op) []
-            server_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 8.83 -> 10.58 µs/op) []
-            throughput: TooNoisy, too noisy to tell: between -2.7% and 11.5% fewer operations; about 5 more minutes would resolve 1% (n=11/1 107630.61 -> 89805.73 op/s) []
-            latency_p50_READ: TooNoisy, too noisy to tell: between -4.6% and 14.7%; about 6 more minutes would resolve 1% (n=11/1 15.20 -> 18.61 µs) []
-            latency_p90_READ: TooNoisy, too noisy to tell: between -3.0% and 11.6%; about 4 more minutes would resolve 1% (n=11/1 32.70 -> 37.47 µs) []
-            latency_p95_READ: TooNoisy, too noisy to tell: between -3.2% and 10.9%; about 4 more minutes would resolve 1% (n=11/1 40.75 -> 46.40 µs) []
-            latency_p99_READ: TooNoisy, too noisy to tell: between -2.3% and 8.5%; about 3 more minutes would resolve 1% (n=11/1 59.24 -> 67.77 µs) []
-            latency_p99.9_READ: TooNoisy, not enough data for p99.9: needs about 6 more seconds (n=4/1 97.09 -> 102.04 µs) [NotEnoughData]
-            server_tree_cpu: TooNoisy, too noisy to tell: between -3.8% and 11.0%; about 4 more minutes would resolve 1% (n=11/1 9.71 -> 11.64 µs/op) []
-            log_bytes: Costs, 156 bytes per op, none on the plain arm (n=11/1 0.00 -> 156.00 bytes/op) []
-            sent_bytes: NoneFound, no cost found, at most 0.01% (n=11/1 40.05 -> 40.06 bytes/op) []
-            received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=11/1 1000.00 -> 1020.00 bytes/op) []
-            memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=11/1 100.00 -> 105.00 MB) []
-            connect: NoneFound, no cost found, at most 0.00% (n=11/1 2002.00 -> 2002.00 µs) []
+        * net: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 17.65 -> 21.16 µs/op) []
+        - time: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 18.58 -> 22.27 µs) []
+        - cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 14.12 -> 16.93 µs/op) []
+        - client_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 5.30 -> 6.35 µs/op) []
+        - server_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 8.83 -> 10.58 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between -2.7% and 11.5% fewer operations; about 5 more minutes would resolve 1% (n=11/1 107630.61 -> 89805.73 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between -4.6% and 14.7%; about 6 more minutes would resolve 1% (n=11/1 15.20 -> 18.61 µs) []
+        - latency_p90_READ: TooNoisy, too noisy to tell: between -3.0% and 11.6%; about 4 more minutes would resolve 1% (n=11/1 32.70 -> 37.47 µs) []
+        - latency_p95_READ: TooNoisy, too noisy to tell: between -3.2% and 10.9%; about 4 more minutes would resolve 1% (n=11/1 40.75 -> 46.40 µs) []
+        - latency_p99_READ: TooNoisy, too noisy to tell: between -2.3% and 8.5%; about 3 more minutes would resolve 1% (n=11/1 59.24 -> 67.77 µs) []
+        - latency_p99.9_READ: TooNoisy, not enough data for p99.9: needs about 6 more seconds (n=4/1 97.09 -> 102.04 µs) [NotEnoughData]
+        - server_tree_cpu: TooNoisy, too noisy to tell: between -3.8% and 11.0%; about 4 more minutes would resolve 1% (n=11/1 9.71 -> 11.64 µs/op) []
+        - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=11/1 0.00 -> 156.00 bytes/op) []
+        - sent_bytes: NoneFound, no cost found, at most 0.01% (n=11/1 40.05 -> 40.06 bytes/op) []
+        - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=11/1 1000.00 -> 1020.00 bytes/op) []
+        - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=11/1 100.00 -> 105.00 MB) []
+        - connect: NoneFound, no cost found, at most 0.00% (n=11/1 2002.00 -> 2002.00 µs) []
     "#]].assert_eq(&text);
 }
 
@@ -255,6 +255,21 @@ fn spoiled_and_missing_frames_are_left_out_and_listed() {
         ]"#]]
     .assert_eq(&format!("{:#?}", analysis.cells[0].spoiled));
     assert_eq!(analysis.cells[0].arms, clean.cells[0].arms);
+}
+
+#[test]
+fn a_run_of_spoiled_frames_says_so() {
+    let mut records = Invented { frames: 9, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    records.frames.drain(1..8);
+    records.frames.iter_mut().for_each(|frame| frame.spoiled = Some("the clock jumped".to_owned()));
+    let analysis = assess(&records);
+    assert_eq!(analysis.warnings, ["c: no frame can be used."]);
+    let cell = &analysis.cells[0];
+    assert_eq!((cell.frames, cell.arms[1].estimates.len(), cell.arms[1].estimates[0].count), (0, 1, 0));
+    expect![[
+        r#"[(0, "the clock jumped"), (1, "the records of 7 frames from here on are missing"), (8, "the clock jumped")]"#
+    ]]
+    .assert_eq(&format!("{:?}", cell.spoiled));
 }
 
 #[test]
@@ -328,8 +343,8 @@ fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
     }
     let (slow, fine) = (estimate(&records, 1, "throughput"), estimate(&records, 2, "throughput"));
     expect![[r#"
-            throughput: Costs, 95.2% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 95.24 % of intended) [NotAtRate]
-            throughput: NoneFound, 100.0% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 100.00 % of intended) []
+        - throughput: Costs, 95.2% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 95.24 % of intended) [NotAtRate]
+        - throughput: NoneFound, 100.0% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 100.00 % of intended) []
     "#]].assert_eq(&(line(&slow) + &line(&fine)));
     let p99 = estimate(&records, 1, "intended_p99_READ");
     assert_eq!(p99.flags, [Flag::NotAtRate]);
@@ -369,7 +384,8 @@ fn a_second_baseline_that_differs_is_told() {
         assess(&records).warnings.join("\n")
     };
     assert_eq!(asymmetric(0.0), "");
-    expect!["c: arm `guarded 1` protects nothing and still differs from the baseline: the set-up is not symmetric."].assert_eq(&asymmetric(0.03));
+    expect!["c: arm `guarded 1` protects nothing and still differs from the baseline: the set-up is not symmetric."]
+        .assert_eq(&asymmetric(0.03));
 }
 
 #[test]
@@ -445,9 +461,9 @@ fn counters_that_only_one_arm_has() {
     let text: String =
         ["log_bytes", "read_bytes", "switches"].iter().map(|name| line(&estimate(&records, 1, name))).collect();
     expect![[r#"
-            log_bytes: Costs, 156 bytes per op, none on the plain arm (n=12/1 0.00 -> 156.00 bytes/op) []
-            read_bytes: Gains, none, 0.39 bytes per op on the plain arm (n=12/1 0.41 -> 0.00 bytes/op) []
-            switches: TooNoisy, 2.00 context switches per op, not to be seen on the plain arm (n=12/1) []
+        - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=12/1 0.00 -> 156.00 bytes/op) []
+        - read_bytes: Gains, none, 0.39 bytes per op on the plain arm (n=12/1 0.41 -> 0.00 bytes/op) []
+        - switches: TooNoisy, 2.00 context switches per op, not to be seen on the plain arm (n=12/1) []
     "#]]
     .assert_eq(&text);
     assert!(!names(&records, 1).contains(&"wal_bytes".to_owned()));
