@@ -162,7 +162,12 @@ fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32,
     }
     let (mut frames, mut spoiled, mut next) = (Vec::with_capacity(by_number.len()), Vec::new(), 0);
     for (number, frame) in by_number {
-        spoiled.extend((next..number).map(|missing| (missing, "its record is missing".to_owned())));
+        match number - next {
+            0 => {}
+            1 => spoiled.push((next, "its record is missing".to_owned())),
+            // One row and not one a frame: a damaged number must not make us write billions.
+            gap => spoiled.push((next, format!("the records of {gap} frames from here on are missing"))),
+        }
         next = number.saturating_add(1);
         if let Some(reason) = &frame.record.spoiled {
             spoiled.push((number, reason.clone()));

@@ -1,8 +1,8 @@
 //! Records → analysis.
 //!
-//! [`assess`] looks at each cell alone: [`measured`] picks the frames and slots that count, [`levels`] says how
-//! each arm did, [`slots`], [`percentiles`], [`counters`] and [`sizes`] compare the guarded arms with the
-//! baseline, [`proof`] and [`difference`] tell what the arm was. All of it is a pure function of the records.
+//! [`assess`] looks at each cell alone: `measured` picks the frames and slots that count, `levels` says how
+//! each arm did, `slots`, `percentiles`, `counters` and `sizes` compare the guarded arms with the
+//! baseline, `proof` and `difference` tell what the arm was. All of it is a pure function of the records.
 //!
 //! Left out: absolute comparisons between cells, and any figure of a frame that is spoiled or has no record.
 

@@ -92,7 +92,10 @@ fn near_inference(actual: &Inference, expected: &Value) {
     near(actual.interval.low, number(&expected["lo"]));
     near(actual.interval.high, number(&expected["hi"]));
     near(actual.lag1, number(&expected["r1"]));
-    assert_eq!((actual.merged.len() as u64, actual.batch as u64), (integer(&expected["n"]), integer(&expected["batch"])));
+    assert_eq!(
+        (actual.merged.len() as u64, actual.batch as u64),
+        (integer(&expected["n"]), integer(&expected["batch"]))
+    );
 }
 
 #[test]

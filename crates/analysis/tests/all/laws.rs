@@ -20,6 +20,11 @@ fn effects() -> impl Strategy<Value = Vec<f64>> {
     vec(-1.0..1.0f64, 1..60)
 }
 
+/// Costs of pairs of slots: plain, guarded.
+fn costs() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    vec((10_000..90_000u64, 10_000..90_000u64), 1..30)
+}
+
 fn close(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
 }
@@ -62,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn swapping_the_arms_of_slots_turns_the_sign(costs in vec((10_000..90_000u64, 10_000..90_000u64), 1..30)) {
+    fn swapping_the_arms_of_slots_turns_the_sign(costs in costs()) {
         let slots = frame(&costs);
         for metric in [Metric::Time, Metric::Net, Metric::Cpu, Metric::ClientCpu, Metric::ServerCpu] {
             let there = frame_effect(&slots, 0, 1, metric, 1).expect("every slot counts");
@@ -75,14 +80,14 @@ proptest! {
     }
 
     #[test]
-    fn a_slower_machine_changes_nothing(costs in vec((10_000..90_000u64, 10_000..90_000u64), 8..30), slower in 2..9u64) {
+    fn a_slower_machine_changes_nothing(costs in costs(), slower in 2..9u64) {
         let slowed: Vec<_> = costs.iter().map(|(a, b)| (a * slower, b * slower)).collect();
-        let (fast, slow) = (frame_effect(&frame(&costs), 0, 1, Metric::Net, 8), frame_effect(&frame(&slowed), 0, 1, Metric::Net, 8));
-        prop_assert!(close(fast.expect("enough pairs"), slow.expect("enough pairs")));
+        let effect = |costs| frame_effect(&frame(costs), 0, 1, Metric::Net, 1).expect("every slot counts");
+        prop_assert!(close(effect(&costs), effect(&slowed)));
     }
 
     #[test]
-    fn intervals_scale_and_shift_with_the_effects(effects in effects(), factor in 0.01..100.0f64, shift in -1.0..1.0f64) {
+    fn intervals_scale_and_shift_with_the_effects(effects in effects(), factor in 0.01..9.0f64, shift in -1.0..1.0f64) {
         let moved: Vec<f64> = effects.iter().map(|effect| factor * effect + shift).collect();
         let (a, b) = (hodges_lehmann(&effects, 0.05), hodges_lehmann(&moved, 0.05));
         prop_assert!(close(factor * a.estimate + shift, b.estimate));
@@ -120,7 +125,9 @@ proptest! {
     }
 
     #[test]
-    fn a_bucket_holds_its_values_and_is_narrow(value in any::<u64>().prop_filter("its end is a number", |v| *v < 1 << 63)) {
+    fn a_bucket_holds_its_values_and_is_narrow(value in 0..1u64 << 63, shift in 0..63) {
+        // Shifted, so that small values are drawn as often as large ones.
+        let value = value >> shift;
         let (low, high) = bounds(index(value));
         prop_assert!(low <= value && value < high);
         prop_assert!(high - low <= 1 || (high - low) as f64 <= low as f64 / 127.0);
@@ -137,7 +144,8 @@ proptest! {
 
     #[test]
     fn swapping_the_arms_turns_the_sign_of_percentiles(seed in 0..1000u64) {
-        let sample = |salt: u64| histogram(&(0..200).map(|i| 10_000 + (seed * 31 + i * i * 7 + salt) % 9001).collect::<Vec<_>>());
+        let latency = |i: u64, salt: u64| 10_000 + (seed * 31 + i * i * 7 + salt) % 9001;
+        let sample = |salt: u64| histogram(&(0..200).map(|i| latency(i, salt)).collect::<Vec<_>>());
         let frames: Vec<_> = (0..20).map(|frame| (sample(frame), sample(frame * frame + 5))).collect();
         let pairs: Vec<_> = frames.iter().map(|(a, b)| (a, b)).collect();
         let swapped: Vec<_> = frames.iter().map(|(a, b)| (b, a)).collect();
