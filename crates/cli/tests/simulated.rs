@@ -101,7 +101,12 @@ fn the_same_seed_gives_the_same_run() {
 fn a_killed_run_continues_after_its_last_complete_frame() {
     let bench = Bench::new("killed");
     bench.file("e.toml", &experiment("", ARMS, "1 h"));
-    let mut child = bench.command(&["run", "e.toml", "--quiet"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("tithe starts");
+    let mut child = bench
+        .command(&["run", "e.toml", "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tithe starts");
     let frames = |bench: &Bench| {
         let runs = std::fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
         let texts = runs.filter_map(|run| std::fs::read_to_string(run.path().join("frames.jsonl")).ok());
@@ -118,7 +123,11 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
     let complete: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
 
     // Nothing of the killed run blocks the next one. It is long, so it is asked to end once it has gone on.
-    let resumed = bench.command(&["run", "--resume", &run.display().to_string(), "--quiet"]).stdout(Stdio::piped()).spawn().expect("tithe starts");
+    let resumed = bench
+        .command(&["run", "--resume", &run.display().to_string(), "--quiet"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tithe starts");
     while frames(&bench) < complete.len() + 5 {
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -189,7 +198,10 @@ fn faults_spoil_frames_or_end_the_cell_and_never_give_a_number() {
 #[test]
 fn an_audit_log_that_loses_records_is_not_proven() {
     let bench = Bench::new("lossy");
-    bench.file("e.toml", &experiment("", "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n", "20 s"));
+    bench.file(
+        "e.toml",
+        &experiment("", "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n", "20 s"),
+    );
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 5, "{}", err(&output));
     assert_eq!(report_of(&bench)["cells"][0]["arms"][1]["proof"]["proof"], "disproven");
@@ -199,7 +211,8 @@ fn an_audit_log_that_loses_records_is_not_proven() {
 #[test]
 fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
     let bench = Bench::new("open");
-    let text = experiment("", ARMS, "60 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
+    let text =
+        experiment("", ARMS, "60 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
@@ -225,7 +238,19 @@ fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
     bench.file("e.toml", &experiment("", ARMS, "20 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let run = bench.run_folder();
-    for name in ["experiment.toml", "plan.json", "machine.json", "cells.json", "events.jsonl", "frames.jsonl", "slots.csv", "evidence.jsonl", "report.md", "report.json", "report.csv"] {
+    for name in [
+        "experiment.toml",
+        "plan.json",
+        "machine.json",
+        "cells.json",
+        "events.jsonl",
+        "frames.jsonl",
+        "slots.csv",
+        "evidence.jsonl",
+        "report.md",
+        "report.json",
+        "report.csv",
+    ] {
         assert!(run.join(name).metadata().is_ok_and(|metadata| metadata.len() > 0), "{name}");
     }
     let log = std::fs::read(run.join("histograms").join("a--sealed.hlog")).expect("the log");
@@ -235,7 +260,8 @@ fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
             use std::io::Read;
             let mut decoded = Vec::new();
             base64_reader(interval.encoded_histogram()).read_to_end(&mut decoded).expect("base64");
-            let histogram: hdrhistogram::Histogram<u64> = Deserializer::new().deserialize(&mut decoded.as_slice()).expect("a histogram");
+            let histogram: hdrhistogram::Histogram<u64> =
+                Deserializer::new().deserialize(&mut decoded.as_slice()).expect("a histogram");
             operations += histogram.len();
         }
     }

@@ -57,9 +57,9 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
     match (session, &setup.columns) {
         (session, None) => Ok(session),
         (Session::KeyValue(session), Some(columns)) => Ok(Session::KeyValue(wrap(session, columns, &how.table))),
-        (Session::Sql(_), Some(_)) => Err(Fault::Refused(
-            "columns are encrypted in key-value sessions only".to_owned(),
-        )),
+        (Session::Sql(_), Some(_)) => {
+            Err(Fault::Refused("columns are encrypted in key-value sessions only".to_owned()))
+        }
     }
 }
 
@@ -114,13 +114,7 @@ impl Encrypted {
         self.sealed.clear();
         self.aad.set_key(key);
         for &(field, value) in values.iter().filter(|(field, _)| *field < self.encrypted) {
-            seal(
-                &self.cipher,
-                self.nonces.next(),
-                self.aad.of(field),
-                value,
-                &mut self.sealed,
-            );
+            seal(&self.cipher, self.nonces.next(), self.aad.of(field), value, &mut self.sealed);
         }
         let mut stored: Vec<(usize, &[u8])> = std::mem::take(&mut self.values);
         let mut rest = self.sealed.as_slice();
@@ -282,10 +276,7 @@ fn open<'a>(cipher: &LessSafeKey, aad: &[u8], stored: &[u8], opened: &'a mut Vec
     opened.clear();
     opened.extend_from_slice(ciphertext);
     let nonce = Nonce::assume_unique_for_key(*nonce);
-    cipher
-        .open_in_place(nonce, Aad::from(aad), opened)
-        .ok()
-        .map(|plaintext| &*plaintext)
+    cipher.open_in_place(nonce, Aad::from(aad), opened).ok().map(|plaintext| &*plaintext)
 }
 
 /// Nonces that never repeat under one key: 8 bytes that name the session, 4 bytes that count.
@@ -305,19 +296,14 @@ struct Nonces {
 
 impl Nonces {
     fn new() -> Self {
-        Self {
-            prefix: Self::fresh_prefix(),
-            counter: Some(0),
-        }
+        Self { prefix: Self::fresh_prefix(), counter: Some(0) }
     }
 
     fn fresh_prefix() -> u64 {
         static NEXT: OnceLock<AtomicU64> = OnceLock::new();
         let next = NEXT.get_or_init(|| {
             let random = Secret::random(8);
-            AtomicU64::new(u64::from_be_bytes(
-                random.expose().try_into().expect("8 bytes were asked for"),
-            ))
+            AtomicU64::new(u64::from_be_bytes(random.expose().try_into().expect("8 bytes were asked for")))
         });
         next.fetch_add(1, Ordering::Relaxed)
     }
@@ -385,10 +371,7 @@ impl Protection for ColumnsProtection {
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.columns = Some(Columns {
-            share: chosen.number("share"),
-            key: setup.materials.key.clone(),
-        });
+        setup.columns = Some(Columns { share: chosen.number("share"), key: setup.materials.key.clone() });
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {

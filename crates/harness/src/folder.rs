@@ -14,6 +14,7 @@ use std::{
 use hdrhistogram::serialization::{V2DeflateSerializer, interval_log};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tithe_model::{
+    experiment::mask_passwords,
     histogram::{self, Histogram},
     plan::{FORMAT, Plan},
     record::{ArmFacts, Event, Finding, Frame, Machine, Slot},
@@ -82,7 +83,7 @@ impl RunFolder {
         for folder in ["histograms", "logs"] {
             fs::create_dir(path.join(folder)).map_err(failed)?;
         }
-        fs::write(path.join("experiment.toml"), redacted(experiment)).map_err(failed)?;
+        fs::write(path.join("experiment.toml"), mask_passwords(experiment)).map_err(failed)?;
         write_json(&path.join("plan.json"), plan)?;
         write_json(&path.join("machine.json"), machine)?;
         let cells = vec![CellFacts::default(); plan.cells.len()];
@@ -368,24 +369,6 @@ pub fn file_name(name: &str) -> String {
         .collect()
 }
 
-/// The experiment's text with every password in a URL replaced.
-fn redacted(experiment: &str) -> String {
-    let mut text = String::with_capacity(experiment.len());
-    let mut rest = experiment;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        text.push_str(before);
-        // A URL ends where its TOML string does.
-        let end = after.find(['"', '\'', '\n']).unwrap_or(after.len());
-        let (url, tail) = after.split_at(end);
-        let whole = tithe_model::experiment::Url::new(format!("x://{url}")).redacted();
-        text.push_str(whole.trim_start_matches("x://"));
-        rest = tail;
-    }
-    text.push_str(rest);
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -441,11 +424,5 @@ mod tests {
         assert_eq!(read[0].tag().map(|tag| tag.as_str()), Some("READ"));
         assert_eq!(read[0].duration(), Duration::from_secs(1));
         assert!(text.starts_with("#latencies"), "{text}");
-    }
-
-    #[test]
-    fn passwords_in_urls_are_not_kept() {
-        let text = "url = \"postgres://me:s3cret@host/db\"\nfile = 'x'\n";
-        assert_eq!(redacted(text), "url = \"postgres://me:***@host/db\"\nfile = 'x'\n");
     }
 }

@@ -49,8 +49,11 @@ impl Bench {
 
     /// The only run folder.
     pub fn run_folder(&self) -> PathBuf {
-        let mut runs: Vec<PathBuf> =
-            std::fs::read_dir(self.path("tithe-runs")).expect("run folders").flatten().map(|entry| entry.path()).collect();
+        let mut runs: Vec<PathBuf> = std::fs::read_dir(self.path("tithe-runs"))
+            .expect("run folders")
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
         runs.retain(|path| path.join("plan.json").exists());
         assert_eq!(runs.len(), 1, "{runs:?}");
         runs.remove(0)

@@ -27,9 +27,7 @@ impl DiskCanary {
 
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         if files_of(scene.server, self.places).is_empty() {
-            return Ok(Sight::Unknown(
-                "no such file of the server can be seen from here".to_owned(),
-            ));
+            return Ok(Sight::Unknown("no such file of the server can be seen from here".to_owned()));
         }
         let canaries = Canaries::new(scene, self.id());
         let mut session = key_value(scene.connect()?)?;
@@ -61,11 +59,7 @@ impl DiskCanary {
 
 impl Evidence for DiskCanary {
     fn id(&self) -> &'static str {
-        if self.places == Places::JOURNAL {
-            "journal-canary"
-        } else {
-            "disk-canary"
-        }
+        if self.places == Places::JOURNAL { "journal-canary" } else { "disk-canary" }
     }
 
     fn claim(&self) -> String {

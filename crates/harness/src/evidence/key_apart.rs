@@ -32,11 +32,7 @@ impl KeyApart {
         fs::write(&marker, &token).map_err(|error| Fault::machine("cannot write the marker file", error))?;
         let mut files = files_below(&scene.server.folder);
         let elsewhere = files_of(scene.server, Places::ALL);
-        files.extend(
-            elsewhere
-                .into_iter()
-                .filter(|file| !file.path.starts_with(&scene.server.folder)),
-        );
+        files.extend(elsewhere.into_iter().filter(|file| !file.path.starts_with(&scene.server.folder)));
         let mut report = scan(&needles, files);
         fs::remove_file(&marker).map_err(|error| Fault::machine("cannot remove the marker file", error))?;
 

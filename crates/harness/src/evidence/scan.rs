@@ -27,47 +27,20 @@ pub struct Places {
 
 impl Places {
     /// Tables and indexes only.
-    pub const DATA: Self = Self {
-        data: true,
-        journal: false,
-        logs: false,
-    };
+    pub const DATA: Self = Self { data: true, journal: false, logs: false };
     /// Journal only.
-    pub const JOURNAL: Self = Self {
-        data: false,
-        journal: true,
-        logs: false,
-    };
+    pub const JOURNAL: Self = Self { data: false, journal: true, logs: false };
     /// Logs only.
-    pub const LOGS: Self = Self {
-        data: false,
-        journal: false,
-        logs: true,
-    };
+    pub const LOGS: Self = Self { data: false, journal: false, logs: true };
     /// Tables, indexes and journal: what encryption at rest is expected to cover.
-    pub const FILES: Self = Self {
-        data: true,
-        journal: true,
-        logs: false,
-    };
+    pub const FILES: Self = Self { data: true, journal: true, logs: false };
     /// Every file of the server.
-    pub const ALL: Self = Self {
-        data: true,
-        journal: true,
-        logs: true,
-    };
+    pub const ALL: Self = Self { data: true, journal: true, logs: true };
 
     /// The noun of a claim: `data files and journal`.
     pub fn noun(self) -> String {
-        let names = [
-            (self.data, "data files"),
-            (self.journal, "journal"),
-            (self.logs, "logs"),
-        ];
-        let names: Vec<_> = names
-            .into_iter()
-            .filter_map(|(chosen, name)| chosen.then_some(name))
-            .collect();
+        let names = [(self.data, "data files"), (self.journal, "journal"), (self.logs, "logs")];
+        let names: Vec<_> = names.into_iter().filter_map(|(chosen, name)| chosen.then_some(name)).collect();
         match names.split_last() {
             None => "no files".to_owned(),
             Some((last, [])) => (*last).to_owned(),
@@ -142,25 +115,11 @@ impl Needles {
     /// # Panics
     /// When a needle is shorter than [`NEEDLE_BYTES`].
     pub fn new<'a>(needles: impl IntoIterator<Item = (&'static str, &'a [u8])>) -> Self {
-        let mut all = Self {
-            forms: Vec::new(),
-            starts: vec![false; 1 << 16],
-            heads: HashMap::new(),
-            longest: HEAD,
-        };
+        let mut all = Self { forms: Vec::new(), starts: vec![false; 1 << 16], heads: HashMap::new(), longest: HEAD };
         for (number, (what, needle)) in needles.into_iter().enumerate() {
-            assert!(
-                needle.len() >= NEEDLE_BYTES,
-                "a {what} of {} bytes is met by chance",
-                needle.len()
-            );
+            assert!(needle.len() >= NEEDLE_BYTES, "a {what} of {} bytes is met by chance", needle.len());
             for (form, bytes) in forms(needle) {
-                all.add(NeedleForm {
-                    what,
-                    number,
-                    form,
-                    bytes,
-                });
+                all.add(NeedleForm { what, number, form, bytes });
             }
         }
         all
@@ -168,10 +127,7 @@ impl Needles {
 
     /// Adds `form`, unless the same bytes are looked for already.
     fn add(&mut self, form: NeedleForm) {
-        let head = *form
-            .bytes
-            .first_chunk::<HEAD>()
-            .expect("every form is longer than its head");
+        let head = *form.bytes.first_chunk::<HEAD>().expect("every form is longer than its head");
         let candidates = self.heads.entry(head).or_default();
         if candidates.iter().any(|&index| self.forms[index].bytes == form.bytes) {
             return;
@@ -243,10 +199,7 @@ fn pair(bytes: &[u8]) -> usize {
 fn forms(needle: &[u8]) -> Vec<(Form, Vec<u8>)> {
     let lower: String = needle.iter().map(|byte| format!("{byte:02x}")).collect();
     let upper = lower.to_uppercase();
-    let mut all = vec![
-        (Form::Raw, needle.to_vec()),
-        (Form::Hexadecimal, lower.clone().into_bytes()),
-    ];
+    let mut all = vec![(Form::Raw, needle.to_vec()), (Form::Hexadecimal, lower.clone().into_bytes())];
     if upper != lower {
         all.push((Form::Hexadecimal, upper.into_bytes()));
     }
@@ -309,26 +262,15 @@ impl Tally {
         if kinds.is_empty() {
             return "nothing".to_owned();
         }
-        let kinds: Vec<_> = kinds
-            .into_iter()
-            .map(|(what, count)| format!("{what} ×{count}"))
-            .collect();
+        let kinds: Vec<_> = kinds.into_iter().map(|(what, count)| format!("{what} ×{count}")).collect();
         let text = format!("{}: {}", kinds.join(", "), times(self.hits));
         let forms: Vec<_> = self.forms.iter().map(|form| form.name()).collect();
-        if forms == [Form::Raw.name()] {
-            text
-        } else {
-            format!("{text} as {}", forms.join(" and "))
-        }
+        if forms == [Form::Raw.name()] { text } else { format!("{text} as {}", forms.join(" and ")) }
     }
 }
 
 fn times(count: u64) -> String {
-    if count == 1 {
-        "once".to_owned()
-    } else {
-        format!("{count} times")
-    }
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 /// A file to look into.
@@ -346,15 +288,9 @@ pub struct File {
 /// the deepest of them says: a journal inside the data folder is journal. Links are followed.
 pub fn files_of(server: &Server, places: Places) -> Vec<File> {
     let paths = &server.paths;
-    let kinds = [
-        (Kind::Data, &paths.data),
-        (Kind::Journal, &paths.journal),
-        (Kind::Log, &paths.logs),
-    ];
-    let mut roots: Vec<_> = kinds
-        .into_iter()
-        .flat_map(|(kind, paths)| paths.iter().map(move |path| (kind, path)))
-        .collect();
+    let kinds = [(Kind::Data, &paths.data), (Kind::Journal, &paths.journal), (Kind::Log, &paths.logs)];
+    let mut roots: Vec<_> =
+        kinds.into_iter().flat_map(|(kind, paths)| paths.iter().map(move |path| (kind, path))).collect();
     roots.sort_by_key(|(_, path)| std::cmp::Reverse(path.components().count()));
     let mut walk = Walk::new(&server.folder);
     for (kind, root) in roots {
@@ -379,11 +315,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(base: &'a Path) -> Self {
-        Self {
-            base,
-            seen: HashSet::new(),
-            files: Vec::new(),
-        }
+        Self { base, seen: HashSet::new(), files: Vec::new() }
     }
 
     /// Adds what is at `path`. What vanishes meanwhile is not there; what cannot be listed is kept as a file, so that
@@ -401,11 +333,7 @@ impl<'a> Walk<'a> {
             }
             (is_folder, _) if is_folder || metadata.is_file() => {
                 let name = path.strip_prefix(self.base).unwrap_or(path).display().to_string();
-                self.files.push(File {
-                    path: path.to_owned(),
-                    name,
-                    kind,
-                });
+                self.files.push(File { path: path.to_owned(), name, kind });
             }
             _ => {}
         }
@@ -462,12 +390,8 @@ impl Report {
     /// `canary ×12: 44 times, in base/5/16389 (40), pg_wal/01 (4)`: at most four files by name.
     pub fn describe_found(&self) -> String {
         const NAMED: usize = 4;
-        let mut names: Vec<_> = self
-            .found
-            .iter()
-            .take(NAMED)
-            .map(|(file, tally)| format!("{} ({})", file.name, tally.hits))
-            .collect();
+        let mut names: Vec<_> =
+            self.found.iter().take(NAMED).map(|(file, tally)| format!("{} ({})", file.name, tally.hits)).collect();
         if self.found.len() > NAMED {
             names.push(format!("{} further files", self.found.len() - NAMED));
         }

@@ -43,7 +43,8 @@ pub struct Kind {
     /// For the catalogue.
     pub entry: fn() -> WorkloadEntry,
     /// Makes the workload of these properties on this data; every problem as (property, problem, help).
-    pub make: fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<(String, String, String)>>,
+    pub make:
+        fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<(String, String, String)>>,
 }
 
 /// Every kind of workload. One line each.

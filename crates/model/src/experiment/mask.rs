@@ -106,13 +106,19 @@ url = 'postgres://user@host/db?password=hunter2' # comment
 
     #[test]
     fn escapes_lines_and_missing_schemes_hide_nothing() {
-        check("url = \"postgres:\\u002f/user:hunter2@host\"\nurl2 = 1", expect![[r#"
+        check(
+            "url = \"postgres:\\u002f/user:hunter2@host\"\nurl2 = 1",
+            expect![[r#"
             url = "*********************************"
-            url2 = 1"#]]);
-        check("url = \"\"\"postgres://user:\\\n  hunter2@host\"\"\"\nrecords = 1", expect![[r#"
+            url2 = 1"#]],
+        );
+        check(
+            "url = \"\"\"postgres://user:\\\n  hunter2@host\"\"\"\nrecords = 1",
+            expect![[r#"
             url = """postgres://******
             **************"""
-            records = 1"#]]);
+            records = 1"#]],
+        );
         check("url = \"user:hunter2@host\"", expect![[r#"url = "*****************""#]]);
         check("url = = \"postgres://user:hunter2@host", expect![[r#"url = = "postgres://*****************"#]]);
     }

@@ -25,32 +25,17 @@ fn needles_are_found_in_every_form() {
     check(b"", expect!["nothing"]);
     check(&TOKEN[1..], expect!["nothing"]);
     check(&[b"k\0", TOKEN, TOKEN].concat(), expect!["canary ×1: 2 times"]);
-    check(
-        format!("'\\x{}'", hex(TOKEN)).as_bytes(),
-        expect!["canary ×1: once as hexadecimal"],
-    );
-    check(
-        hex(TOKEN).to_uppercase().as_bytes(),
-        expect!["canary ×1: once as hexadecimal"],
-    );
+    check(format!("'\\x{}'", hex(TOKEN)).as_bytes(), expect!["canary ×1: once as hexadecimal"]);
+    check(hex(TOKEN).to_uppercase().as_bytes(), expect!["canary ×1: once as hexadecimal"]);
     check(&[TOKEN, &[7; 33]].concat(), expect!["canary ×1, data key ×1: 3 times"]);
     check(
         &[TOKEN, hex(&[7; 32]).as_bytes()].concat(),
         expect!["canary ×1, data key ×1: 2 times as raw and hexadecimal"],
     );
     // What `base64` of GNU coreutils 9.1 says of the token after "", "a" and "ab", before "bc".
-    check(
-        b"c1ljVTZ1OXpxVC1jYW5hcnlfMFprMUx3YmM=",
-        expect!["canary ×1: once as base64"],
-    );
-    check(
-        b"YXNZY1U2dTl6cVQtY2FuYXJ5XzBaazFMd2Jj",
-        expect!["canary ×1: once as base64"],
-    );
-    check(
-        b"YWJzWWNVNnU5enFULWNhbmFyeV8wWmsxTHdiYw==",
-        expect!["canary ×1: once as base64"],
-    );
+    check(b"c1ljVTZ1OXpxVC1jYW5hcnlfMFprMUx3YmM=", expect!["canary ×1: once as base64"]);
+    check(b"YXNZY1U2dTl6cVQtY2FuYXJ5XzBaazFMd2Jj", expect!["canary ×1: once as base64"]);
+    check(b"YWJzWWNVNnU5enFULWNhbmFyeV8wWmsxTHdiYw==", expect!["canary ×1: once as base64"]);
 }
 
 /// Delivers a few bytes at a time, as pipes and network file systems may.
@@ -108,12 +93,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
     let path = |name: &str| folder.join(name);
     fs::create_dir_all(path("data/wal")).unwrap();
     fs::create_dir_all(path("elsewhere")).unwrap();
-    for (name, content) in [
-        ("data/table", TOKEN),
-        ("data/wal/1", TOKEN),
-        ("elsewhere/space", b"x"),
-        ("log", TOKEN),
-    ] {
+    for (name, content) in [("data/table", TOKEN), ("data/wal/1", TOKEN), ("elsewhere/space", b"x"), ("log", TOKEN)] {
         fs::write(path(name), content).unwrap();
     }
     symlink(path("elsewhere"), path("data/link")).unwrap();
@@ -130,10 +110,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
         folder: folder.clone(),
     };
     let list = |places| -> Vec<String> {
-        files_of(&server, places)
-            .iter()
-            .map(|file| format!("{:?} {}", file.kind, file.name))
-            .collect()
+        files_of(&server, places).iter().map(|file| format!("{:?} {}", file.kind, file.name)).collect()
     };
     assert_eq!(list(Places::DATA), ["Data data/link/space", "Data data/table"]);
     assert_eq!(list(Places::JOURNAL), ["Journal data/wal/1"]);
@@ -152,17 +129,10 @@ fn files_belong_to_the_deepest_path_and_count_once() {
 #[test]
 fn a_file_that_vanished_holds_nothing_and_a_closed_one_is_told() {
     let folder = test_folder();
-    let file = |name: &str| File {
-        path: folder.join(name),
-        name: name.to_owned(),
-        kind: Kind::Data,
-    };
+    let file = |name: &str| File { path: folder.join(name), name: name.to_owned(), kind: Kind::Data };
     // A folder cannot be read as a file, whoever asks: unlike permissions, which root ignores.
     fs::create_dir(folder.join("closed")).unwrap();
-    let report = scan(
-        &Needles::new([("canary", TOKEN)]),
-        vec![file("vanished"), file("closed")],
-    );
+    let report = scan(&Needles::new([("canary", TOKEN)]), vec![file("vanished"), file("closed")]);
     assert_eq!((report.files, report.found.len()), (0, 0));
     expect![[r#"["closed: Is a directory (os error 21)"]"#]].assert_eq(&format!("{:?}", report.unreadable));
     fs::remove_dir_all(folder).unwrap();
@@ -170,17 +140,8 @@ fn a_file_that_vanished_holds_nothing_and_a_closed_one_is_told() {
 
 #[test]
 fn sizes_and_places_are_told_in_words() {
-    let sizes: Vec<_> = [0, 999, 1000, 38_125_000, 1_200_000_000]
-        .into_iter()
-        .map(size)
-        .collect();
+    let sizes: Vec<_> = [0, 999, 1000, 38_125_000, 1_200_000_000].into_iter().map(size).collect();
     assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "38.1 MB", "1.2 GB"]);
-    let places: Vec<_> = [Places::DATA, Places::FILES, Places::ALL]
-        .into_iter()
-        .map(Places::noun)
-        .collect();
-    assert_eq!(
-        places,
-        ["data files", "data files and journal", "data files, journal and logs"]
-    );
+    let places: Vec<_> = [Places::DATA, Places::FILES, Places::ALL].into_iter().map(Places::noun).collect();
+    assert_eq!(places, ["data files", "data files and journal", "data files, journal and logs"]);
 }

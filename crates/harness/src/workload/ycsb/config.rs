@@ -317,8 +317,7 @@ impl Reader<'_> {
     }
 
     fn workload(&mut self) {
-        const CORE: [&str; 3] =
-            ["core", "site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"];
+        const CORE: [&str; 3] = ["core", "site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"];
         if let Some(class) = self.text("workload").filter(|class| !CORE.contains(class)) {
             let problem = format!("the workload class \"{class}\" is not built in");
             self.problem("workload", problem, format!("only YCSB's core workload is: {}", CORE[1]));
@@ -364,10 +363,8 @@ impl Reader<'_> {
 
     fn distribution(&mut self) -> Distribution {
         let all = ["uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"];
-        let hotspot = (
-            self.real("hotspotdatafraction", 0.2, 0.0..=1.0),
-            self.real("hotspotopnfraction", 0.8, 0.0..=1.0),
-        );
+        let hotspot =
+            (self.real("hotspotdatafraction", 0.2, 0.0..=1.0), self.real("hotspotopnfraction", 0.8, 0.0..=1.0));
         // Outside these limits almost every draw lies before the first record, and is drawn again.
         let exponential = (
             self.real("exponential.percentile", 95.0, 1.0..=99.999_999),
