@@ -2,8 +2,8 @@
 //!
 //! With it the whole program runs without a server: plan, load, evidence, frames, statistics, report. Records are kept
 //! in memory and written to a file when told to settle, so that evidence about files is evidence about real files.
-//! Under a [`Clock::Virtual`](crate::clock::Clock::Virtual) each operation advances the lane's time by an invented service time; under
-//! the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the same
+//! Under a virtual [`Clock`](crate::clock::Clock) each operation advances the lane's time by an invented service time;
+//! under the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the same
 //! plan gives the same run on every machine.
 //!
 //! Left out: durability, transactions, a wire, a server process.
@@ -35,7 +35,7 @@ use crate::{
 /// |---|---|---|
 /// | `service_us` | 20 | time of one operation without noise and cost, µs |
 /// | `noise` | 0.15 | spread of single operations, as a natural-log standard deviation |
-/// | `drift` | 0.2 | largest slowing by an invented neighbour, common to all arms: it misleads who compares one arm after another |
+/// | `drift` | 0.2 | largest slowing by a neighbour, common to all arms: misleads who measures arm after arm |
 /// | `stalls` | 0 | share of operations that wait 5 ms for a processor |
 /// | `fail_every` | 0 | every so many operations one is answered with an error; 0: never |
 /// | `wrong_answer_every` | 0 | every so many operations that return rows one returns a wrong value; 0: never |
@@ -123,7 +123,8 @@ impl Database for Simulated {
         store::find(server)?.write(setup.at_rest.as_ref())
     }
 
-    fn facts(&self, _server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        store::find(server)?;
         let configuration = setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let cipher = setup.at_rest.as_ref().map(|at_rest| ("cipher".to_owned(), at_rest.cipher.clone()));
         Ok(ArmFacts { version: VERSION.to_owned(), facts: cipher.into_iter().collect(), configuration })

@@ -1,5 +1,3 @@
-use std::collections::{BTreeSet, HashSet};
-
 use proptest::prelude::*;
 
 use super::*;
@@ -136,25 +134,6 @@ fn what_is_too_short_or_plain_is_wrong_and_the_session_goes_on() {
 fn the_share_counts_whole_fields() {
     let counts: Vec<_> = [0.0, 0.04, 0.05, 0.2, 0.25, 1.0].iter().map(|share| encrypted_fields(*share, 10)).collect();
     assert_eq!(counts, [0, 0, 1, 2, 3, 10]);
-}
-
-#[test]
-fn nonces_differ_within_and_between_sessions() {
-    let mut seen = HashSet::new();
-    for _ in 0..100 {
-        let mut nonces = Nonces::new();
-        assert!((0..100).all(|_| seen.insert(nonces.next())));
-    }
-}
-
-#[test]
-fn a_session_that_has_counted_to_its_end_takes_a_new_name() {
-    let mut nonces = Nonces { counter: Some(u32::MAX - 1), ..Nonces::new() };
-    let before = nonces.prefix;
-    let drawn: Vec<_> = (0..4).map(|_| nonces.next()).collect();
-    let prefixes: Vec<_> = drawn.iter().map(|nonce| nonce[..8] == before.to_be_bytes()).collect();
-    assert_eq!(prefixes, [true, true, false, false]);
-    assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), 4);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use crate::{
     evidence::{
         Evidence, Scene, Sight,
         canary::{Canaries, Targets, key_value},
-        scan::{Kind, Needles, Places, Report, files_of, scan},
+        needles::Needles,
+        scan::{Kind, Places, Report, files_of, scan},
     },
     fault::Fault,
 };

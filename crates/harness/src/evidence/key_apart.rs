@@ -6,7 +6,8 @@ use crate::{
     evidence::{
         Control, Evidence, Scene, Sight,
         canary::{Source, TOKEN_BYTES},
-        scan::{Needles, Places, files_below, files_of, scan},
+        needles::Needles,
+        scan::{Places, files_below, files_of, scan},
     },
     fault::Fault,
 };

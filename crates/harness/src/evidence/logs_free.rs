@@ -8,7 +8,8 @@ use crate::{
     evidence::{
         Control, Evidence, Scene, Sight,
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
-        scan::{NEEDLE_BYTES, Needles, Places, Report, files_of, scan},
+        needles::{NEEDLE_BYTES, Needles},
+        scan::{Places, Report, files_of, scan},
     },
     fault::Fault,
 };

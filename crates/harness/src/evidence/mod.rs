@@ -8,6 +8,7 @@ pub mod columns;
 pub mod disk_canary;
 pub mod key_apart;
 pub mod logs_free;
+pub mod needles;
 pub mod relay;
 pub mod scan;
 pub mod wire_canary;

@@ -5,8 +5,9 @@ use crate::{
     evidence::{
         Evidence, Scene, Sight,
         canary::{Canaries, Targets, key_value},
+        needles::{Needles, Tally},
         relay::{Conversation, Relay},
-        scan::{Needles, Tally, size},
+        scan::size,
     },
     fault::Fault,
     protection::Transport,
@@ -99,64 +100,4 @@ impl Evidence for WireCanary {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::{Expect, expect};
-
-    use super::*;
-
-    const TOKEN: &[u8] = b"Q3uZbmVw0-canary-token-1";
-    const HELLO: &[u8] = &[0x16, 3, 1, 0, 0xf5, 1, 0, 0, 0xf1, 3, 3, 0x42];
-
-    fn check(sent: &[u8], received: &[u8], tls: bool, expected: Expect) {
-        let conversation = Conversation { sent: sent.to_vec(), received: received.to_vec(), truncated: false };
-        expected.assert_eq(&format!("{:?}", conclude(&[conversation], &[TOKEN], tls)));
-    }
-
-    #[test]
-    fn canaries_in_either_direction_are_told() {
-        check(
-            &[b"PUT ", TOKEN].concat(),
-            b"OK",
-            false,
-            expect![[r#"Exposed("sent: canary ×1: once; received: nothing; no TLS record")"#]],
-        );
-        check(b"GET", TOKEN, false, expect![[r#"Exposed("sent: nothing; received: canary ×1: once; no TLS record")"#]]);
-        check(
-            HELLO,
-            TOKEN,
-            true,
-            expect![[r#"Exposed("sent: nothing; received: canary ×1: once; TLS handshake on 1 of 1 connections")"#]],
-        );
-    }
-
-    #[test]
-    fn tls_needs_a_handshake() {
-        check(
-            HELLO,
-            b"hello",
-            true,
-            expect![[
-                r#"Protected("none of 1 canaries in 12 B sent, 5 B received; TLS handshake on 1 of 1 connections")"#
-            ]],
-        );
-        check(
-            b"PUT zlib",
-            b"OK",
-            true,
-            expect![[
-                r#"Exposed("no canary, but not every connection speaks TLS: 8 B sent, 2 B received; no TLS record")"#
-            ]],
-        );
-        check(
-            b"PUT sealed",
-            b"OK",
-            false,
-            expect![[r#"Protected("none of 1 canaries in 10 B sent, 2 B received; no TLS record")"#]],
-        );
-    }
-
-    #[test]
-    fn a_silent_relay_proves_nothing() {
-        expect![[r#"Unknown("nothing passed the relay")"#]].assert_eq(&format!("{:?}", conclude(&[], &[TOKEN], true)));
-    }
-}
+mod tests;

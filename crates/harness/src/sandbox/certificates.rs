@@ -272,8 +272,10 @@ mod tests {
         let folder = test_folder();
         let (one, two) = (prepare(&folder.join("1")).unwrap(), prepare(&folder.join("2")).unwrap());
         assert!(one.key != two.key && one.password != two.password);
-        let needles =
-            crate::evidence::scan::Needles::new([("data key", one.key.expose()), ("password", one.password.expose())]);
+        let needles = crate::evidence::needles::Needles::new([
+            ("data key", one.key.expose()),
+            ("password", one.password.expose()),
+        ]);
         let report = crate::evidence::scan::scan(&needles, crate::evidence::scan::files_below(&folder));
         assert_eq!((report.files, report.total().describe()), (12, "nothing".to_owned()));
         fs::remove_dir_all(folder).unwrap();
