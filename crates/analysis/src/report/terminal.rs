@@ -34,10 +34,23 @@ impl Default for Options {
 /// The report on `analysis`, ending with a line break.
 pub fn render(analysis: &Analysis, options: Options) -> String {
     let mut page = Page { width: options.width.max(WIDTH_MIN), colour: options.colour, text: String::new() };
-    for block in view::document(analysis, options.form) {
-        page.block(&block);
+    let blocks = view::document(analysis, options.form);
+    for (index, block) in blocks.iter().enumerate() {
+        if index > 0 && apart(&blocks[index - 1], block) {
+            page.push("");
+        }
+        page.block(block);
     }
     page.text
+}
+
+/// True when an empty line belongs between two blocks: not below a heading, nor where the second goes on from the first.
+fn apart(before: &Block, after: &Block) -> bool {
+    match (before, after) {
+        (_, Block::Table(_) | Block::Heading(..)) => true,
+        (Block::Heading(..), _) | (_, Block::Verbatim(_)) => false,
+        _ => true,
+    }
 }
 
 /// Indent of everything below a heading, columns.
@@ -56,10 +69,8 @@ impl Page {
             Block::Paragraph(text) => self.wrapped("", text, Tone::Normal),
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => {
-                self.blank();
                 let lines = table::lines(table, self.width - INDENT, &|text, tone| self.paint(text, tone));
                 lines.iter().for_each(|line| self.line(line));
-                self.blank();
             }
             Block::Claims(claims) => claims.iter().for_each(|claim| self.claim(claim)),
             Block::Verbatim(lines) => {
@@ -72,8 +83,7 @@ impl Page {
     }
 
     fn heading(&mut self, level: u8, text: &str) {
-        let text = table::cut(text, self.width);
-        self.blank();
+        let text = table::cut(text, self.width - INDENT);
         match level {
             1 => self.push(&self.paint(&text, Tone::Strong)),
             2 => {
@@ -137,13 +147,6 @@ impl Page {
     fn push(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
-    }
-
-    /// An empty line, unless there is one already or nothing before it.
-    fn blank(&mut self) {
-        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
-            self.text.push('\n');
-        }
     }
 
     fn paint(&self, text: &str, tone: Tone) -> String {

@@ -15,16 +15,20 @@ pub(super) fn summary(cell: &CellAnalysis) -> Vec<Block> {
         return Vec::new();
     }
     let mut blocks = vec![Block::Heading(3, "Evidence".to_owned()), Block::Facts(lines)];
+    let mut doubtful = Vec::new();
     for arm in guarded() {
-        let mut doubtful = arm.findings.clone();
-        doubtful.retain(|finding| finding.verdict != Verdict::Holds);
-        let mut claims = claims(&doubtful);
-        claims.iter_mut().for_each(|claim| claim.claim = format!("{}: {}", arm.name, claim.claim));
-        if !claims.is_empty() {
-            blocks.push(Block::Claims(claims));
-        }
+        let findings: Vec<Finding> = arm.findings.iter().filter(|finding| doubts(finding)).cloned().collect();
+        let claims = claims(arm, &findings).into_iter();
+        doubtful.extend(claims.map(|claim| Claim { claim: format!("{}: {}", arm.name, claim.claim), ..claim }));
+    }
+    if !doubtful.is_empty() {
+        blocks.push(Block::Claims(doubtful));
     }
     blocks
+}
+
+fn doubts(finding: &Finding) -> bool {
+    finding.verdict != Verdict::Holds
 }
 
 fn in_one_line(arm: &ArmAnalysis) -> String {
@@ -34,22 +38,20 @@ fn in_one_line(arm: &ArmAnalysis) -> String {
         .map(|finding| (finding.protection.as_str(), finding.check.as_str()))
         .collect();
     let in_doubt = |(protection, check): &&(&str, &str)| {
-        let doubts = |finding: &Finding| finding.verdict != Verdict::Holds;
-        arm.findings
-            .iter()
-            .any(|finding| finding.protection == *protection && finding.check == *check && doubts(finding))
+        let same = |finding: &&Finding| finding.protection == *protection && finding.check == *check;
+        arm.findings.iter().filter(same).any(doubts)
     };
     let doubts = looked_at.iter().filter(in_doubt).count();
-    let holding = looked_at.len() - doubts;
     let claims = match (looked_at.len(), doubts) {
-        (0, _) => "no claim was looked at".to_owned(),
-        (1, 0) => "its claim holds".to_owned(),
-        (all, 0) => format!("all {all} claims hold"),
-        (all, _) => format!("{holding} of {} hold", words::plural(all as u64, "claim")),
+        (0, _) => ", no claim was looked at".to_owned(),
+        (1, 0) => ", its claim holds".to_owned(),
+        (1, _) => String::new(),
+        (all, 0) => format!(", all {all} claims hold"),
+        (all, _) => format!(", {} of {all} claims hold", all - doubts),
     };
     match reasons(&arm.proof) {
-        [] => format!("{mark}, {claims}"),
-        reasons => format!("{mark}, {claims}: {}", reasons.join("; ")),
+        [] => format!("{mark}{claims}"),
+        reasons => format!("{mark}{claims}: {}", reasons.join("; ")),
     }
 }
 
@@ -61,8 +63,8 @@ pub(super) fn reasons(proof: &Proof) -> &[String] {
     }
 }
 
-/// The findings with looks that agree told once. What came out wrong stands first within a claim.
-pub(super) fn claims(findings: &[Finding]) -> Vec<Claim> {
+/// Findings of `arm`, with looks that agree told once.
+pub(super) fn claims(arm: &ArmAnalysis, findings: &[Finding]) -> Vec<Claim> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
         let same = |group: &&mut Vec<&Finding>| key(group[0]) == key(finding);
@@ -71,7 +73,7 @@ pub(super) fn claims(findings: &[Finding]) -> Vec<Claim> {
             None => groups.push(vec![finding]),
         }
     }
-    groups.iter().map(|group| claim(group)).collect()
+    groups.iter().map(|group| claim(arm, group)).collect()
 }
 
 fn key(finding: &Finding) -> (&str, &str, &str, Role, Verdict) {
@@ -79,7 +81,7 @@ fn key(finding: &Finding) -> (&str, &str, &str, Role, Verdict) {
 }
 
 /// One line for findings on the same claim with the same outcome; there is at least one.
-fn claim(group: &[&Finding]) -> Claim {
+fn claim(arm: &ArmAnalysis, group: &[&Finding]) -> Claim {
     let (mark, word, tone) = words::finding(group[0].role, group[0].verdict);
     let mut seen: Vec<Seen> = Vec::new();
     for finding in group {
@@ -88,7 +90,10 @@ fn claim(group: &[&Finding]) -> Claim {
             seen.push(look);
         }
     }
-    let claim = format!("{} ({})", group[0].claim, group[0].protection);
+    let claim = match arm.protections.len() {
+        0 | 1 => group[0].claim.clone(),
+        _ => format!("{} ({})", group[0].claim, group[0].protection),
+    };
     Claim { mark, word, tone, claim, when: when(group), seen }
 }
 
