@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use super::{
     table,
     view::{self, Block, Claim, Form, Note, Tone},
+    words,
 };
 use crate::Analysis;
 
@@ -122,6 +123,11 @@ impl Page {
                 }
             }
         }
+        if claim.seen.len() > 1 {
+            let others = words::plural(claim.seen.len() as u64 - 1, "other look");
+            let line = format!("{}and {others}, quoted in the Markdown and JSON reports", " ".repeat(15));
+            self.line(&self.paint(&line, Tone::Faint));
+        }
     }
 
     /// `text` behind `label`, its further lines indented as far.
@@ -188,6 +194,12 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_page() {
+        let text = render(&sample::full(), Options { width: 80, ..Options::default() });
+        expect_file!["golden/full.narrow.txt"].assert_eq(&text);
+    }
+
+    #[test]
     fn an_open_loop() {
         check(&sample::open_loop(), Form::Short, expect_file!["golden/open_loop.short.txt"]);
         check(&sample::open_loop(), Form::Long, expect_file!["golden/open_loop.long.txt"]);
@@ -225,6 +237,17 @@ mod tests {
             assert_ne!(plain, coloured);
             assert_eq!(plain, without_escapes(&coloured));
         }
+    }
+
+    #[test]
+    fn colour_follows_the_meaning() {
+        let text = render(&sample::full(), Options { colour: true, ..Options::default() });
+        let rows: Vec<String> = text.lines().skip(10).take(4).map(|line| line.replace('\u{1b}', "ESC")).collect();
+        expect![[r#"
+              ESC[1marmESC[0m      ESC[1mproofESC[0m      ESC[1mnet time per opESC[0m               ESC[1mverdictESC[0m              ESC[1mCPU per opESC[0m
+                                  ESC[2mn = 30ESC[0m                                             ESC[2mn = 30ESC[0m
+              ESC[1mplainESC[0m    baseline     38.4 µs [38.0, 38.8]                               34.1 µs [33.8, 34.4]
+              ESC[1mtlsESC[0m      ESC[32mprovenESC[0m      +40%     [39, 42]            costs                 +46%     [45, 48]"#]].assert_eq(&rows.join("\n"));
     }
 
     #[test]

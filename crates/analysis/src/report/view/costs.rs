@@ -139,7 +139,9 @@ impl<'a> Percentile<'a> {
         let (kind, rest) = name.split_once("_p")?;
         let rank_start = kind.len() + 1;
         let rank_end = rank_start + 1 + rest.find('_')?;
-        Some(Self { kind, rank: &name[rank_start..rank_end], operation: &name[rank_end + 1..] })
+        let (rank, operation) = (&name[rank_start..rank_end], &name[rank_end + 1..]);
+        rank[1..].parse::<f64>().ok()?;
+        Some(Self { kind, rank, operation })
     }
 
     fn intended(&self) -> bool {
@@ -286,7 +288,14 @@ impl Footnotes {
 
 #[cfg(test)]
 mod tests {
-    use super::Percentile;
+    use super::{Percentile, usual};
+
+    #[test]
+    fn the_usual_count_is_the_most_frequent_then_the_largest() {
+        assert_eq!(usual([30, 15, 30].into_iter()), Some(30));
+        assert_eq!(usual([15, 30].into_iter()), Some(30));
+        assert_eq!(usual([].into_iter()), None);
+    }
 
     #[test]
     fn percentile_names_come_apart() {
@@ -294,7 +303,7 @@ mod tests {
             |name| Percentile::parse(name).map(|percentile| (percentile.kind, percentile.rank, percentile.operation));
         assert_eq!(parts("latency_p99_READ"), Some(("latency", "p99", "READ")));
         assert_eq!(parts("intended_p99.9_READ_MODIFY_WRITE"), Some(("intended", "p99.9", "READ_MODIFY_WRITE")));
-        assert_eq!(parts("cpu"), None);
+        assert_eq!(parts("cpu_per_op"), None);
         assert_eq!(parts("wal_pages"), None);
     }
 }

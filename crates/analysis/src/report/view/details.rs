@@ -31,7 +31,7 @@ fn of_arm(arm: &ArmAnalysis, baseline: &str, margin: f64, footnotes: &Footnotes)
         let note = |text: &String| Note { mark: "!".to_owned(), text: text.clone(), tone: Tone::Caution };
         blocks.push(Block::Notes(reasons.iter().map(note).collect()));
     }
-    let claims = evidence::claims(arm, &arm.findings);
+    let claims = evidence::claims(arm, |_| true);
     if !claims.is_empty() {
         blocks.push(Block::Claims(claims));
     }
@@ -41,6 +41,7 @@ fn of_arm(arm: &ArmAnalysis, baseline: &str, margin: f64, footnotes: &Footnotes)
     }
     if !arm.estimates.is_empty() {
         blocks.push(Block::Table(figures(arm, margin, footnotes)));
+        blocks.extend(batches(arm));
     }
     blocks
 }
@@ -84,6 +85,18 @@ fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
 fn count(estimate: &Estimate) -> String {
     let count = number::count(estimate.count as u64);
     if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count }
+}
+
+/// What `15 × 2` means, where it stands in the table.
+fn batches(arm: &ArmAnalysis) -> Option<Block> {
+    let estimate = arm.estimates.iter().find(|estimate| estimate.batch > 1)?;
+    let text = format!(
+        "{}: {} groups of {} frames each, averaged because neighbours in time were correlated.",
+        count(estimate),
+        number::count(estimate.count as u64),
+        estimate.batch
+    );
+    Some(Block::Notes(vec![Note { mark: "n".to_owned(), text, tone: Tone::Faint }]))
 }
 
 fn change(estimate: &Estimate) -> String {

@@ -17,8 +17,7 @@ pub(super) fn summary(cell: &CellAnalysis) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(3, "Evidence".to_owned()), Block::Facts(lines)];
     let mut doubtful = Vec::new();
     for arm in guarded() {
-        let findings: Vec<Finding> = arm.findings.iter().filter(|finding| doubts(finding)).cloned().collect();
-        let claims = claims(arm, &findings).into_iter();
+        let claims = claims(arm, doubts).into_iter();
         doubtful.extend(claims.map(|claim| Claim { claim: format!("{}: {}", arm.name, claim.claim), ..claim }));
     }
     if !doubtful.is_empty() {
@@ -63,12 +62,12 @@ pub(super) fn reasons(proof: &Proof) -> &[String] {
     }
 }
 
-/// Findings of `arm`, with looks that agree told once.
-pub(super) fn claims(arm: &ArmAnalysis, findings: &[Finding]) -> Vec<Claim> {
+/// The findings of `arm` that `keep` wants, with looks that agree told once.
+pub(super) fn claims(arm: &ArmAnalysis, keep: fn(&Finding) -> bool) -> Vec<Claim> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
-    for finding in findings {
-        let same = |group: &&mut Vec<&Finding>| key(group[0]) == key(finding);
-        match groups.iter_mut().find(same) {
+    for finding in arm.findings.iter().filter(|finding| keep(finding)) {
+        let agrees = |group: &&mut Vec<&Finding>| same(group[0], finding) && group[0].verdict == finding.verdict;
+        match groups.iter_mut().find(agrees) {
             Some(group) => group.push(finding),
             None => groups.push(vec![finding]),
         }
@@ -76,8 +75,9 @@ pub(super) fn claims(arm: &ArmAnalysis, findings: &[Finding]) -> Vec<Claim> {
     groups.iter().map(|group| claim(arm, group)).collect()
 }
 
-fn key(finding: &Finding) -> (&str, &str, &str, Role, Verdict) {
-    (&finding.protection, &finding.check, &finding.claim, finding.role, finding.verdict)
+/// True when both look at the same claim.
+fn same(one: &Finding, other: &Finding) -> bool {
+    (&one.protection, &one.check, &one.claim, one.role) == (&other.protection, &other.check, &other.claim, other.role)
 }
 
 /// One line for findings on the same claim with the same outcome; there is at least one.
@@ -94,13 +94,16 @@ fn claim(arm: &ArmAnalysis, group: &[&Finding]) -> Claim {
         0 | 1 => group[0].claim.clone(),
         _ => format!("{} ({})", group[0].claim, group[0].protection),
     };
-    Claim { mark, word, tone, claim, when: when(group), seen }
+    let looks = arm.findings.iter().filter(|finding| same(finding, group[0])).count();
+    Claim { mark, word, tone, claim, when: when(group, looks), seen }
 }
 
-/// `before and after`, with the epochs where there are several.
-fn when(group: &[&Finding]) -> String {
+/// `before and after`, with the epochs where there are several; `5 of 6 looks` where the others came out
+/// otherwise, so that no outcome claims more than was seen.
+fn when(group: &[&Finding], looks: usize) -> String {
     let looked = |phase: Phase| group.iter().any(|finding| finding.phase == phase);
     let phases = match (looked(Phase::Before), looked(Phase::After)) {
+        (true, true) if group.len() < looks => return format!("{} of {looks} looks", group.len()),
         (true, true) => "before and after",
         (true, false) => "before",
         _ => "after",
@@ -110,5 +113,41 @@ fn when(group: &[&Finding]) -> String {
         1 if epochs.contains(&0) => phases.to_owned(),
         1 => format!("{phases}, epoch {}", group[0].epoch),
         several => format!("{phases}, {several} epochs"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::report::sample;
+
+    /// One line for each claim: mark, when, number of different quotations.
+    fn told(change: impl Fn(&mut Vec<Finding>)) -> String {
+        let mut arm = sample::open_loop().cells[0].arms[1].clone();
+        change(&mut arm.findings);
+        let lines = claims(&arm, |_| true).into_iter();
+        let lines = lines.map(|claim| format!("{} {} · {} seen", claim.mark, claim.when, claim.seen.len()));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn looks_that_agree_are_told_once() {
+        expect!["✓ before and after, 3 epochs · 1 seen"].assert_eq(&told(|_| ()));
+        expect!["✓ before · 1 seen"].assert_eq(&told(|findings| findings.truncate(1)));
+        expect!["✓ after, epoch 1 · 1 seen"].assert_eq(&told(|findings| *findings = vec![findings[3].clone()]));
+    }
+
+    #[test]
+    fn looks_that_differ_are_told_apart() {
+        let told = told(|findings| {
+            findings[5].verdict = Verdict::Fails;
+            findings[1].guarded = "0 of 21 canaries".to_owned();
+        });
+        expect![[r#"
+            ✓ 5 of 6 looks · 2 seen
+            ✗ after, epoch 2 · 1 seen"#]]
+        .assert_eq(&told);
     }
 }
