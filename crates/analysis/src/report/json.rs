@@ -18,8 +18,8 @@ pub fn schema() -> &'static str {
 /// The report on `analysis`, indented, ending with a line break.
 pub fn render(analysis: &Analysis) -> String {
     let document = Document { format: FORMAT, tithe_report: analysis };
-    let mut text = serde_json::to_string_pretty(&document)
-        .expect("an analysis holds only what JSON can: no map with other keys than text");
+    let text = serde_json::to_string_pretty(&document);
+    let mut text = text.expect("every map of an analysis has text for keys, and nothing else can fail");
     text.push('\n');
     text
 }
@@ -32,6 +32,7 @@ struct Document<'a> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect_file;
     use serde_json::Value;
 
     use super::*;
@@ -45,6 +46,13 @@ mod tests {
 
     fn parsed(analysis: &Analysis) -> Value {
         serde_json::from_str(&render(analysis)).unwrap()
+    }
+
+    #[test]
+    fn the_whole_analysis_is_told() {
+        expect_file!["golden/full.json"].assert_eq(&render(&sample::full()));
+        expect_file!["golden/failed.json"].assert_eq(&render(&sample::failed()));
+        expect_file!["golden/empty.json"].assert_eq(&render(&sample::empty()));
     }
 
     #[test]

@@ -77,15 +77,17 @@ fn one_arm((name, interval): &(String, Option<Interval>)) -> String {
 fn time(status: &Status) -> String {
     let elapsed = number::duration(status.elapsed_s);
     match status.left_s {
-        Some((least, most)) => {
-            let (least, most) = (number::duration(least), number::duration(most));
-            if least == most {
-                format!("{elapsed}, about {least} left")
-            } else {
-                format!("{elapsed}, {least} to {most} left")
-            }
-        }
+        Some((least, most)) => format!("{elapsed}, {} left", range(&number::duration(least), &number::duration(most))),
         None => elapsed,
+    }
+}
+
+/// `about 40 s`, `2–4 min`, `40 s to 3 min`.
+fn range(least: &str, most: &str) -> String {
+    match (least.split_once(' '), most.split_once(' ')) {
+        _ if least == most => format!("about {least}"),
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{most}"),
+        _ => format!("{least} to {most}"),
     }
 }
 
@@ -139,11 +141,11 @@ mod tests {
     fn the_line_says_less_where_there_is_less_room() {
         let lines: Vec<String> = [160, 120, 100, 80, 60, 30].map(|columns| line(&status(), columns)).to_vec();
         expect![[r#"
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3] ·······│··━━●━━  audit -0.20% [-1.5, 1.1] ·····━━●━━·····  luks ~ ·······│·······  72 s, 2 min to 4 min left
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  audit -0.20% [-1.5, 1.1]  luks ~  72 s, 2 min to 4 min left
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  +2 more  72 s, 2 min to 4 min left
-            [2/6] c/in-memory frame 12/60  +3 more  72 s, 2 min to 4 min left
-            [2/6] c/in-memory frame 12/60  72 s, 2 min to 4 min left
+            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3] ·······│··━━●━━  audit -0.20% [-1.5, 1.1] ·····━━●━━·····  luks ~ ·······│·······  72 s, 2–4 min left
+            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  audit -0.20% [-1.5, 1.1]  luks ~  72 s, 2–4 min left
+            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  +2 more  72 s, 2–4 min left
+            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  +2 more  72 s, 2–4 min left
+            [2/6] c/in-memory frame 12/60  +3 more  72 s, 2–4 min left
             [2/6] c/in-memory frame 12/60…"#]].assert_eq(&lines.join("\n"));
     }
 
@@ -156,9 +158,19 @@ mod tests {
 
     #[test]
     fn the_plain_line_names_every_arm() {
-        expect!["[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit -0.20% [-1.5, 1.1], luks ~; 72 s, 2 min to 4 min left"].assert_eq(&plain_line(&status()));
+        expect![
+            "[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit -0.20% [-1.5, 1.1], luks ~; 72 s, 2–4 min left"
+        ]
+        .assert_eq(&plain_line(&status()));
         let begun = Status { arms: vec![("tls".to_owned(), None)], frame: 0, left_s: None, ..status() };
         expect!["[2/6] c/in-memory frame 0/60: tls ~; 72 s"].assert_eq(&plain_line(&begun));
+    }
+
+    #[test]
+    fn times_left_share_their_unit() {
+        assert_eq!(range("2 min", "4 min"), "2–4 min");
+        assert_eq!(range("40 s", "3 min"), "40 s to 3 min");
+        assert_eq!(range("3 min", "3 min"), "about 3 min");
     }
 
     #[test]

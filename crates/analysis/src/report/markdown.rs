@@ -127,6 +127,16 @@ mod tests {
     }
 
     #[test]
+    fn an_open_loop() {
+        expect_file!["golden/open_loop.short.md"].assert_eq(&render(&sample::open_loop(), Form::Short));
+    }
+
+    #[test]
+    fn no_cells() {
+        expect_file!["golden/empty.short.md"].assert_eq(&render(&sample::empty(), Form::Short));
+    }
+
+    #[test]
     fn markup_in_names_is_text() {
         assert_eq!(escape("a|b *c* <d> TAIL_DRIVEN _e_"), "a\\|b \\*c\\* \\<d> TAIL_DRIVEN \\_e\\_");
         assert_eq!(escape("~ -3.0% [1, 2] [x](y) ~~z~~"), "~ -3.0% [1, 2] [x\\](y) \\~\\~z\\~~");

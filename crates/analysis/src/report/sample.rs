@@ -447,7 +447,7 @@ pub(super) fn open_loop() -> Analysis {
 
 /// A single cell that failed before its first frame.
 pub(super) fn failed() -> Analysis {
-    let unproven = Proof::Unproven(vec!["no claim was looked at".to_owned()]);
+    let unproven = Proof::Unproven(vec!["the cell did not begin".to_owned()]);
     let failed = CellAnalysis {
         frames: 0,
         epochs: 0,

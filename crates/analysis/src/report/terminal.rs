@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use super::{
     table,
     view::{self, Block, Claim, Form, Note, Tone},
+    words,
 };
 use crate::Analysis;
 
@@ -34,10 +35,23 @@ impl Default for Options {
 /// The report on `analysis`, ending with a line break.
 pub fn render(analysis: &Analysis, options: Options) -> String {
     let mut page = Page { width: options.width.max(WIDTH_MIN), colour: options.colour, text: String::new() };
-    for block in view::document(analysis, options.form) {
-        page.block(&block);
+    let blocks = view::document(analysis, options.form);
+    for (index, block) in blocks.iter().enumerate() {
+        if index > 0 && apart(&blocks[index - 1], block) {
+            page.push("");
+        }
+        page.block(block);
     }
     page.text
+}
+
+/// True when an empty line belongs between two blocks: not below a heading, nor where the second goes on from the first.
+fn apart(before: &Block, after: &Block) -> bool {
+    match (before, after) {
+        (_, Block::Table(_) | Block::Heading(..)) => true,
+        (Block::Heading(..), _) | (_, Block::Verbatim(_)) => false,
+        _ => true,
+    }
 }
 
 /// Indent of everything below a heading, columns.
@@ -56,10 +70,8 @@ impl Page {
             Block::Paragraph(text) => self.wrapped("", text, Tone::Normal),
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => {
-                self.blank();
                 let lines = table::lines(table, self.width - INDENT, &|text, tone| self.paint(text, tone));
                 lines.iter().for_each(|line| self.line(line));
-                self.blank();
             }
             Block::Claims(claims) => claims.iter().for_each(|claim| self.claim(claim)),
             Block::Verbatim(lines) => {
@@ -72,8 +84,7 @@ impl Page {
     }
 
     fn heading(&mut self, level: u8, text: &str) {
-        let text = table::cut(text, self.width);
-        self.blank();
+        let text = table::cut(text, self.width - INDENT);
         match level {
             1 => self.push(&self.paint(&text, Tone::Strong)),
             2 => {
@@ -112,6 +123,11 @@ impl Page {
                 }
             }
         }
+        if claim.seen.len() > 1 {
+            let others = words::plural(claim.seen.len() as u64 - 1, "other look");
+            let line = format!("{}and {others}, quoted in the Markdown and JSON reports", " ".repeat(15));
+            self.line(&self.paint(&line, Tone::Faint));
+        }
     }
 
     /// `text` behind `label`, its further lines indented as far.
@@ -137,13 +153,6 @@ impl Page {
     fn push(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
-    }
-
-    /// An empty line, unless there is one already or nothing before it.
-    fn blank(&mut self) {
-        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
-            self.text.push('\n');
-        }
     }
 
     fn paint(&self, text: &str, tone: Tone) -> String {
@@ -185,6 +194,12 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_page() {
+        let text = render(&sample::full(), Options { width: 80, ..Options::default() });
+        expect_file!["golden/full.narrow.txt"].assert_eq(&text);
+    }
+
+    #[test]
     fn an_open_loop() {
         check(&sample::open_loop(), Form::Short, expect_file!["golden/open_loop.short.txt"]);
         check(&sample::open_loop(), Form::Long, expect_file!["golden/open_loop.long.txt"]);
@@ -222,6 +237,21 @@ mod tests {
             assert_ne!(plain, coloured);
             assert_eq!(plain, without_escapes(&coloured));
         }
+    }
+
+    #[test]
+    fn colour_follows_the_meaning() {
+        let text = render(&sample::full(), Options { colour: true, ..Options::default() });
+        let first = |line: &str| line.split("  ").filter(|part| !part.is_empty()).take(3).collect::<Vec<_>>().join("|");
+        let rows: Vec<String> = text.lines().skip(12).take(7).map(first).collect();
+        expect![[r#"
+            ESC[1mplainESC[0m|baseline| 38.4 µs [38.0, 38.8]
+            ESC[1mtlsESC[0m|ESC[32mprovenESC[0m|+40%
+            ESC[1mauditESC[0m|ESC[33mUNPROVENESC[0m| ESC[2m(+12.9%
+            ESC[1mluksESC[0m| ESC[1mESC[31mDISPROVENESC[0m|ESC[2m (+0.40%
+            ESC[1mcolumnsESC[0m|ESC[32mprovenESC[0m| ×6.4
+            ESC[1mfscryptESC[0m|ESC[32mprovenESC[0m| ESC[2m
+            ESC[1mauthESC[0m| ESC[32mprovenESC[0m| ESC[33m"#]].assert_eq(&rows.join("\n").replace('\u{1b}', "ESC"));
     }
 
     #[test]

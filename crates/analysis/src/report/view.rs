@@ -125,7 +125,7 @@ pub struct Claim {
     pub word: &'static str,
     /// What the outcome means.
     pub tone: Tone,
-    /// The claim, with the protection that makes it.
+    /// The claim, with the protection that makes it where the arm has several.
     pub claim: String,
     /// When it was looked at: `before and after`.
     pub when: String,
@@ -176,23 +176,25 @@ fn preamble(analysis: &Analysis) -> Vec<Block> {
         .filter(|version| !version.is_empty())
         .collect();
     let version: String = versions.into_iter().map(|version| format!(", {version}")).collect();
-    let confidence = number::share(analysis.confidence);
-    let margin = number::digits(number::percent(analysis.margin));
-    vec![
-        Block::Heading(1, analysis.title.clone()),
-        Block::Facts(vec![
-            ("run".to_owned(), format!("{}, seed {}, tithe {}", analysis.run, analysis.seed, analysis.tithe)),
-            ("database".to_owned(), format!("{}{version}", analysis.database)),
-            (
-                "reading".to_owned(),
-                format!(
-                    "cost against the first arm [{confidence} interval, simultaneous over the arms of a cell]; \
-                     n: frames, or groups of frames, behind it; up to {margin}% counts as no cost; \
-                     (in parentheses): the protection was not proven to be on"
-                ),
-            ),
-        ]),
-    ]
+    let mut facts = vec![
+        ("run".to_owned(), format!("{}, seed {}, tithe {}", analysis.run, analysis.seed, analysis.tithe)),
+        ("database".to_owned(), format!("{}{version}", analysis.database)),
+    ];
+    if !analysis.cells.is_empty() {
+        facts.push(("figures".to_owned(), legend(analysis)));
+    }
+    vec![Block::Heading(1, analysis.title.clone()), Block::Facts(facts)]
+}
+
+/// How to read a figure.
+fn legend(analysis: &Analysis) -> String {
+    format!(
+        "cost relative to the first arm [{} interval, simultaneous over the arms of a cell]; n: frames, or groups of \
+         frames, behind it; a cost of at most {}% counts as none; in (parentheses): the protection was not proven to \
+         be on",
+        number::share(analysis.confidence),
+        number::digits(number::percent(analysis.margin)),
+    )
 }
 
 fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
@@ -224,12 +226,12 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     if !cell.mode.is_empty() {
         method.push(format!("mode {}", cell.mode));
     }
-    method.push(format!("slots of {}", number::amount(1000.0 * cell.slot_ms, "µs")));
+    method.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
     method.push(words::plural(cell.frames as u64, "frame"));
     method.push(words::plural(cell.epochs.into(), "epoch"));
     let mut facts = vec![("measured".to_owned(), method.join(", "))];
     if cell.frames > 0 {
-        facts.push(("machine then".to_owned(), host(cell)));
+        facts.push(("machine".to_owned(), host(cell)));
     }
     if !cell.spoiled.is_empty() {
         facts.push(("spoiled".to_owned(), spoiled(cell, form)));
@@ -239,15 +241,19 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
 }
 
 fn host(cell: &CellAnalysis) -> String {
-    let seen = |value: Option<f64>| value.map_or("not seen".to_owned(), number::share);
-    format!(
-        "load {}, pressure (PSI) processor {} and storage {}, steal {}, clients waited {} for a processor",
-        number::digits(cell.host.load),
-        seen(cell.host.cpu_pressure),
-        seen(cell.host.io_pressure),
-        seen(cell.host.steal),
-        number::share(cell.wait_share),
-    )
+    let shares = [
+        ("processor pressure", cell.host.cpu_pressure),
+        ("storage pressure", cell.host.io_pressure),
+        ("steal", cell.host.steal),
+    ];
+    let mut parts = vec![format!("load {}", number::digits(cell.host.load))];
+    parts.extend(shares.iter().filter_map(|(name, seen)| Some(format!("{name} {}", number::share((*seen)?)))));
+    parts.push(format!("clients waited {} of their time for a processor", number::share(cell.wait_share)));
+    let unseen: Vec<&str> = shares.iter().filter(|(_, seen)| seen.is_none()).map(|(name, _)| *name).collect();
+    if !unseen.is_empty() {
+        parts.push(format!("not seen: {}", unseen.join(", ")));
+    }
+    parts.join(", ")
 }
 
 /// Frames that do not count, by reason: a failure is told, not left out.

@@ -16,13 +16,13 @@ pub fn outcome_code(outcome: Outcome) -> &'static str {
 }
 
 /// The answer of one estimate in words that do not repeat its number; `margin` is a natural-log ratio.
-pub fn outcome(estimate: &Estimate, margin: f64) -> String {
+pub fn outcome(estimate: &Estimate, margin: f64) -> &'static str {
     match estimate.verdict {
-        Outcome::Costs if estimate.effect.high <= margin => "costs, below margin".to_owned(),
-        Outcome::Costs => "costs".to_owned(),
-        Outcome::Gains => "saves: check the set-up".to_owned(),
-        Outcome::NoneFound => format!("no cost within {}%", number::digits(number::percent(margin))),
-        Outcome::TooNoisy => "too noisy to tell".to_owned(),
+        Outcome::Costs if estimate.effect.high <= margin => "costs, below margin",
+        Outcome::Costs => "costs",
+        Outcome::Gains => "saves: check set-up",
+        Outcome::NoneFound => "no cost found",
+        Outcome::TooNoisy => "too noisy to tell",
     }
 }
 

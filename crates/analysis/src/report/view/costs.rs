@@ -21,10 +21,15 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
             Block::Paragraph("Nothing was measured here: there are no costs to report.".to_owned()),
         ];
     }
-    let shown = |estimate: &&Estimate| form == Form::Long || headline.contains(&estimate.name.as_str());
-    let footnotes = Footnotes::of(cell.arms.iter().flat_map(|arm| &arm.estimates).filter(shown));
+    let footnotes = Footnotes::of(cell, form);
     let mut notes = footnotes.notes();
     notes.extend(cell.arms.iter().filter_map(more));
+    if headline.iter().filter_map(|name| Percentile::parse(name)).any(|percentile| percentile.intended()) {
+        let text = "intended: latency from the moment the operation should have started, so that queueing behind a \
+                    stall counts."
+            .to_owned();
+        notes.push(Note { mark: "i".to_owned(), text, tone: Tone::Normal });
+    }
     let mut blocks = vec![Block::Table(table(analysis, cell, &headline, &footnotes))];
     if !notes.is_empty() {
         blocks.push(Block::Notes(notes));
@@ -39,24 +44,39 @@ fn proofs(cell: &CellAnalysis) -> Table {
 }
 
 fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&str], footnotes: &Footnotes) -> Table {
-    let mut columns = vec![Column::text("arm"), Column::text("proof")];
-    for name in headline {
-        columns.push(Column::figures(
-            title(cell, name),
-            counts(estimates(cell, name).map(|estimate| estimate.count as u64)),
-        ));
-    }
-    columns.insert(3, Column::text("verdict"));
-    let throughputs = cell.arms.iter().filter_map(|arm| find_level(arm, "throughput"));
-    columns.push(Column::figures("throughput", counts(throughputs.map(|level| level.count))));
-    let row = |arm: &ArmAnalysis| {
-        let mut row = label(arm).to_vec();
-        row.extend(headline.iter().map(|name| entry(cell, arm, name, footnotes)));
-        row.insert(3, verdict(arm, analysis.margin));
-        row.push(level_entry(find_level(arm, "throughput"), arm));
-        row
+    let costs: Vec<(Column, Vec<Entry>)> = headline.iter().map(|name| cost_column(cell, name, footnotes)).collect();
+    let verdicts = cell.arms.iter().map(|arm| answer(arm, analysis.margin)).collect();
+    let mut columns = vec![
+        (Column::text("arm"), cell.arms.iter().map(|arm| label(arm)[0].clone()).collect()),
+        (Column::text("proof"), cell.arms.iter().map(|arm| label(arm)[1].clone()).collect()),
+    ];
+    columns.extend(costs);
+    // Behind the primary cost, so that the answer stands beside its number in a table that is split.
+    columns.insert(3, (Column::text("verdict"), verdicts));
+    columns.push(throughput_column(cell));
+    let rows = (0..cell.arms.len()).map(|arm| columns.iter().map(|(_, entries)| entries[arm].clone()).collect());
+    Table { rows: rows.collect(), columns: columns.into_iter().map(|(column, _)| column).collect(), sticky: 2 }
+}
+
+/// A cost of every arm; in the baseline's row the level that it is a cost on.
+fn cost_column(cell: &CellAnalysis, name: &str, footnotes: &Footnotes) -> (Column, Vec<Entry>) {
+    let usual = usual(estimates(cell, name).map(|estimate| estimate.count as u64));
+    let entry = |arm: &ArmAnalysis| match arm.estimates.iter().find(|estimate| estimate.name == name) {
+        Some(estimate) => with_count(figure(estimate, &arm.proof, footnotes), estimate.count as u64, usual),
+        None if arm.proof == Proof::Baseline => plain_level(cell, arm, name),
+        None => Entry::absent(),
     };
-    Table { rows: cell.arms.iter().map(row).collect(), columns, sticky: 2 }
+    (Column::figures(title(cell, name), note(usual)), cell.arms.iter().map(entry).collect())
+}
+
+fn throughput_column(cell: &CellAnalysis) -> (Column, Vec<Entry>) {
+    let levels = || cell.arms.iter().map(|arm| (arm, find_level(arm, "throughput")));
+    let usual = usual(levels().filter_map(|(_, level)| Some(level?.count)));
+    let entry = |(arm, level): (&ArmAnalysis, Option<&Level>)| match level {
+        Some(level) => with_count(level_entry(level, arm), level.count, usual),
+        None => Entry::absent(),
+    };
+    (Column::figures("throughput", note(usual)), levels().map(entry).collect())
 }
 
 fn label(arm: &ArmAnalysis) -> [Entry; 2] {
@@ -119,7 +139,9 @@ impl<'a> Percentile<'a> {
         let (kind, rest) = name.split_once("_p")?;
         let rank_start = kind.len() + 1;
         let rank_end = rank_start + 1 + rest.find('_')?;
-        Some(Self { kind, rank: &name[rank_start..rank_end], operation: &name[rank_end + 1..] })
+        let (rank, operation) = (&name[rank_start..rank_end], &name[rank_end + 1..]);
+        rank[1..].parse::<f64>().ok()?;
+        Some(Self { kind, rank, operation })
     }
 
     fn intended(&self) -> bool {
@@ -131,36 +153,40 @@ impl<'a> Percentile<'a> {
 fn title(cell: &CellAnalysis, name: &str) -> String {
     match Percentile::parse(name) {
         Some(percentile) => {
-            let from = if percentile.intended() { " from intended start" } else { "" };
-            format!("{} {}{from}", percentile.operation, percentile.rank)
+            let from = if percentile.intended() { "intended " } else { "" };
+            format!("{from}{} {}", percentile.operation, percentile.rank)
         }
         None => estimates(cell, name).next().map_or(name, |estimate| &estimate.title).to_owned(),
     }
 }
 
-/// `n = 30`, or the range where the arms differ.
-pub(super) fn counts(counts: impl Iterator<Item = u64> + Clone) -> String {
-    match (counts.clone().min(), counts.max()) {
-        (Some(least), Some(most)) if least == most => format!("n = {}", number::count(least)),
-        (Some(least), Some(most)) => format!("n = {}–{}", number::count(least), number::count(most)),
-        _ => String::new(),
+/// The count behind most figures of a column; a figure with another one tells its own.
+pub(super) fn usual(counts: impl Iterator<Item = u64>) -> Option<u64> {
+    let counts: Vec<u64> = counts.collect();
+    let times = |count: &u64| counts.iter().filter(|other| *other == count).count();
+    counts.iter().copied().max_by_key(|count| (times(count), *count))
+}
+
+fn note(usual: Option<u64>) -> String {
+    usual.map_or(String::new(), |count| format!("n = {}", number::count(count)))
+}
+
+/// Adds `count` to a figure where it is not the one that its column tells.
+fn with_count(mut entry: Entry, count: u64, usual: Option<u64>) -> Entry {
+    if usual != Some(count) {
+        entry.rest.push_str(&format!(" n={}", number::count(count)));
     }
+    entry
 }
 
 fn estimates<'a>(cell: &'a CellAnalysis, name: &str) -> impl Iterator<Item = &'a Estimate> + Clone {
     cell.arms.iter().flat_map(|arm| &arm.estimates).filter(move |estimate| estimate.name == name)
 }
 
-/// A cost; in the baseline's row the level that it is a cost on.
-fn entry(cell: &CellAnalysis, arm: &ArmAnalysis, name: &str, footnotes: &Footnotes) -> Entry {
-    if let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == name) {
-        return figure(estimate, &arm.proof, footnotes);
-    }
-    if arm.proof != Proof::Baseline {
-        return Entry::absent();
-    }
-    if let Some(level) = find_level(arm, name) {
-        return level_entry(Some(level), arm);
+/// The baseline's own level of `name`, or the one that the estimates were made from.
+fn plain_level(cell: &CellAnalysis, baseline: &ArmAnalysis, name: &str) -> Entry {
+    if let Some(level) = find_level(baseline, name) {
+        return level_entry(level, baseline);
     }
     match estimates(cell, name).find_map(|estimate| estimate.levels.map(|(plain, _)| (plain, estimate.unit))) {
         Some((plain, unit)) => Entry::text(number::amount(plain, unit), Tone::Normal),
@@ -175,8 +201,7 @@ fn find_level<'a>(arm: &'a ArmAnalysis, name: &str) -> Option<&'a Level> {
 }
 
 /// A level with its interval; in parentheses where the arm is not proven.
-pub(super) fn level_entry(level: Option<&Level>, arm: &ArmAnalysis) -> Entry {
-    let Some(level) = level else { return Entry::absent() };
+pub(super) fn level_entry(level: &Level, arm: &ArmAnalysis) -> Entry {
     let figure = number::level(level.value, level.low, level.high, level.unit);
     let entry = Entry::figure(figure, Tone::Normal);
     if proven(&arm.proof) { entry } else { doubted(entry) }
@@ -203,16 +228,20 @@ fn doubted(entry: Entry) -> Entry {
     Entry { lead: format!("({}", entry.lead), rest: format!("{})", entry.rest), tone: Tone::Faint }
 }
 
-/// The answer for the primary estimate; it says so where the protection was not proven.
-fn verdict(arm: &ArmAnalysis, margin: f64) -> Entry {
-    let Some(primary) = arm.estimates.iter().find(|estimate| estimate.primary) else {
-        return Entry::text("", Tone::Normal);
-    };
-    let answer = words::outcome(primary, margin);
-    match &arm.proof {
-        Proof::Baseline | Proof::Proven => Entry::text(answer, words::outcome_tone(primary.verdict)),
-        Proof::Unproven(_) => Entry::text(format!("unproven ({answer})"), Tone::Caution),
-        Proof::Disproven(_) => Entry::text(format!("disproven ({answer})"), Tone::Bad),
+/// The answer for the primary estimate.
+fn answer(arm: &ArmAnalysis, margin: f64) -> Entry {
+    let primary = arm.estimates.iter().find(|estimate| estimate.primary);
+    primary.map_or(Entry::default(), |estimate| verdict(estimate, &arm.proof, margin))
+}
+
+/// What an estimate says: nothing but that where the protection was not proven.
+pub(super) fn verdict(estimate: &Estimate, proof: &Proof, margin: f64) -> Entry {
+    match proof {
+        Proof::Baseline | Proof::Proven => {
+            Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict))
+        }
+        Proof::Unproven(_) => Entry::text("unproven", Tone::Caution),
+        Proof::Disproven(_) => Entry::text("disproven", Tone::Bad),
     }
 }
 
@@ -224,14 +253,20 @@ fn more(arm: &ArmAnalysis) -> Option<Note> {
     Some(Note { mark: "~".to_owned(), text, tone: Tone::Normal })
 }
 
-/// The flags of the figures shown, numbered in a fixed order.
+/// The flags of the figures shown, numbered as they appear.
 pub(super) struct Footnotes(Vec<Flag>);
 
 impl Footnotes {
-    pub(super) fn of<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> Self {
-        let mut flags: Vec<Flag> = estimates.flat_map(|estimate| estimate.flags.iter().copied()).collect();
-        flags.sort_by_key(|flag| *flag as u8);
-        flags.dedup();
+    /// Those of the headline, then, in the long form, those that only the tables of the arms show.
+    pub(super) fn of(cell: &CellAnalysis, form: Form) -> Self {
+        let headline = headline(cell).into_iter().flat_map(|name| estimates(cell, name));
+        let others = cell.arms.iter().flat_map(|arm| &arm.estimates).filter(|_| form == Form::Long);
+        let mut flags = Vec::new();
+        for flag in headline.chain(others).flat_map(|estimate| &estimate.flags) {
+            if !flags.contains(flag) {
+                flags.push(*flag);
+            }
+        }
         Self(flags)
     }
 
@@ -253,7 +288,14 @@ impl Footnotes {
 
 #[cfg(test)]
 mod tests {
-    use super::Percentile;
+    use super::{Percentile, usual};
+
+    #[test]
+    fn the_usual_count_is_the_most_frequent_then_the_largest() {
+        assert_eq!(usual([30, 15, 30].into_iter()), Some(30));
+        assert_eq!(usual([15, 30].into_iter()), Some(30));
+        assert_eq!(usual([].into_iter()), None);
+    }
 
     #[test]
     fn percentile_names_come_apart() {
@@ -261,7 +303,7 @@ mod tests {
             |name| Percentile::parse(name).map(|percentile| (percentile.kind, percentile.rank, percentile.operation));
         assert_eq!(parts("latency_p99_READ"), Some(("latency", "p99", "READ")));
         assert_eq!(parts("intended_p99.9_READ_MODIFY_WRITE"), Some(("intended", "p99.9", "READ_MODIFY_WRITE")));
-        assert_eq!(parts("cpu"), None);
+        assert_eq!(parts("cpu_per_op"), None);
         assert_eq!(parts("wal_pages"), None);
     }
 }

@@ -1,18 +1,18 @@
 //! What the long form adds to a cell: evidence in full, settings, and every figure of every arm.
 
 use super::{
-    Block, Column, Entry, Note, Table, Tone,
+    Block, Column, Entry, Form, Note, Table, Tone,
     costs::{self, Footnotes},
     evidence,
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome,
     report::{number, words},
 };
 
 /// The arms of `cell`, the baseline first, then the absolute levels of all.
 pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis) -> Vec<Block> {
-    let footnotes = Footnotes::of(cell.arms.iter().flat_map(|arm| &arm.estimates));
+    let footnotes = Footnotes::of(cell, Form::Long);
     let mut blocks: Vec<Block> =
         cell.arms.iter().flat_map(|arm| of_arm(arm, baseline(cell), analysis.margin, &footnotes)).collect();
     blocks.extend(levels(cell));
@@ -31,7 +31,7 @@ fn of_arm(arm: &ArmAnalysis, baseline: &str, margin: f64, footnotes: &Footnotes)
         let note = |text: &String| Note { mark: "!".to_owned(), text: text.clone(), tone: Tone::Caution };
         blocks.push(Block::Notes(reasons.iter().map(note).collect()));
     }
-    let claims = evidence::claims(&arm.findings);
+    let claims = evidence::claims(arm, |_| true);
     if !claims.is_empty() {
         blocks.push(Block::Claims(claims));
     }
@@ -41,6 +41,7 @@ fn of_arm(arm: &ArmAnalysis, baseline: &str, margin: f64, footnotes: &Footnotes)
     }
     if !arm.estimates.is_empty() {
         blocks.push(Block::Table(figures(arm, margin, footnotes)));
+        blocks.extend(batches(arm));
     }
     blocks
 }
@@ -54,11 +55,6 @@ fn facts(arm: &ArmAnalysis) -> Vec<(String, String)> {
         facts.push(("version".to_owned(), arm.facts.version.clone()));
     }
     facts.extend(arm.facts.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let doubt = if matches!(arm.proof, Proof::Baseline | Proof::Proven) { "" } else { ", but this is not proven" };
-    for estimate in arm.estimates.iter().filter(|estimate| estimate.primary) {
-        let text = format!("{} {} (n = {}){doubt}", estimate.title, estimate.text, estimate.count);
-        facts.push(("answer".to_owned(), text));
-    }
     facts
 }
 
@@ -78,7 +74,7 @@ fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
             costs::figure(estimate, &arm.proof, footnotes),
             Entry::text(count(estimate), Tone::Normal),
             Entry::text(change(estimate), Tone::Normal),
-            Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict)),
+            costs::verdict(estimate, &arm.proof, margin),
         ]);
         rows.extend(total(estimate, arm));
     }
@@ -89,6 +85,18 @@ fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
 fn count(estimate: &Estimate) -> String {
     let count = number::count(estimate.count as u64);
     if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count }
+}
+
+/// What `15 × 2` means, where it stands in the table.
+fn batches(arm: &ArmAnalysis) -> Option<Block> {
+    let estimate = arm.estimates.iter().find(|estimate| estimate.batch > 1)?;
+    let text = format!(
+        "{}: {} groups of {} frames each, averaged because neighbours in time were correlated.",
+        count(estimate),
+        number::count(estimate.count as u64),
+        estimate.batch
+    );
+    Some(Block::Notes(vec![Note { mark: "n".to_owned(), text, tone: Tone::Faint }]))
 }
 
 fn change(estimate: &Estimate) -> String {
@@ -122,11 +130,13 @@ fn levels(cell: &CellAnalysis) -> Vec<Block> {
     columns.extend(cell.arms.iter().map(|arm| Column::figures(&arm.name, "")));
     let row = |name: &&str| {
         let counts = cell.arms.iter().flat_map(|arm| &arm.levels).filter(|level| level.name == *name);
-        let behind = costs::counts(counts.map(|level| level.count));
-        let mut row = vec![Entry::text(format!("{name}, {behind}"), Tone::Normal)];
-        row.extend(
-            cell.arms.iter().map(|arm| costs::level_entry(arm.levels.iter().find(|level| level.name == *name), arm)),
-        );
+        let usual = costs::usual(counts.map(|level| level.count));
+        let behind = usual.map_or(String::new(), |count| format!(", n = {}", number::count(count)));
+        let mut row = vec![Entry::text(format!("{name}{behind}"), Tone::Normal)];
+        row.extend(cell.arms.iter().map(|arm| {
+            let level = arm.levels.iter().find(|level| level.name == *name);
+            level.map_or(Entry::absent(), |level| costs::level_entry(level, arm))
+        }));
         row
     };
     vec![

@@ -15,16 +15,19 @@ pub(super) fn summary(cell: &CellAnalysis) -> Vec<Block> {
         return Vec::new();
     }
     let mut blocks = vec![Block::Heading(3, "Evidence".to_owned()), Block::Facts(lines)];
+    let mut doubtful = Vec::new();
     for arm in guarded() {
-        let mut doubtful = arm.findings.clone();
-        doubtful.retain(|finding| finding.verdict != Verdict::Holds);
-        let mut claims = claims(&doubtful);
-        claims.iter_mut().for_each(|claim| claim.claim = format!("{}: {}", arm.name, claim.claim));
-        if !claims.is_empty() {
-            blocks.push(Block::Claims(claims));
-        }
+        let claims = claims(arm, doubts).into_iter();
+        doubtful.extend(claims.map(|claim| Claim { claim: format!("{}: {}", arm.name, claim.claim), ..claim }));
+    }
+    if !doubtful.is_empty() {
+        blocks.push(Block::Claims(doubtful));
     }
     blocks
+}
+
+fn doubts(finding: &Finding) -> bool {
+    finding.verdict != Verdict::Holds
 }
 
 fn in_one_line(arm: &ArmAnalysis) -> String {
@@ -34,22 +37,20 @@ fn in_one_line(arm: &ArmAnalysis) -> String {
         .map(|finding| (finding.protection.as_str(), finding.check.as_str()))
         .collect();
     let in_doubt = |(protection, check): &&(&str, &str)| {
-        let doubts = |finding: &Finding| finding.verdict != Verdict::Holds;
-        arm.findings
-            .iter()
-            .any(|finding| finding.protection == *protection && finding.check == *check && doubts(finding))
+        let same = |finding: &&Finding| finding.protection == *protection && finding.check == *check;
+        arm.findings.iter().filter(same).any(doubts)
     };
     let doubts = looked_at.iter().filter(in_doubt).count();
-    let holding = looked_at.len() - doubts;
     let claims = match (looked_at.len(), doubts) {
-        (0, _) => "no claim was looked at".to_owned(),
-        (1, 0) => "its claim holds".to_owned(),
-        (all, 0) => format!("all {all} claims hold"),
-        (all, _) => format!("{holding} of {} hold", words::plural(all as u64, "claim")),
+        (0, _) => ", no claim was looked at".to_owned(),
+        (1, 0) => ", its claim holds".to_owned(),
+        (1, _) => String::new(),
+        (all, 0) => format!(", all {all} claims hold"),
+        (all, _) => format!(", {} of {all} claims hold", all - doubts),
     };
     match reasons(&arm.proof) {
-        [] => format!("{mark}, {claims}"),
-        reasons => format!("{mark}, {claims}: {}", reasons.join("; ")),
+        [] => format!("{mark}{claims}"),
+        reasons => format!("{mark}{claims}: {}", reasons.join("; ")),
     }
 }
 
@@ -61,25 +62,26 @@ pub(super) fn reasons(proof: &Proof) -> &[String] {
     }
 }
 
-/// The findings with looks that agree told once. What came out wrong stands first within a claim.
-pub(super) fn claims(findings: &[Finding]) -> Vec<Claim> {
+/// The findings of `arm` that `keep` wants, with looks that agree told once.
+pub(super) fn claims(arm: &ArmAnalysis, keep: fn(&Finding) -> bool) -> Vec<Claim> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
-    for finding in findings {
-        let same = |group: &&mut Vec<&Finding>| key(group[0]) == key(finding);
-        match groups.iter_mut().find(same) {
+    for finding in arm.findings.iter().filter(|finding| keep(finding)) {
+        let agrees = |group: &&mut Vec<&Finding>| same(group[0], finding) && group[0].verdict == finding.verdict;
+        match groups.iter_mut().find(agrees) {
             Some(group) => group.push(finding),
             None => groups.push(vec![finding]),
         }
     }
-    groups.iter().map(|group| claim(group)).collect()
+    groups.iter().map(|group| claim(arm, group)).collect()
 }
 
-fn key(finding: &Finding) -> (&str, &str, &str, Role, Verdict) {
-    (&finding.protection, &finding.check, &finding.claim, finding.role, finding.verdict)
+/// True when both look at the same claim.
+fn same(one: &Finding, other: &Finding) -> bool {
+    (&one.protection, &one.check, &one.claim, one.role) == (&other.protection, &other.check, &other.claim, other.role)
 }
 
 /// One line for findings on the same claim with the same outcome; there is at least one.
-fn claim(group: &[&Finding]) -> Claim {
+fn claim(arm: &ArmAnalysis, group: &[&Finding]) -> Claim {
     let (mark, word, tone) = words::finding(group[0].role, group[0].verdict);
     let mut seen: Vec<Seen> = Vec::new();
     for finding in group {
@@ -88,14 +90,20 @@ fn claim(group: &[&Finding]) -> Claim {
             seen.push(look);
         }
     }
-    let claim = format!("{} ({})", group[0].claim, group[0].protection);
-    Claim { mark, word, tone, claim, when: when(group), seen }
+    let claim = match arm.protections.len() {
+        0 | 1 => group[0].claim.clone(),
+        _ => format!("{} ({})", group[0].claim, group[0].protection),
+    };
+    let looks = arm.findings.iter().filter(|finding| same(finding, group[0])).count();
+    Claim { mark, word, tone, claim, when: when(group, looks), seen }
 }
 
-/// `before and after`, with the epochs where there are several.
-fn when(group: &[&Finding]) -> String {
+/// `before and after`, with the epochs where there are several; `5 of 6 looks` where the others came out
+/// otherwise, so that no outcome claims more than was seen.
+fn when(group: &[&Finding], looks: usize) -> String {
     let looked = |phase: Phase| group.iter().any(|finding| finding.phase == phase);
     let phases = match (looked(Phase::Before), looked(Phase::After)) {
+        (true, true) if group.len() < looks => return format!("{} of {looks} looks", group.len()),
         (true, true) => "before and after",
         (true, false) => "before",
         _ => "after",
@@ -105,5 +113,41 @@ fn when(group: &[&Finding]) -> String {
         1 if epochs.contains(&0) => phases.to_owned(),
         1 => format!("{phases}, epoch {}", group[0].epoch),
         several => format!("{phases}, {several} epochs"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::report::sample;
+
+    /// One line for each claim: mark, when, number of different quotations.
+    fn told(change: impl Fn(&mut Vec<Finding>)) -> String {
+        let mut arm = sample::open_loop().cells[0].arms[1].clone();
+        change(&mut arm.findings);
+        let lines = claims(&arm, |_| true).into_iter();
+        let lines = lines.map(|claim| format!("{} {} · {} seen", claim.mark, claim.when, claim.seen.len()));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn looks_that_agree_are_told_once() {
+        expect!["✓ before and after, 3 epochs · 1 seen"].assert_eq(&told(|_| ()));
+        expect!["✓ before · 1 seen"].assert_eq(&told(|findings| findings.truncate(1)));
+        expect!["✓ after, epoch 1 · 1 seen"].assert_eq(&told(|findings| *findings = vec![findings[3].clone()]));
+    }
+
+    #[test]
+    fn looks_that_differ_are_told_apart() {
+        let told = told(|findings| {
+            findings[5].verdict = Verdict::Fails;
+            findings[1].guarded = "0 of 21 canaries".to_owned();
+        });
+        expect![[r#"
+            ✓ 5 of 6 looks · 2 seen
+            ✗ after, epoch 2 · 1 seen"#]]
+        .assert_eq(&told);
     }
 }
