@@ -5,10 +5,13 @@
 //! [`evidence`]. Nothing here prints; what happens is told as [`tithe_model::record::Event`]s.
 
 pub mod clock;
+pub mod columns;
 pub mod database;
 pub mod evidence;
 pub mod fault;
 pub mod protection;
+pub mod sandbox;
 pub mod secret;
 pub mod session;
+pub mod simulated;
 pub mod workload;

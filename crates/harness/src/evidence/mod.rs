@@ -3,6 +3,15 @@
 //! A check looks at one arm and says what it saw. Whether that proves anything is decided here, once, for
 //! all checks: it must be protected on the guarded arm *and* exposed on the plain arm of the same cell.
 
+pub mod canary;
+pub mod columns;
+pub mod disk_canary;
+pub mod key_apart;
+pub mod logs_free;
+pub mod relay;
+pub mod scan;
+pub mod wire_canary;
+
 use tithe_model::record::{Role, Verdict};
 
 use crate::{
@@ -64,6 +73,13 @@ impl Sight {
     }
 }
 
+impl From<Fault> for Sight {
+    /// A check that failed on its way saw nothing.
+    fn from(fault: Fault) -> Self {
+        Self::Unknown(fault.to_string())
+    }
+}
+
 /// One arm, as a check sees it.
 pub struct Scene<'a> {
     /// The database.
@@ -89,13 +105,30 @@ impl Scene<'_> {
         self.connect_as(self.server, self.setup)
     }
 
-    /// Opens a session to `server` (the arm's own, or a relay before it) as `setup` says.
+    /// Opens a session to `server` (the arm's own, or a relay before it) as `setup` says, column encryption included.
     ///
     /// # Errors
     /// As [`Database::connect`].
     pub fn connect_as(&self, server: &Server, setup: &Setup) -> Result<Session, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: crate::clock::Clock::Real, table: self.table.clone() };
-        self.database.connect(server, setup, &how)
+        crate::columns::connect(self.database, server, setup, &self.how())
+    }
+
+    /// Opens a session that shows what the server itself holds: the arm's own set-up, but without the client-side
+    /// encryption of columns. The set-up reaches the driver unchanged, so column types are those of the arm.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub fn connect_raw(&self) -> Result<Session, Fault> {
+        self.database.connect(self.server, self.setup, &self.how())
+    }
+
+    fn how(&self) -> Connect {
+        Connect {
+            blocking: true,
+            lane: 0,
+            clock: crate::clock::Clock::Real,
+            table: self.table.clone(),
+        }
     }
 }
 
@@ -109,3 +142,6 @@ pub fn judge(control: Control, guarded: &Sight, plain: Option<&Sight>) -> Verdic
         (Sight::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,
     }
 }
+
+#[cfg(test)]
+mod tests;
