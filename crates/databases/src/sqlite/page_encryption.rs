@@ -16,7 +16,7 @@
 
 use tithe_harness::{
     database::{Install, Missing},
-    evidence::Evidence,
+    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
     protection::{AtRest, Protection, Setup},
     secret::Secret,
 };
@@ -90,7 +90,14 @@ impl Protection for PageEncryption {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(Header), Box::new(WrongKey), Box::new(NoRepeats), Box::new(Tamper)]
+        vec![
+            Box::new(Header),
+            Box::new(DiskCanary::new(Places::FILES, Targets::Everything)),
+            Box::new(WrongKey),
+            Box::new(NoRepeats),
+            Box::new(KeyApart),
+            Box::new(Tamper),
+        ]
     }
 }
 

@@ -5,7 +5,6 @@ use tithe_harness::{
     fault::Fault,
 };
 
-use super::sight;
 use crate::sqlite::{PLAIN_HEADER, header, path};
 
 /// Looks at the first bytes of the settled file. Id `header`.
@@ -30,6 +29,6 @@ impl Evidence for Header {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(Self::try_look(scene))
+        Self::try_look(scene).unwrap_or_else(Sight::from)
     }
 }

@@ -15,17 +15,12 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::{Scene, Sight},
+    evidence::Scene,
     fault::Fault,
     session::{Discard, KeyValueSession, Request},
 };
 
 use super::{beside, key_value, open, path};
-
-/// A fault on the way means that nothing was seen.
-fn sight(outcome: Result<Sight, Fault>) -> Sight {
-    outcome.unwrap_or_else(|fault| Sight::Unknown(fault.to_string()))
-}
 
 /// A settled copy of the arm's file, so that a check can do to it what it likes. Removed when dropped.
 struct Copy {

@@ -9,7 +9,7 @@ use tithe_harness::{
 };
 use tithe_model::record::Role;
 
-use super::{Copy, Probe, sight, text};
+use super::{Copy, Probe, text};
 use crate::sqlite::key_value;
 
 /// Flips one bit in a page of a copy of the file that holds a long value, and reads the value back. Id `tamper`.
@@ -68,7 +68,7 @@ impl Evidence for Tamper {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(self.try_look(scene))
+        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

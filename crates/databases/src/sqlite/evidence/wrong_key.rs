@@ -9,7 +9,7 @@ use tithe_harness::{
     secret::Secret,
 };
 
-use super::{Copy, sight};
+use super::Copy;
 use crate::sqlite::connection::{Connection, Mode};
 
 /// Opens a copy of the file with the arm's own key, without a key, and with a wrong one. Id `wrong-key`.
@@ -52,7 +52,7 @@ impl Evidence for WrongKey {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(self.try_look(scene))
+        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 
