@@ -1,7 +1,7 @@
 //! SQLite with SQLite3 Multiple Ciphers, inside Tithe's own process.
 //!
-//! One library serves every arm: without a key it is plain SQLite. There is no server, no wire and no account, so the
-//! only protection is encryption of the file. A running application's file is never attached to.
+//! One library serves every arm: without a key it is plain SQLite. There is no server, no wire and no account, so what
+//! can be protected is the file and the values in it. A running application's file is never attached to.
 
 mod connection;
 mod evidence;
@@ -20,6 +20,7 @@ use std::{
 };
 
 use tithe_harness::{
+    columns::COLUMNS_EMBEDDED,
     database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
     fault::Fault,
     protection::{Protection, Setup},
@@ -70,7 +71,8 @@ impl Database for Sqlite {
     }
 
     fn protections(&self) -> &'static [&'static dyn Protection] {
-        &[&page_encryption::PageEncryption]
+        static PROTECTIONS: [&dyn Protection; 2] = [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED];
+        &PROTECTIONS
     }
 
     fn find(&self, _search: &Search) -> Result<Install, Missing> {
@@ -213,6 +215,10 @@ fn check_encryption(connection: &mut Connection, path: &Path, setup: &Setup) -> 
 }
 
 /// The first 16 bytes of the file at `path`.
+///
+/// Closing any descriptor of a file drops the POSIX locks that this process holds on it, SQLite's too
+/// (<https://sqlite.org/howtocorrupt.html>, section 2.2). Among its own connections SQLite does not rely on them, and no
+/// other process has business with a file of Tithe's.
 fn header(path: &Path) -> Result<[u8; 16], Fault> {
     let mut bytes = [0; 16];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));

@@ -27,7 +27,7 @@ use tithe_model::{
 
 use super::{
     connection::{NO_RAW_KEY, RAW_KEY},
-    evidence::{header::Header, repeats::NoRepeats, tamper::Tamper, wrong_key::WrongKey},
+    evidence::{header::Header, journal::JournalCanary, repeats::NoRepeats, tamper::Tamper, wrong_key::WrongKey},
 };
 
 /// Pages are encrypted before they reach the file or its journals.
@@ -92,7 +92,8 @@ impl Protection for PageEncryption {
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
         vec![
             Box::new(Header),
-            Box::new(DiskCanary::new(Places::FILES, Targets::Everything)),
+            Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
+            Box::new(JournalCanary),
             Box::new(WrongKey),
             Box::new(NoRepeats),
             Box::new(KeyApart),

@@ -453,7 +453,24 @@ fn evidence_holds_on_every_cipher_and_fails_on_the_plain_arm() {
     check_evidence(&evidence::header::Header, [Verdict::Holds; 4]);
     check_evidence(&evidence::wrong_key::WrongKey, [Verdict::Holds; 4]);
     check_evidence(&evidence::repeats::NoRepeats, [Verdict::Holds; 4]);
-    check_evidence(&DiskCanary::new(Places::FILES, Targets::Everything), [Verdict::Holds; 4]);
+    check_evidence(&evidence::journal::JournalCanary, [Verdict::Holds; 4]);
+    check_evidence(&DiskCanary::new(Places::DATA, Targets::Everything), [Verdict::Holds; 4]);
+}
+
+#[test]
+fn a_rollback_journal_is_looked_at_while_it_is_in_use() {
+    let mut sights = String::new();
+    for cipher in [None, Some("aegis")] {
+        let mut bench = Bench::new(cipher);
+        bench.setup.settings.insert("journal_mode".to_owned(), "DELETE".to_owned());
+        bench.create().unwrap();
+        sights += &format!("{:?}\n", bench.look(&evidence::journal::JournalCanary));
+    }
+    expect![[r#"
+        Exposed("canary ×1: 3 times, in server/tithe.db-journal (3)")
+        Protected("no canary in 1 file, 8.7 kB")
+    "#]]
+    .assert_eq(&sights);
 }
 
 #[test]
@@ -475,9 +492,12 @@ fn quotations_say_what_was_seen() {
         }
     }
     expect![[r#"
-        disk-canary: no key or field value is readable in the data files and journal
+        disk-canary: no key or field value is readable in the data files
           plain: Exposed("canary ×8: 10 times, in server/tithe.db (10)")
           guarded: Protected("none of 12 canaries in 1 file, 12.3 kB")
+        journal-canary: no field value is readable in the journal while it is in use
+          plain: Exposed("canary ×1: 3 times, in server/tithe.db-wal (3)")
+          guarded: Protected("no canary in 2 files, 41.0 kB")
         wrong-key: the file does not open without a key or with a wrong one
           plain: Exposed("without a key: 2 tables and indexes read")
           guarded: Protected("without a key: file is not a database (SQLite error 26); with a wrong key: file is not a database (SQLite error 26)")

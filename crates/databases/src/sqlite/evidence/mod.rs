@@ -3,6 +3,7 @@
 //! Canaries and keys in files are looked for by the harness, for every database alike.
 
 pub mod header;
+pub mod journal;
 pub mod repeats;
 pub mod tamper;
 pub mod wrong_key;
@@ -15,7 +16,7 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::Scene,
+    evidence::{Scene, canary::Source},
     fault::Fault,
     session::{Discard, KeyValueSession, Request},
 };
@@ -66,14 +67,18 @@ impl Probe {
         let before = digests(file, page_size)?;
         let mut session = key_value(file, scene.setup, scene.table)?;
         for probe in probes {
-            let values: Vec<_> = probe.values.iter().map(Vec::as_slice).enumerate().collect();
-            session.call(&Request::Insert { key: &probe.key, values: &values }, &mut Discard)?;
+            probe.insert(&mut session)?;
         }
         drop(session);
         scene.database.settle(scene.server, scene.setup, scene.table)?;
         let after = digests(file, page_size)?;
         let pages = (0..after.len()).filter(|page| before.get(*page) != after.get(*page)).collect();
         Ok(Changed { page_size, pages })
+    }
+
+    fn insert(&self, session: &mut dyn KeyValueSession) -> Result<(), Fault> {
+        let values: Vec<_> = self.values.iter().map(Vec::as_slice).enumerate().collect();
+        session.call(&Request::Insert { key: &self.key, values: &values }, &mut Discard).map(drop)
     }
 
     fn remove(probes: &[Self], scene: &Scene<'_>) -> Result<(), Fault> {
@@ -121,15 +126,7 @@ fn each_page(path: &Path, page_size: usize, mut look: impl FnMut(usize, &[u8])) 
     Ok(())
 }
 
-/// Printable bytes that follow from the scene's nonce and `salt`, and repeat nowhere: SplitMix64, six bits a byte.
-fn text(scene: &Scene<'_>, salt: u64, length: usize) -> Vec<u8> {
-    let mut state = scene.nonce ^ salt.rotate_left(32);
-    let mut byte = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        b'0' + ((mixed ^ (mixed >> 31)) & 63) as u8
-    };
-    (0..length).map(|_| byte()).collect()
+/// Random printable text of this look of `check`.
+fn text(scene: &Scene<'_>, check: &str, length: usize) -> Vec<u8> {
+    Source::new(scene, check).text(length)
 }

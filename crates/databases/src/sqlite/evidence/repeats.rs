@@ -26,7 +26,7 @@ const ROWS: usize = 8;
 
 impl NoRepeats {
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let value = text(scene, 1, BLOCK).repeat(BLOCKS);
+        let value = text(scene, self.id(), BLOCK).repeat(BLOCKS);
         let values = vec![value; scene.table.fields];
         let probes: Vec<_> = (0..ROWS).map(|row| Probe::new(scene, self.id(), row, values.clone())).collect();
         let changed = Probe::write(&probes, scene)?;

@@ -28,7 +28,7 @@ impl Tamper {
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         let mut values = vec![Vec::new(); scene.table.fields];
         if let Some(first) = values.first_mut() {
-            *first = text(scene, 2, PAGES * PAGE_BYTES);
+            *first = text(scene, self.id(), PAGES * PAGE_BYTES);
         }
         let probes = [Probe::new(scene, self.id(), 0, values)];
         let changed = Probe::write(&probes, scene)?;
