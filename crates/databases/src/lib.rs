@@ -2,14 +2,14 @@
 
 use tithe_harness::database::Database;
 
-#[cfg(feature = "postgres")]
-pub mod postgres;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod ycsb_over_sql;
 
 /// Every database of this build, in the order of `tithe ls`.
 pub fn all() -> &'static [&'static dyn Database] {
     &[
-        #[cfg(feature = "postgres")]
-        &postgres::Postgres,
+        #[cfg(feature = "sqlite")]
+        &sqlite::Sqlite,
     ]
 }

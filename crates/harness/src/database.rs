@@ -43,6 +43,11 @@ pub trait Database: Sync {
         &[]
     }
 
+    /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
+    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Its protections, in the order of `tithe ls`.
     fn protections(&self) -> &'static [&'static dyn Protection];
 

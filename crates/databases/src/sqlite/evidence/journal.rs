@@ -1,0 +1,56 @@
+//! Is what is written readable in the journal, before a checkpoint or a commit empties it?
+
+use tithe_harness::{
+    evidence::{
+        Evidence, Scene, Sight,
+        canary::TOKEN_BYTES,
+        needles::Needles,
+        scan::{Places, files_of, scan},
+    },
+    fault::Fault,
+    session::{Discard, KeyValueSession, Request},
+};
+
+use super::{Probe, text};
+use crate::sqlite::{key_value, path};
+
+/// Writes a canary and looks for it in the journal at the one moment when it is there in every journal mode: after
+/// inserting it, a write-ahead log holds its page; while a transaction that deletes it is open, a rollback journal
+/// does. Id `journal-canary`.
+pub struct JournalCanary;
+
+impl JournalCanary {
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let values = vec![text(scene, self.id(), TOKEN_BYTES); scene.table.fields];
+        let needles = Needles::new(values.first().map(|value| ("canary", value.as_slice())));
+        let probe = Probe::new(scene, self.id(), 0, values.clone());
+        let mut session = key_value(path(scene.server)?, scene.setup, scene.table)?;
+        probe.insert(&mut session)?;
+        session.begin_bulk()?;
+        session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
+        let report = scan(&needles, files_of(scene.server, Places::JOURNAL));
+        session.end_bulk()?;
+        Ok(if report.total().hits() > 0 {
+            Sight::Exposed(report.describe_found())
+        } else if let Some(file) = report.unreadable.first() {
+            Sight::Unknown(format!("cannot read {file}"))
+        } else {
+            Sight::Protected(format!("no canary in {}", report.extent()))
+        })
+    }
+}
+
+impl Evidence for JournalCanary {
+    fn id(&self) -> &'static str {
+        "journal-canary"
+    }
+
+    fn claim(&self) -> String {
+        "no field value is readable in the journal while it is in use".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}

@@ -1,0 +1,132 @@
+//! Evidence about a database file: what only an embedded database lets one look at.
+//!
+//! Canaries and keys in files are looked for by the harness, for every database alike.
+
+pub mod header;
+pub mod journal;
+pub mod repeats;
+pub mod tamper;
+pub mod wrong_key;
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hasher},
+    io::{BufReader, ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+use tithe_harness::{
+    evidence::{Scene, canary::Source},
+    fault::Fault,
+    session::{Discard, KeyValueSession, Request},
+};
+
+use super::{beside, key_value, open, path};
+
+/// A settled copy of the arm's file, so that a check can do to it what it likes. Removed when dropped.
+struct Copy {
+    path: PathBuf,
+}
+
+impl Copy {
+    fn of(scene: &Scene<'_>, check: &str) -> Result<Self, Fault> {
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let copy = Self { path: scene.server.folder.join(format!("tithe-{check}-{}.db", scene.nonce)) };
+        fs::copy(path(scene.server)?, &copy.path).map_err(|error| Fault::machine("cannot copy the file", error))?;
+        Ok(copy)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            // A file that is not there need not be removed, and the folder is thrown away with the arm anyway.
+            let _ = fs::remove_file(beside(&self.path, suffix));
+        }
+    }
+}
+
+/// One record, written through the measured path and removed again by [`Probe::remove`].
+struct Probe {
+    key: Vec<u8>,
+    values: Vec<Vec<u8>>,
+}
+
+impl Probe {
+    /// A probe whose key no workload uses: it sorts before the `user` of YCSB's keys.
+    fn new(scene: &Scene<'_>, check: &str, number: usize, values: Vec<Vec<u8>>) -> Self {
+        Self { key: format!("{check}-{:016x}-{number}", scene.nonce).into_bytes(), values }
+    }
+
+    /// Writes `probes` and settles; the numbers of the pages that this changed.
+    fn write(probes: &[Self], scene: &Scene<'_>) -> Result<Changed, Fault> {
+        let file = path(scene.server)?;
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let page_size = open(file, scene.setup)?.scalar("PRAGMA page_size")?;
+        let page_size = page_size.parse().map_err(|_| Fault::Protocol(format!("page size `{page_size}`")))?;
+        let before = digests(file, page_size)?;
+        let mut session = key_value(file, scene.setup, scene.table)?;
+        for probe in probes {
+            probe.insert(&mut session)?;
+        }
+        drop(session);
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let after = digests(file, page_size)?;
+        let pages = (0..after.len()).filter(|page| before.get(*page) != after.get(*page)).collect();
+        Ok(Changed { page_size, pages })
+    }
+
+    fn insert(&self, session: &mut dyn KeyValueSession) -> Result<(), Fault> {
+        let values: Vec<_> = self.values.iter().map(Vec::as_slice).enumerate().collect();
+        session.call(&Request::Insert { key: &self.key, values: &values }, &mut Discard).map(drop)
+    }
+
+    fn remove(probes: &[Self], scene: &Scene<'_>) -> Result<(), Fault> {
+        let mut session = key_value(path(scene.server)?, scene.setup, scene.table)?;
+        for probe in probes {
+            session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.values.iter().map(Vec::len).sum()
+    }
+}
+
+/// Pages of a file, counted from 0.
+struct Changed {
+    page_size: usize,
+    pages: Vec<usize>,
+}
+
+/// A digest of every page of the file at `path`, so that changed pages are found without keeping the file in memory.
+fn digests(path: &Path, page_size: usize) -> Result<Vec<u64>, Fault> {
+    let mut digests = Vec::new();
+    each_page(path, page_size, |_, page| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(page);
+        digests.push(hasher.finish());
+    })?;
+    Ok(digests)
+}
+
+/// Calls `look` with the number and the bytes of every whole page of the file at `path`.
+fn each_page(path: &Path, page_size: usize, mut look: impl FnMut(usize, &[u8])) -> Result<(), Fault> {
+    let fault = |error| Fault::machine(path.display(), error);
+    let mut file = BufReader::with_capacity(1 << 20, fs::File::open(path).map_err(fault)?);
+    let mut page = vec![0; page_size];
+    for number in 0.. {
+        match file.read_exact(&mut page) {
+            Ok(()) => look(number, &page),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(fault(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Random printable text of this look of `check`.
+fn text(scene: &Scene<'_>, check: &str, length: usize) -> Vec<u8> {
+    Source::new(scene, check).text(length)
+}

@@ -1,0 +1,68 @@
+//! Do equal values look equal on disk?
+
+use std::collections::HashSet;
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+};
+
+use super::{Probe, each_page, text};
+use crate::sqlite::path;
+
+/// Writes equal values of many equal blocks into several rows, and looks for equal blocks in the pages that this
+/// changed. Id `no-repeated-ciphertext`.
+///
+/// A cipher that maps equal blocks to equal blocks hides every canary and still tells which rows are alike. Pages from
+/// before the probe are not looked at, so a file of any size can be checked.
+pub struct NoRepeats;
+
+/// Block length of AES, bytes; the ciphers without blocks are held to the same.
+const BLOCK: usize = 16;
+/// Equal blocks in one value.
+const BLOCKS: usize = 40;
+/// Equal rows.
+const ROWS: usize = 8;
+
+impl NoRepeats {
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let value = text(scene, self.id(), BLOCK).repeat(BLOCKS);
+        let values = vec![value; scene.table.fields];
+        let probes: Vec<_> = (0..ROWS).map(|row| Probe::new(scene, self.id(), row, values.clone())).collect();
+        let changed = Probe::write(&probes, scene)?;
+        let (mut blocks, mut repeated, mut seen) = (0, 0, HashSet::new());
+        each_page(path(scene.server)?, changed.page_size, |number, page| {
+            if changed.pages.binary_search(&number).is_ok() {
+                // A page that was never written is a hole of zeros, which the probe does not hold.
+                for block in page.chunks_exact(BLOCK).filter(|block| block.iter().any(|byte| *byte != 0)) {
+                    blocks += 1;
+                    repeated += usize::from(!seen.insert(<[u8; BLOCK]>::try_from(block).unwrap_or_default()));
+                }
+            }
+        })?;
+        Probe::remove(&probes, scene)?;
+        let probe_bytes: usize = probes.iter().map(Probe::bytes).sum();
+        let quotation = format!("{repeated} of {blocks} blocks in {} changed pages", changed.pages.len());
+        Ok(if repeated > 0 {
+            Sight::Exposed(format!("{quotation} repeat an earlier one"))
+        } else if blocks * BLOCK < probe_bytes {
+            Sight::Unknown(format!("the probe of {probe_bytes} bytes is not in the file: {quotation} repeat"))
+        } else {
+            Sight::Protected(format!("{quotation} repeat an earlier one"))
+        })
+    }
+}
+
+impl Evidence for NoRepeats {
+    fn id(&self) -> &'static str {
+        "no-repeated-ciphertext"
+    }
+
+    fn claim(&self) -> String {
+        format!("equal values leave no equal blocks of {BLOCK} bytes in the file")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}

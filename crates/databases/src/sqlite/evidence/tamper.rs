@@ -1,0 +1,122 @@
+//! Is a changed byte noticed?
+
+use std::{fs::File, os::unix::fs::FileExt, path::Path};
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    session::{Fields, KeyValueSession, Request, Rows},
+};
+use tithe_model::record::Role;
+
+use super::{Copy, Probe, text};
+use crate::sqlite::key_value;
+
+/// Flips one bit in a page of a copy of the file that holds a long value, and reads the value back. Id `tamper`.
+///
+/// A disclosure: encryption without authentication (aes256cbc) still keeps what it promises when this is exposed.
+pub struct Tamper;
+
+/// Pages that the value fills: its middle lies in pages that hold nothing but it, where SQLite's own checks of a
+/// page's structure see nothing.
+const PAGES: usize = 4;
+
+/// Largest page of SQLite, bytes.
+const PAGE_BYTES: usize = 65_536;
+
+impl Tamper {
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let mut values = vec![Vec::new(); scene.table.fields];
+        if let Some(first) = values.first_mut() {
+            *first = text(scene, self.id(), PAGES * PAGE_BYTES);
+        }
+        let probes = [Probe::new(scene, self.id(), 0, values)];
+        let changed = Probe::write(&probes, scene)?;
+        let copy = Copy::of(scene, self.id())?;
+        Probe::remove(&probes, scene)?;
+        let [probe] = probes;
+        if let Outcome::Other(what) = read_back(&copy.path, scene, &probe) {
+            return Ok(Sight::Unknown(format!("before any change: {what}")));
+        }
+        // Which of the changed pages hold the value cannot be seen from outside, but most do, the last ones first.
+        for page in changed.pages.iter().rev() {
+            let position = page * changed.page_size + changed.page_size / 2;
+            flip(&copy.path, position)?;
+            let outcome = read_back(&copy.path, scene, &probe);
+            flip(&copy.path, position)?;
+            match outcome {
+                Outcome::AsWritten => {}
+                Outcome::Different => return Ok(Sight::Exposed(format!("page {page}: another value was served"))),
+                Outcome::Other(what) => return Ok(Sight::Protected(format!("page {page}: {what}"))),
+            }
+        }
+        Ok(Sight::Unknown("no changed byte was read".to_owned()))
+    }
+}
+
+impl Evidence for Tamper {
+    fn id(&self) -> &'static str {
+        "tamper"
+    }
+
+    fn claim(&self) -> String {
+        "a changed byte in the file is noticed on reading".to_owned()
+    }
+
+    fn role(&self) -> Role {
+        Role::Disclosure
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+/// What came back.
+enum Outcome {
+    AsWritten,
+    Different,
+    /// An error, in the database's words.
+    Other(String),
+}
+
+fn read_back(path: &Path, scene: &Scene<'_>, probe: &Probe) -> Outcome {
+    let mut compared = Compare { probe, fields: 0, equal: true };
+    let read = key_value(path, scene.setup, scene.table)
+        .and_then(|mut session| session.call(&Request::Read { key: &probe.key, fields: Fields::All }, &mut compared));
+    match read {
+        Err(fault) => Outcome::Other(fault.to_string()),
+        Ok(_) if compared.equal && compared.fields == probe.values.len() => Outcome::AsWritten,
+        Ok(_) => Outcome::Different,
+    }
+}
+
+/// Compares what is delivered with the probe.
+struct Compare<'a> {
+    probe: &'a Probe,
+    fields: usize,
+    equal: bool,
+}
+
+impl Rows for Compare<'_> {
+    fn row(&mut self, _key: Option<&[u8]>) {}
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        self.fields += 1;
+        self.equal &= value == self.probe.values.get(field).map(Vec::as_slice);
+    }
+}
+
+/// Inverts the lowest bit of the byte at `position`.
+fn flip(path: &Path, position: usize) -> Result<(), Fault> {
+    let mut byte = [0];
+    File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .and_then(|file| {
+            file.read_exact_at(&mut byte, position as u64)?;
+            file.write_all_at(&[byte[0] ^ 1], position as u64)
+        })
+        .map_err(|error| Fault::machine("cannot change the copy", error))
+}

@@ -1,0 +1,75 @@
+//! Does anything but the key open the file?
+
+use std::path::Path;
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    protection::AtRest,
+    secret::Secret,
+};
+
+use super::Copy;
+use crate::sqlite::connection::{Connection, Mode};
+
+/// Opens a copy of the file with the arm's own key, without a key, and with a wrong one. Id `wrong-key`.
+///
+/// A copy, because a connection with a wrong key must never come near a file that is still to be measured.
+pub struct WrongKey;
+
+impl WrongKey {
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let copy = Copy::of(scene, self.id())?;
+        let own = scene.setup.at_rest.as_ref();
+        let tables = read_schema(&copy.path, own)?;
+        let Some(own) = own else {
+            return Ok(Sight::Exposed(format!("without a key: {tables} tables and indexes read")));
+        };
+        let wrong = AtRest { cipher: own.cipher.clone(), key: wrong_key(&own.key) };
+        let (mut seen, mut opened) = (Vec::new(), false);
+        for (attempt, at_rest) in [("without a key", None), ("with a wrong key", Some(&wrong))] {
+            match read_schema(&copy.path, at_rest) {
+                Ok(tables) => {
+                    opened = true;
+                    seen.push(format!("{attempt}: {tables} tables and indexes read"));
+                }
+                Err(Fault::Refused(reason)) => seen.push(format!("{attempt}: {reason}")),
+                Err(other) => return Err(other),
+            }
+        }
+        let quotation = seen.join("; ");
+        Ok(if opened { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+    }
+}
+
+impl Evidence for WrongKey {
+    fn id(&self) -> &'static str {
+        "wrong-key"
+    }
+
+    fn claim(&self) -> String {
+        "the file does not open without a key or with a wrong one".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+/// Number of tables and indexes, read with this key and without Tithe's other checks.
+fn read_schema(path: &Path, at_rest: Option<&AtRest>) -> Result<String, Fault> {
+    let mut connection = Connection::open(path, Mode::ReadOnly)?;
+    if let Some(at_rest) = at_rest {
+        connection.unlock(at_rest)?;
+    }
+    connection.scalar("SELECT count(*) FROM sqlite_master")
+}
+
+/// A key of the same form that differs in its last character: 0–9 and a–f stay among themselves, as a raw key must.
+fn wrong_key(key: &Secret) -> Secret {
+    let mut bytes = key.expose().to_vec();
+    if let Some(last) = bytes.last_mut() {
+        *last = if *last == b'0' { b'1' } else { b'0' };
+    }
+    Secret::new(bytes)
+}

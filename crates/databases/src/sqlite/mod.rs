@@ -1,0 +1,255 @@
+//! SQLite with SQLite3 Multiple Ciphers, inside Tithe's own process.
+//!
+//! One library serves every arm: without a key it is plain SQLite. There is no server, no wire and no account, so what
+//! can be protected is the file and the values in it. A running application's file is never attached to.
+
+mod connection;
+mod evidence;
+mod ffi;
+mod page_encryption;
+mod session;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+use tithe_harness::{
+    columns::COLUMNS_EMBEDDED,
+    database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    fault::Fault,
+    protection::{Protection, Setup},
+    session::Session,
+    workload::Table,
+};
+use tithe_model::record::ArmFacts;
+
+use crate::ycsb_over_sql::{Dialect, KEY_COLUMN, YcsbOverSql};
+use connection::{Connection, Mode};
+
+/// SQLite, compiled into Tithe.
+pub struct Sqlite;
+
+const DIALECT: Dialect = Dialect { schema: None, quote: '"', begin_bulk: "BEGIN IMMEDIATE", end_bulk: "COMMIT" };
+
+/// Marks a file as Tithe's own, in the field that SQLite's format keeps for the application: "tith".
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tith");
+
+/// What every plain SQLite file begins with: <https://sqlite.org/fileformat.html>, section 1.3.
+const PLAIN_HEADER: &[u8; 16] = b"SQLite format 3\0";
+
+impl Database for Sqlite {
+    fn id(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn title(&self) -> &'static str {
+        "SQLite"
+    }
+
+    fn embedded(&self) -> bool {
+        true
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("application_id", "it marks the file as Tithe's own"),
+            ("cipher", "it is an option of the protection page-encryption"),
+            ("hexkey", "keys are made by Tithe and never stand in a file"),
+            ("key", "keys are made by Tithe and never stand in a file"),
+            ("rekey", "keys are made by Tithe and never stand in a file"),
+        ]
+    }
+
+    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &settings::HELP
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        static PROTECTIONS: [&dyn Protection; 2] = [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED];
+        &PROTECTIONS
+    }
+
+    fn find(&self, _search: &Search) -> Result<Install, Missing> {
+        Ok(Install { programs: PathBuf::new(), version: connection::version(), facts: BTreeMap::new() })
+    }
+
+    fn launch(&self, _install: &Install, _setup: &Setup, place: &Place) -> Launch {
+        let file = place.folder.join("tithe.db");
+        // The -shm file holds page numbers only, but a scan leaves nothing out.
+        let journal = ["-wal", "-shm", "-journal"].map(|suffix| beside(&file, suffix)).to_vec();
+        Launch {
+            steps: vec![Step::Folder(place.folder.clone())],
+            address: Address::File(file.clone()),
+            paths: Paths { data: vec![file], journal, logs: Vec::new() },
+            ..Launch::default()
+        }
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let session = key_value(path(server)?, setup, &how.table)?;
+        Ok(Session::KeyValue(Box::new(session)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        let path = path(server)?;
+        if path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+            // A look that writes nothing comes first: the file may be anybody's.
+            unlocked(path, setup, Mode::ReadOnly).and_then(|mut connection| check_mark(&mut connection, path))?;
+        }
+        let mut connection = unlocked(path, setup, Mode::Create)?;
+        settings::apply(&mut connection, &setup.settings)?;
+        connection.run(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
+        for statement in &setup.statements {
+            connection.run(statement)?;
+        }
+        connection.run(&create_table(table))?;
+        checkpoint(&mut connection)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        open(path(server)?, setup)?.run(&format!("DROP TABLE {}", DIALECT.qualified(table))).map(drop)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        checkpoint(&mut open(path(server)?, setup)?)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        let mut connection = open(path(server)?, setup)?;
+        let mut facts = BTreeMap::from([
+            ("compiler".to_owned(), env!("TITHE_SQLITE_COMPILER").to_owned()),
+            ("compiler_flags".to_owned(), env!("TITHE_SQLITE_FLAGS").to_owned()),
+            ("cipher".to_owned(), setup.at_rest.as_ref().map_or("none", |at_rest| &at_rest.cipher).to_owned()),
+            ("key_derivation".to_owned(), page_encryption::key_derivation(setup).to_owned()),
+            ("aes".to_owned(), connection.scalar("PRAGMA mc_aes_info")?),
+            ("processor_features".to_owned(), connection.scalar("PRAGMA mc_cpu_info")?),
+        ]);
+        for setting in settings::SETTINGS {
+            let kept = connection.scalar(&format!("PRAGMA {}", setting.name))?;
+            facts.insert(setting.name.to_owned(), kept);
+        }
+        Ok(ArmFacts { version: connection::version(), facts, configuration: configuration(setup)? })
+    }
+}
+
+/// What Tithe gives a connection, in order, the key hidden.
+fn configuration(setup: &Setup) -> Result<Vec<String>, Fault> {
+    let mut lines = Vec::new();
+    if let Some(at_rest) = &setup.at_rest {
+        lines.push(format!("cipher = {}", at_rest.cipher));
+        lines.push("key = ***".to_owned());
+    }
+    let settings = settings::resolve(&setup.settings)?;
+    lines.extend(settings.iter().map(|(setting, value)| format!("{} = {value}", setting.name)));
+    lines.extend(setup.statements.iter().chain(&setup.session_statements).cloned());
+    Ok(lines)
+}
+
+fn create_table(table: &Table) -> String {
+    let fields: String = (0..table.fields).map(|field| format!(", {} BLOB", DIALECT.field(table, field))).collect();
+    let key = DIALECT.quoted(KEY_COLUMN);
+    format!("CREATE TABLE {} ({key} TEXT NOT NULL PRIMARY KEY{fields})", DIALECT.qualified(table))
+}
+
+/// A key-value session on Tithe's own file at `path`, as the measured clients use it.
+fn key_value(path: &Path, setup: &Setup, table: &Table) -> Result<YcsbOverSql, Fault> {
+    let mut connection = open(path, setup)?;
+    for statement in &setup.session_statements {
+        connection.run(statement)?;
+    }
+    YcsbOverSql::new(Box::new(session::SqliteSession::new(connection)), table, &DIALECT)
+}
+
+/// Tithe's own file at `path`, opened as `setup` says or not at all: encrypted exactly if it should be, with the
+/// cipher that was asked for, and with every setting in force.
+fn open(path: &Path, setup: &Setup) -> Result<Connection, Fault> {
+    let mut connection = unlocked(path, setup, Mode::Existing)?;
+    check_mark(&mut connection, path)?;
+    check_encryption(&mut connection, path, setup)?;
+    settings::apply(&mut connection, &setup.settings)?;
+    Ok(connection)
+}
+
+/// The file at `path` with the key of `setup` set, if it has one, and nothing read.
+fn unlocked(path: &Path, setup: &Setup, mode: Mode) -> Result<Connection, Fault> {
+    let mut connection = Connection::open(path, mode)?;
+    if let Some(at_rest) = &setup.at_rest {
+        connection.unlock(at_rest)?;
+    }
+    Ok(connection)
+}
+
+/// Reads the schema, which needs the right key, and refuses a file that Tithe did not make.
+fn check_mark(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
+    let tables = connection.scalar("SELECT count(*) FROM sqlite_master")?;
+    let mark = connection.scalar("PRAGMA application_id")?;
+    if mark == APPLICATION_ID.to_string() {
+        return Ok(());
+    }
+    let what = format!("{} was not made by Tithe: application_id {mark}, {tables} tables and indexes", path.display());
+    Err(Fault::Refused(what))
+}
+
+/// Refuses a plain file where a cipher was asked for, a cipher where none was, and another cipher.
+fn check_encryption(connection: &mut Connection, path: &Path, setup: &Setup) -> Result<(), Fault> {
+    let plain = header(path)? == *PLAIN_HEADER;
+    match &setup.at_rest {
+        None if plain => Ok(()),
+        None => Err(Fault::Refused("the file is encrypted, and no encryption was asked for".to_owned())),
+        Some(_) if plain => Err(Fault::Refused("the file is not encrypted, and encryption was asked for".to_owned())),
+        Some(at_rest) => {
+            // The schema was read already, which no other cipher can do; this is the library's own word for it.
+            let cipher = connection.scalar("PRAGMA cipher")?;
+            if cipher == at_rest.cipher {
+                return Ok(());
+            }
+            Err(Fault::Refused(format!("the cipher is {cipher}, and {} was asked for", at_rest.cipher)))
+        }
+    }
+}
+
+/// The first 16 bytes of the file at `path`.
+///
+/// Closing any descriptor of a file drops the POSIX locks that this process holds on it, SQLite's too
+/// (<https://sqlite.org/howtocorrupt.html>, section 2.2). Among its own connections SQLite does not rely on them, and no
+/// other process has business with a file of Tithe's.
+fn header(path: &Path) -> Result<[u8; 16], Fault> {
+    let mut bytes = [0; 16];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
+    match read {
+        Ok(()) => Ok(bytes),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Err(Fault::Refused(format!("{} is too short for a database", path.display())))
+        }
+        Err(error) => Err(Fault::machine(path.display(), error)),
+    }
+}
+
+/// Moves everything in the write-ahead log into the file and empties the log; nothing to do without one.
+fn checkpoint(connection: &mut Connection) -> Result<(), Fault> {
+    if connection.scalar("PRAGMA wal_checkpoint(TRUNCATE)")? == "0" {
+        return Ok(());
+    }
+    Err(Fault::Server("the write-ahead log is in use and cannot be emptied".to_owned()))
+}
+
+/// The file beside `file` whose name has `suffix` added.
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The database file of `server`.
+fn path(server: &Server) -> Result<&Path, Fault> {
+    match &server.address {
+        Address::File(path) => Ok(path),
+        other => Err(Fault::Refused(format!("SQLite is a file, not {other:?}"))),
+    }
+}

@@ -1,0 +1,117 @@
+//! Encryption of every page of the database file and its journals by SQLite3 Multiple Ciphers.
+//!
+//! What the four ciphers do, all with 256-bit keys (names and defaults are those of SQLite3 Multiple Ciphers 2):
+//!
+//! | cipher | page | a changed page is | the passphrase becomes a key by |
+//! |---|---|---|---|
+//! | `aegis` | AEGIS-256, random nonce | refused | Argon2id, 2 passes over 19 MiB, random salt |
+//! | `chacha20` | ChaCha20-Poly1305, random nonce | refused | PBKDF2-HMAC-SHA-256, 64 007 rounds, random salt |
+//! | `sqlcipher` | AES-256-CBC, random vector, HMAC-SHA-512 | refused | PBKDF2-HMAC-SHA-512, 256 000 rounds, random salt |
+//! | `aes256cbc` | AES-256-CBC, vector from the page number | not noticed | SHA-256, 4 001 rounds, no salt, first 32 bytes |
+//!
+//! An application hands the library a passphrase or a key that it keeps elsewhere. Tithe does the same with its 32
+//! random bytes: as a passphrase (the default; deriving the key is part of what connecting costs, and is reported there)
+//! or, with `key = "raw"`, as the key itself. `aes256cbc` has no such form. 32 bytes are the longest passphrase that
+//! every one of the ciphers uses to its end.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    protection::{AtRest, Protection, Setup},
+    secret::Secret,
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use super::{
+    connection::{NO_RAW_KEY, RAW_KEY},
+    evidence::{header::Header, journal::JournalCanary, repeats::NoRepeats, tamper::Tamper, wrong_key::WrongKey},
+};
+
+/// Pages are encrypted before they reach the file or its journals.
+pub struct PageEncryption;
+
+impl Protection for PageEncryption {
+    fn id(&self) -> &'static str {
+        "page-encryption"
+    }
+
+    fn title(&self) -> &'static str {
+        "page encryption"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Someone who gets the database file, its journals or a backup of them, but not the key, reads or guesses nothing \
+         of its content."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "The size of the file, which pages change, and everything in the memory of the application, the key included; \
+         aes256cbc also leaves changes unnoticed, and encrypts the same beginning of the same page the same way each time."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[
+            OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&["aegis", "chacha20", "sqlcipher", "aes256cbc"]),
+                default: Some(Default::Text("chacha20")),
+                help: "the cipher, in the library's own name; chacha20 is what it uses when nothing is said",
+            },
+            OptionEntry {
+                name: "key",
+                kind: OptionKind::Choice(&["passphrase", "raw"]),
+                default: Some(Default::Text("passphrase")),
+                help: "whether each connection derives the key from a passphrase, which takes up to a third of a second, \
+                       or is given it as it is",
+            },
+        ]
+    }
+
+    fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
+        if chosen.text("cipher") != NO_RAW_KEY || chosen.text("key") != "raw" {
+            return Ok(());
+        }
+        Err(Missing {
+            what: format!("a raw key for the cipher {NO_RAW_KEY}"),
+            looked_in: vec![install.version.clone()],
+            how_to_install: vec!["set key = \"passphrase\", or choose another cipher".to_owned()],
+        })
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let key = match chosen.text("key") {
+            "raw" => Secret::new([RAW_KEY, setup.materials.key.expose_hex().as_bytes()].concat()),
+            _ => setup.materials.key.clone(),
+        };
+        setup.at_rest = Some(AtRest { cipher: chosen.text("cipher").to_owned(), key });
+    }
+
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![
+            Box::new(Header),
+            Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
+            Box::new(JournalCanary),
+            Box::new(WrongKey),
+            Box::new(NoRepeats),
+            Box::new(KeyApart),
+            Box::new(Tamper),
+        ]
+    }
+}
+
+/// How the key of `setup` is derived, for the facts of an arm.
+pub fn key_derivation(setup: &Setup) -> &'static str {
+    match &setup.at_rest {
+        None => "none",
+        Some(at_rest) if at_rest.key.expose().starts_with(RAW_KEY) => "none: raw key",
+        Some(at_rest) => match at_rest.cipher.as_str() {
+            "aegis" => "Argon2id, 2 passes over 19 MiB",
+            "chacha20" => "PBKDF2-HMAC-SHA-256, 64007 rounds",
+            "sqlcipher" => "PBKDF2-HMAC-SHA-512, 256000 rounds",
+            _ => "SHA-256, 4001 rounds, no salt",
+        },
+    }
+}

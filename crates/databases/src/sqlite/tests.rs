@@ -1,0 +1,514 @@
+//! The whole of SQLite, plain and with every cipher, on files in a temporary folder.
+
+use std::fs;
+
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+use tithe_harness::{
+    clock::Clock,
+    database::Launch,
+    evidence::{Evidence, Scene, Sight, canary::Targets, disk_canary::DiskCanary, judge, scan::Places},
+    protection::{AtRest, Materials},
+    secret::Secret,
+    session::{Discard, Fields, KeyValueSession, Request, Rows},
+};
+use tithe_model::{
+    experiment::{self, OptionValue},
+    record::Verdict,
+};
+
+use super::*;
+
+const CIPHERS: [&str; 4] = ["aegis", "chacha20", "sqlcipher", "aes256cbc"];
+
+/// A server's folder, set up and table, in a temporary folder of its own.
+struct Bench {
+    _folder: TempDir,
+    server: Server,
+    setup: Setup,
+    table: Table,
+}
+
+impl Bench {
+    /// Plain, or encrypted with `cipher`; with a raw key, where it can be had, because deriving one takes its time.
+    fn new(cipher: Option<&str>) -> Self {
+        let key = |cipher| if cipher == connection::NO_RAW_KEY { "passphrase" } else { "raw" };
+        Self::with(cipher.map(|cipher| chosen(cipher, key(cipher))))
+    }
+
+    fn with(protection: Option<experiment::Protection>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut setup = plain_setup();
+        if let Some(chosen) = &protection {
+            page_encryption::PageEncryption.apply(chosen, &mut setup);
+        }
+        let place = Place { folder: folder.path().join("server"), port: 0 };
+        let Launch { address, paths, .. } = Sqlite.launch(&Install::default(), &setup, &place);
+        fs::create_dir(&place.folder).unwrap();
+        let server = Server { address, process: None, paths, folder: folder.path().to_owned() };
+        let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
+        Self { _folder: folder, server, setup, table }
+    }
+
+    /// The same with the table created.
+    fn created(cipher: Option<&str>) -> Self {
+        let bench = Self::new(cipher);
+        bench.create().unwrap();
+        bench
+    }
+
+    fn create(&self) -> Result<(), Fault> {
+        Sqlite.create(&self.server, &self.setup, &self.table)
+    }
+
+    fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() };
+        match Sqlite.connect(&self.server, &self.setup, &how)? {
+            Session::KeyValue(session) => Ok(session),
+            Session::Sql(_) => panic!("SQLite is reached as a key-value store"),
+        }
+    }
+
+    fn settle(&self) {
+        Sqlite.settle(&self.server, &self.setup, &self.table).unwrap();
+    }
+
+    fn file(&self) -> &Path {
+        path(&self.server).unwrap()
+    }
+
+    fn refusal(&self) -> String {
+        let text = self.connect().err().expect("connecting is refused").to_string();
+        text.replace(&self.file().display().to_string(), "FILE")
+    }
+
+    fn look(&self, evidence: &dyn Evidence) -> Sight {
+        let mut scene = Scene {
+            database: &Sqlite,
+            server: &self.server,
+            setup: &self.setup,
+            table: &self.table,
+            guarded: self.setup.at_rest.is_some(),
+            nonce: 4711,
+        };
+        evidence.look(&mut scene)
+    }
+}
+
+fn plain_setup() -> Setup {
+    let materials = Materials {
+        authority: PathBuf::new(),
+        server_certificate: PathBuf::new(),
+        server_key: PathBuf::new(),
+        client_certificate: PathBuf::new(),
+        client_key: PathBuf::new(),
+        stranger: PathBuf::new(),
+        password: Secret::new("password of the tests"),
+        key: Secret::new(*b"0123456789abcdef0123456789abcdeF"),
+    };
+    Setup::plain(BTreeMap::new(), materials)
+}
+
+fn chosen(cipher: &str, key: &str) -> experiment::Protection {
+    let option = |name: &str, text: &str| (name.to_owned(), OptionValue::Text(text.to_owned()));
+    experiment::Protection {
+        id: "page-encryption".to_owned(),
+        options: BTreeMap::from([option("cipher", cipher), option("key", key)]),
+    }
+}
+
+fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: [&[u8]; 3]) -> Result<u64, Fault> {
+    let values = [(0, values[0]), (1, values[1]), (2, values[2])];
+    session.call(&Request::Insert { key, values: &values }, &mut Discard)
+}
+
+/// Writes rows down, one a line.
+#[derive(Default)]
+struct Seen(String);
+
+impl Rows for Seen {
+    fn row(&mut self, key: Option<&[u8]>) {
+        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        self.0 += &format!(" {field}={}", value.map_or("null".into(), String::from_utf8_lossy));
+    }
+}
+
+fn seen(session: &mut dyn KeyValueSession, request: Request<'_>) -> String {
+    let mut seen = Seen::default();
+    let count = session.call(&request, &mut seen).unwrap();
+    format!("{count} rows{}\n", seen.0)
+}
+
+/// What a protection with these options changes: everything that starts and configures an arm, as text.
+fn check_launch(protection: Option<experiment::Protection>, expect: Expect) {
+    let mut setup = plain_setup();
+    if let Some(chosen) = &protection {
+        page_encryption::PageEncryption.apply(chosen, &mut setup);
+    }
+    let place = Place { folder: PathBuf::from("/run/arm"), port: 0 };
+    let launch = Sqlite.launch(&Install::default(), &setup, &place);
+    let configuration = configuration(&setup).unwrap().join("\n");
+    let text = format!("{:?}\n{:?}\n{configuration}\n", launch.steps, launch.paths);
+    assert!(!text.contains("0123456789") && !text.contains("3031323334"), "the key is in the configuration");
+    expect.assert_eq(&text);
+}
+
+#[test]
+fn the_plain_arm_is_a_folder_and_pragmas() {
+    check_launch(
+        None,
+        expect![[r#"
+        [Folder("/run/arm")]
+        Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
+        busy_timeout = 5000
+        page_size = 4096
+        journal_mode = WAL
+        synchronous = NORMAL
+        cache_size = -2000
+        mmap_size = 0
+        temp_store = MEMORY
+        wal_autocheckpoint = 1000
+        journal_size_limit = -1
+        secure_delete = OFF
+    "#]],
+    );
+}
+
+#[test]
+fn page_encryption_adds_cipher_and_key() {
+    check_launch(
+        Some(chosen("aegis", "passphrase")),
+        expect![[r#"
+        [Folder("/run/arm")]
+        Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
+        cipher = aegis
+        key = ***
+        busy_timeout = 5000
+        page_size = 4096
+        journal_mode = WAL
+        synchronous = NORMAL
+        cache_size = -2000
+        mmap_size = 0
+        temp_store = MEMORY
+        wal_autocheckpoint = 1000
+        journal_size_limit = -1
+        secure_delete = OFF
+    "#]],
+    );
+    check_launch(
+        Some(chosen("sqlcipher", "raw")),
+        expect![[r#"
+        [Folder("/run/arm")]
+        Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
+        cipher = sqlcipher
+        key = ***
+        busy_timeout = 5000
+        page_size = 4096
+        journal_mode = WAL
+        synchronous = NORMAL
+        cache_size = -2000
+        mmap_size = 0
+        temp_store = MEMORY
+        wal_autocheckpoint = 1000
+        journal_size_limit = -1
+        secure_delete = OFF
+    "#]],
+    );
+}
+
+/// Everything that a workload does, in order, with what comes back.
+fn exercise(bench: &Bench) -> String {
+    let mut session = bench.connect().unwrap();
+    let session = session.as_mut();
+    session.begin_bulk().unwrap();
+    for key in [&b"user3"[..], b"user1", b"user2"] {
+        assert_eq!(insert(session, key, [b"a", b"", key]).unwrap(), 1);
+    }
+    session.end_bulk().unwrap();
+    let mut text = String::new();
+    text += &seen(session, Request::Read { key: b"user1", fields: Fields::All });
+    text += &seen(session, Request::Read { key: b"user9", fields: Fields::All });
+    text += &seen(session, Request::Update { key: b"user1", values: &[(1, b"new")] });
+    text += &seen(session, Request::Update { key: b"user9", values: &[(1, b"new")] });
+    text += &seen(session, Request::Read { key: b"user1", fields: Fields::One(1) });
+    text += &seen(session, Request::Scan { start: b"user2", count: 9, fields: Fields::All });
+    text += &seen(session, Request::Scan { start: b"", count: 2, fields: Fields::One(2) });
+    text += &seen(session, Request::Delete { key: b"user2" });
+    text += &seen(session, Request::Delete { key: b"user2" });
+    text += &format!("{}\n", insert(session, b"user1", [b"a"; 3]).unwrap_err());
+    text += &seen(session, Request::Scan { start: b"", count: 9, fields: Fields::One(0) });
+    text
+}
+
+#[test]
+fn every_arm_answers_alike_and_keeps_what_was_written() {
+    let protections = CIPHERS.map(|cipher| Some(chosen(cipher, "passphrase")));
+    let answers = [None].into_iter().chain(protections).map(|protection| {
+        let bench = Bench::with(protection);
+        bench.create().unwrap();
+        let text = exercise(&bench);
+        bench.settle();
+        // Fresh connections, after the file was closed.
+        let mut session = bench.connect().unwrap();
+        text + &seen(session.as_mut(), Request::Read { key: b"user3", fields: Fields::All })
+    });
+    let answers: Vec<_> = answers.collect();
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
+    expect![[r#"
+        1 rows
+        -: 0=a 1= 2=user1
+        0 rows
+        1 rows
+        0 rows
+        1 rows
+        -: 1=new
+        2 rows
+        user2: 0=a 1= 2=user2
+        user3: 0=a 1= 2=user3
+        2 rows
+        user1: 2=user1
+        user2: 2=user2
+        1 rows
+        0 rows
+        server: UNIQUE constraint failed: usertable.ycsb_key (SQLite error 1555)
+        2 rows
+        user1: 0=a
+        user3: 0=a
+        1 rows
+        -: 0=a 1= 2=user3
+    "#]]
+    .assert_eq(&answers[0]);
+}
+
+#[test]
+fn connections_share_a_file() {
+    let bench = Bench::created(Some("aegis"));
+    let (mut first, mut second) = (bench.connect().unwrap(), bench.connect().unwrap());
+    insert(first.as_mut(), b"user1", [b"x"; 3]).unwrap();
+    let text = seen(second.as_mut(), Request::Read { key: b"user1", fields: Fields::One(0) });
+    assert_eq!(text, "1 rows\n-: 0=x\n");
+    // A reader that has come to its end holds nothing up.
+    bench.settle();
+    assert_eq!(fs::metadata(beside(bench.file(), "-wal")).unwrap().len(), 0);
+}
+
+#[test]
+fn a_raw_key_opens_without_derivation_and_is_another_key() {
+    for cipher in ["aegis", "chacha20", "sqlcipher"] {
+        let mut bench = Bench::created(Some(cipher));
+        exercise(&bench);
+        page_encryption::PageEncryption.apply(&chosen(cipher, "passphrase"), &mut bench.setup);
+        assert_eq!(bench.refusal(), "refused: file is not a database (SQLite error 26)", "{cipher}");
+    }
+}
+
+#[test]
+fn a_raw_key_for_the_cipher_that_would_halve_it_is_refused() {
+    let chosen = chosen("aes256cbc", "raw");
+    let missing = page_encryption::PageEncryption.needs(&Install::default(), &chosen).unwrap_err();
+    expect!["a raw key for the cipher aes256cbc"].assert_eq(&missing.what);
+    let mut bench = Bench::new(None);
+    page_encryption::PageEncryption.apply(&chosen, &mut bench.setup);
+    expect!["refused: aes256cbc takes no raw key"].assert_eq(&bench.create().unwrap_err().to_string());
+}
+
+#[test]
+fn what_was_not_asked_for_is_refused() {
+    let mut texts = String::new();
+    let mut note = |what: &str, bench: &Bench| texts += &format!("{what}: {}\n", bench.refusal());
+
+    let mut bench = Bench::created(Some("aegis"));
+    bench.setup.at_rest = None;
+    note("encrypted, opened plainly", &bench);
+    bench.setup.at_rest = Some(AtRest { cipher: "chacha20".to_owned(), key: bench.setup.materials.key.clone() });
+    note("another cipher", &bench);
+    bench.setup.at_rest = Some(AtRest { cipher: "aegis".to_owned(), key: Secret::new("wrong") });
+    note("another key", &bench);
+    bench.setup.at_rest = Some(AtRest { cipher: "rot13".to_owned(), key: Secret::new("wrong") });
+    note("no such cipher", &bench);
+
+    let mut bench = Bench::created(None);
+    for cipher in CIPHERS {
+        bench.setup.at_rest = Some(AtRest { cipher: cipher.to_owned(), key: bench.setup.materials.key.clone() });
+        note(&format!("plain, opened with {cipher}"), &bench);
+    }
+    let bench = Bench::new(None);
+    note("no file", &bench);
+    fs::write(bench.file(), b"").unwrap();
+    note("empty file", &bench);
+    fs::write(bench.file(), b"not a database, but long enough to be looked at as one").unwrap();
+    note("another file", &bench);
+    expect![[r#"
+        encrypted, opened plainly: refused: file is not a database (SQLite error 26)
+        another cipher: refused: file is not a database (SQLite error 26)
+        another key: refused: file is not a database (SQLite error 26)
+        no such cipher: refused: this build of SQLite has no cipher `rot13`
+        plain, opened with aegis: refused: file is not a database (SQLite error 26)
+        plain, opened with chacha20: refused: file is not a database (SQLite error 26)
+        plain, opened with sqlcipher: refused: file is not a database (SQLite error 26)
+        plain, opened with aes256cbc: refused: file is not a database (SQLite error 26)
+        no file: connection: FILE: unable to open database file (SQLite error 14)
+        empty file: refused: FILE was not made by Tithe: application_id 0, 0 tables and indexes
+        another file: refused: file is not a database (SQLite error 26)
+    "#]]
+    .assert_eq(&texts);
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_left_as_it_is() {
+    let bench = Bench::new(None);
+    let mut foreign = Connection::open(bench.file(), Mode::Create).unwrap();
+    foreign.run("PRAGMA journal_mode = WAL").unwrap();
+    foreign.run("CREATE TABLE precious (everything)").unwrap();
+    drop(foreign);
+    let before = fs::read(bench.file()).unwrap();
+    let text = bench.create().unwrap_err().to_string().replace(&bench.file().display().to_string(), "FILE");
+    expect!["refused: FILE was not made by Tithe: application_id 0, 1 tables and indexes"].assert_eq(&text);
+    assert!(bench.connect().is_err());
+    assert_eq!(fs::read(bench.file()).unwrap(), before);
+}
+
+#[test]
+fn a_table_is_created_once_and_removed() {
+    let bench = Bench::created(Some("chacha20"));
+    expect![[r#"server: table "usertable" already exists (SQLite error 1)"#]]
+        .assert_eq(&bench.create().unwrap_err().to_string());
+    Sqlite.remove(&bench.server, &bench.setup, &bench.table).unwrap();
+    expect!["server: no such table: usertable (SQLite error 1)"].assert_eq(&bench.refusal());
+    bench.create().unwrap();
+    exercise(&bench);
+}
+
+#[test]
+fn settings_are_in_force() {
+    let mut bench = Bench::new(Some("sqlcipher"));
+    bench.setup.settings = BTreeMap::from(
+        [("page_size", "8192"), ("journal_mode", "truncate"), ("synchronous", "FULL"), ("cache_size", "-65536")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    bench.create().unwrap();
+    exercise(&bench);
+    bench.settle();
+    let facts = Sqlite.facts(&bench.server, &bench.setup).unwrap().facts;
+    let text: String = ["cipher", "key_derivation", "page_size", "journal_mode", "synchronous", "cache_size"]
+        .map(|name| format!("{name}: {}\n", facts[name]))
+        .concat();
+    expect![[r#"
+        cipher: sqlcipher
+        key_derivation: none: raw key
+        page_size: 8192
+        journal_mode: truncate
+        synchronous: 2
+        cache_size: -65536
+    "#]]
+    .assert_eq(&text);
+    bench.setup.settings.insert("page_size".to_owned(), "4096".to_owned());
+    expect!["refused: SQLite keeps page_size = 8192 and does not take 4096"].assert_eq(&bench.refusal());
+}
+
+#[test]
+fn facts_name_library_cipher_and_flags() {
+    let bench = Bench::created(Some("aegis"));
+    let facts = Sqlite.facts(&bench.server, &bench.setup).unwrap();
+    expect!["SQLite 3.54.0, SQLite3 Multiple Ciphers 2.6.1"].assert_eq(&facts.version);
+    assert!(facts.facts["compiler_flags"].starts_with("-O2 -DSQLITE_THREADSAFE=2 "));
+    assert!(["hardware", "software"].contains(&facts.facts["aes"].as_str()));
+    assert!(facts.configuration.contains(&"key = ***".to_owned()));
+}
+
+#[test]
+fn errors_hold_neither_key_nor_values() {
+    let bench = Bench::created(Some("chacha20"));
+    let mut session = bench.connect().unwrap();
+    insert(session.as_mut(), b"user1", [b"secret value"; 3]).unwrap();
+    let text = insert(session.as_mut(), b"user1", [b"secret value"; 3]).unwrap_err().to_string();
+    assert!(!text.contains("secret value") && !text.contains("user1"), "{text}");
+    assert_eq!(format!("{:?}", bench.setup.at_rest), "Some(AtRest { cipher: \"chacha20\", key: *** })");
+}
+
+/// Each check on the plain arm and on the arm of every cipher.
+fn check_evidence(evidence: &dyn Evidence, expected: [Verdict; 4]) {
+    let plain_arm = Bench::created(None);
+    exercise(&plain_arm);
+    let plain = plain_arm.look(evidence);
+    assert!(matches!(plain, Sight::Exposed(_)), "plain: {plain:?}");
+    for (cipher, expected) in CIPHERS.into_iter().zip(expected) {
+        let bench = Bench::created(Some(cipher));
+        exercise(&bench);
+        let guarded = bench.look(evidence);
+        assert_eq!(judge(evidence.control(), &guarded, Some(&plain)), expected, "{cipher}: {guarded:?}, {plain:?}");
+        // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
+        let mut session = bench.connect().unwrap();
+        let keys = seen(session.as_mut(), Request::Scan { start: b"d", count: 9, fields: Fields::One(0) });
+        assert_eq!(keys, "2 rows\nuser1: 0=a\nuser3: 0=a\n");
+        assert_eq!(fs::read_dir(&bench.server.folder).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn evidence_holds_on_every_cipher_and_fails_on_the_plain_arm() {
+    check_evidence(&evidence::header::Header, [Verdict::Holds; 4]);
+    check_evidence(&evidence::wrong_key::WrongKey, [Verdict::Holds; 4]);
+    check_evidence(&evidence::repeats::NoRepeats, [Verdict::Holds; 4]);
+    check_evidence(&evidence::journal::JournalCanary, [Verdict::Holds; 4]);
+    check_evidence(&DiskCanary::new(Places::DATA, Targets::Everything), [Verdict::Holds; 4]);
+}
+
+#[test]
+fn a_rollback_journal_is_looked_at_while_it_is_in_use() {
+    let mut sights = String::new();
+    for cipher in [None, Some("aegis")] {
+        let mut bench = Bench::new(cipher);
+        bench.setup.settings.insert("journal_mode".to_owned(), "DELETE".to_owned());
+        bench.create().unwrap();
+        sights += &format!("{:?}\n", bench.look(&evidence::journal::JournalCanary));
+    }
+    expect![[r#"
+        Exposed("canary ×1: 3 times, in server/tithe.db-journal (3)")
+        Protected("no canary in 1 file, 8.7 kB")
+    "#]]
+    .assert_eq(&sights);
+}
+
+#[test]
+fn authenticated_ciphers_notice_a_changed_byte() {
+    let [aegis, chacha20, sqlcipher] = [Verdict::Holds; 3];
+    check_evidence(&evidence::tamper::Tamper, [aegis, chacha20, sqlcipher, Verdict::Fails]);
+}
+
+#[test]
+fn quotations_say_what_was_seen() {
+    let (plain, guarded) = (Bench::created(None), Bench::created(Some("chacha20")));
+    let mut text = String::new();
+    for check in page_encryption::PageEncryption.evidence(&chosen("chacha20", "passphrase")) {
+        let (id, claim) = (check.id(), check.claim());
+        // The header is a random salt.
+        if id != "header" {
+            text += &format!("{id}: {claim}\n  plain: {:?}\n", plain.look(check.as_ref()));
+            text += &format!("  guarded: {:?}\n", guarded.look(check.as_ref()));
+        }
+    }
+    expect![[r#"
+        disk-canary: no key or field value is readable in the data files
+          plain: Exposed("canary ×8: 10 times, in server/tithe.db (10)")
+          guarded: Protected("none of 12 canaries in 1 file, 12.3 kB")
+        journal-canary: no field value is readable in the journal while it is in use
+          plain: Exposed("canary ×1: 3 times, in server/tithe.db-wal (3)")
+          guarded: Protected("no canary in 2 files, 41.0 kB")
+        wrong-key: the file does not open without a key or with a wrong one
+          plain: Exposed("without a key: 2 tables and indexes read")
+          guarded: Protected("without a key: file is not a database (SQLite error 26); with a wrong key: file is not a database (SQLite error 26)")
+        no-repeated-ciphertext: equal values leave no equal blocks of 16 bytes in the file
+          plain: Exposed("1134 of 1254 blocks in 8 changed pages repeat an earlier one")
+          guarded: Protected("0 of 2048 blocks in 8 changed pages repeat an earlier one")
+        key-apart: no file of the server or of its folder holds the data key
+          plain: Protected("no data key in 2 files, 32.8 kB; the marker was found")
+          guarded: Protected("no data key in 2 files, 32.8 kB; the marker was found")
+        tamper: a changed byte in the file is noticed on reading
+          plain: Exposed("page 66: another value was served")
+          guarded: Protected("page 66: server: database disk image is malformed (SQLite error 11)")
+    "#]].assert_eq(&text);
+}
