@@ -41,14 +41,8 @@ enum Stage {
 
 impl YcsbClient {
     pub(super) fn new(shared: Arc<Shared>, records: Arc<Records>) -> Self {
-        let operation = Operation {
-            kind: Kind::Read,
-            record: 0,
-            read: Fields::All,
-            write: Fields::All,
-            count: 0,
-            mark: 0,
-        };
+        let operation =
+            Operation { kind: Kind::Read, record: 0, read: Fields::All, write: Fields::All, count: 0, mark: 0 };
         Self {
             stream: shared.stream.clone(),
             operation,
@@ -80,11 +74,7 @@ impl YcsbClient {
     }
 
     /// Takes what has arrived of the rows; sends the second half of a read-modify-write.
-    fn take_rows(
-        &mut self,
-        session: &mut dyn KeyValueSession,
-        parts: &mut dyn Parts,
-    ) -> Result<Progress, Fault> {
+    fn take_rows(&mut self, session: &mut dyn KeyValueSession, parts: &mut dyn Parts) -> Result<Progress, Fault> {
         if session.advance(&mut self.verifier)? == Progress::Pending {
             return Ok(Progress::Pending);
         }
@@ -102,11 +92,7 @@ impl YcsbClient {
         }
     }
 
-    fn take_write(
-        &mut self,
-        session: &mut dyn KeyValueSession,
-        parts: &mut dyn Parts,
-    ) -> Result<Progress, Fault> {
+    fn take_write(&mut self, session: &mut dyn KeyValueSession, parts: &mut dyn Parts) -> Result<Progress, Fault> {
         let Progress::Done(rows) = session.advance(&mut Discard)? else { return Ok(Progress::Pending) };
         if rows == 0 && !self.records.is_doubtful(self.operation.record) {
             let key = self.record.key().escape_ascii();

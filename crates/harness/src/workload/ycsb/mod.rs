@@ -197,9 +197,8 @@ impl Workload for Ycsb {
             for number in group {
                 record.set(&self.shared, number);
                 record.fill(&self.shared, Fields::All, 0);
-                record.with(&self.shared, |key, values| {
-                    session.call(&Request::Insert { key, values }, &mut Discard)
-                })?;
+                record
+                    .with(&self.shared, |key, values| session.call(&Request::Insert { key, values }, &mut Discard))?;
                 done.fetch_add(1, Ordering::Relaxed);
             }
             session.end_bulk()?;

@@ -145,9 +145,7 @@ mod tests {
     fn separators_comments_and_blank_lines() {
         check(
             "# comment\\\n  ! another\n\na=1\nb : 2 \nc\t3\n  d  =  = 4\ne\nf=\n:g\n",
-            &expect![[
-                r#"Ok({"": "g", "a": "1", "b": "2 ", "c": "3", "d": "= 4", "e": "", "f": ""})"#
-            ]],
+            &expect![[r#"Ok({"": "g", "a": "1", "b": "2 ", "c": "3", "d": "= 4", "e": "", "f": ""})"#]],
         );
     }
 

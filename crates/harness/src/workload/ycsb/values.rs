@@ -269,6 +269,6 @@ mod tests {
     fn derived_values_grow_by_hash_codes() {
         let mut text = Vec::new();
         write_derived(b"user1", b"field", 0, 40, &mut text);
-        expect_test::expect![""].assert_eq(&String::from_utf8(text).unwrap());
+        expect_test::expect!["user1:field0:1621652138:-344534249:-1466"].assert_eq(&String::from_utf8(text).unwrap());
     }
 }
