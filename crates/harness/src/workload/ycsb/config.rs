@@ -350,7 +350,7 @@ impl Reader<'_> {
             (self.real("readmodifywriteproportion", 0.0, 0.0..=f64::MAX), Kind::ReadModifyWrite),
         ];
         let positive: Vec<_> = weights.into_iter().filter(|&(weight, _)| weight > 0.0).collect();
-        let sum: f64 = positive.iter().map(|(weight, _)| weight).sum();
+        let sum = positive.iter().fold(0.0, |sum, (weight, _)| sum + weight);
         if self.problems.len() == before && (positive.is_empty() || !sum.is_finite()) {
             self.problem(
                 "readproportion",
@@ -462,22 +462,83 @@ mod tests {
             "recordcont=5\nfieldcount=ten\nrequestdistribution=zipf\nreadproportion=-1\nreadallfields=yes\n\
              table=a b\nworkload=site.ycsb.workloads.RestWorkload\nfieldlengthdistribution=uniform\n\
              dataintegrity=true\nminscanlength=20\nmaxscanlength=10\nminfieldlength=200\nxyzzy=1\n",
-            &expect![[r#""#]],
+            &expect![[r#"
+                recordcont: YCSB's core workload has no such property
+                  did you mean "recordcount"?
+                xyzzy: YCSB's core workload has no such property
+                  take it out; a name is written exactly as in YCSB
+                workload: the workload class "site.ycsb.workloads.RestWorkload" is not built in
+                  only YCSB's core workload is: site.ycsb.workloads.CoreWorkload
+                minfieldlength: the shortest field, 200, is longer than the longest, 100
+                  make it smaller than fieldlength
+                table: "a b" is not a plain name
+                  use up to 40 letters, digits and underscores
+                fieldcount: "ten" is not a whole number from 1 to 100000
+                  write it in digits only
+                readallfields: "yes" is neither true nor false
+                  YCSB takes every other word for false; say which is meant
+                readproportion: "-1" is not a number of 0 or more
+                  write it like 0.95
+                requestdistribution: unknown word "zipf"
+                  choose one of uniform, zipfian, latest, hotspot, sequential, exponential
+                minscanlength: the shortest scan, 20, is longer than the longest, 10
+                  make it smaller than maxscanlength
+                dataintegrity: checking values needs a constant field length
+                  set fieldlengthdistribution=constant, or leave dataintegrity out: Tithe verifies values without it too
+            "#]],
         );
     }
 
     #[test]
     fn records_must_exist() {
-        problems("recordcount=100\ninsertstart=50\ninsertcount=51", &expect![[r#""#]]);
-        problems("recordcount=100\ninsertstart=100", &expect![[r#""#]]);
-        problems("recordcount=2147483647\nrequestdistribution=zipfian\ninsertproportion=1", &expect![[r#""#]]);
-        problems("recordcount=4\nrequestdistribution=hotspot", &expect![[r#""#]]);
+        problems(
+            "recordcount=100\ninsertstart=50\ninsertcount=51",
+            &expect![[r#"
+            insertcount: records 50 to 100 are asked for, of 100 records
+              insertstart and insertcount together must not exceed the number of records
+        "#]],
+        );
+        problems(
+            "recordcount=100\ninsertstart=100",
+            &expect![[r#"
+            insertstart: records 100 to 99 are asked for, of 100 records
+              insertstart and insertcount together must not exceed the number of records
+        "#]],
+        );
+        problems(
+            "recordcount=2147483647\nrequestdistribution=zipfian\ninsertproportion=1",
+            &expect![[r#"
+            operationcount: records 0 to 4294967293 are expected in the end
+              YCSB numbers records with 32 bits; have fewer records, or set a smaller operationcount
+        "#]],
+        );
+        problems(
+            "recordcount=4\nrequestdistribution=hotspot",
+            &expect![[r#"
+            hotspotdatafraction: of 4 records 0 are hot and 4 are not, but operations go to both
+              choose a fraction that leaves records on both sides
+        "#]],
+        );
     }
 
     #[test]
     fn some_operation_must_happen() {
-        problems("readproportion=0\nupdateproportion=0", &expect![[r#""#]]);
-        problems("readproportion=NaN\nupdateproportion=inf", &expect![[r#""#]]);
+        problems(
+            "readproportion=0\nupdateproportion=0",
+            &expect![[r#"
+                readproportion: the five proportions add up to 0
+                  give one of read-, update-, insert-, scan- and readmodifywriteproportion a weight
+            "#]],
+        );
+        problems(
+            "readproportion=NaN\nupdateproportion=inf",
+            &expect![[r#"
+            readproportion: "NaN" is not a number of 0 or more
+              write it like 0.95
+            updateproportion: "inf" is not a number of 0 or more
+              write it like 0.95
+        "#]],
+        );
     }
 
     #[test]

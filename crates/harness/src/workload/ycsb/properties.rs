@@ -1,7 +1,8 @@
 //! Reads the text of a Java `.properties` file, the form in which YCSB workloads are written.
 //!
 //! The rules are those of `java.util.Properties.load(Reader)`: comments, three kinds of separator, lines that
-//! go on after a backslash, escapes. The text is taken as UTF-8, where YCSB itself reads ISO 8859-1.
+//! go on after a backslash, escapes. The text is taken as UTF-8, where YCSB itself reads ISO 8859-1. Of a lone
+//! backslash at the end of the text Java sometimes makes a property without a name; here it is nothing.
 //! What the properties mean is in [`super::config`].
 
 use std::{collections::BTreeMap, iter::Peekable, str::Chars};
@@ -48,21 +49,19 @@ const BLANK: [char; 3] = [' ', '\t', '\x0c'];
 fn logical_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut current = String::new();
-    let mut continues = false;
     for natural in natural_lines(text) {
         let rest = natural.trim_start_matches(BLANK);
         if current.is_empty() && (rest.starts_with(['#', '!']) || rest.is_empty()) {
-            // As in Java, a continuation of nothing but a backslash may be a comment too.
-            continues = false;
+            // What follows a line of nothing but a backslash can be a comment too, as in Java.
             continue;
         }
-        continues = ends_with_escape(rest);
+        let continues = ends_with_escape(rest);
         current.push_str(if continues { &rest[..rest.len() - 1] } else { rest });
         if !continues {
             lines.push(std::mem::take(&mut current));
         }
     }
-    if continues {
+    if !current.is_empty() {
         lines.push(current);
     }
     lines

@@ -178,7 +178,7 @@ fn version_of(word: &[u8; WORD]) -> usize {
 
 /// Appends the text that YCSB derives from key and field, `length` bytes of it: `CoreWorkload.buildDeterministicValue`.
 ///
-/// The text is `key:field`, and then again and again a colon and the `String.hashCode` of all text so far.
+/// The text is `key:field`, and then again and again a colon and the `String.hashCode` of all text up to it.
 pub fn write_derived(key: &[u8], prefix: &[u8], field: usize, length: usize, values: &mut Vec<u8>) {
     let start = values.len();
     values.extend_from_slice(key);
@@ -188,10 +188,10 @@ pub fn write_derived(key: &[u8], prefix: &[u8], field: usize, length: usize, val
     let mut hash: i32 = 0;
     let mut hashed = start;
     while values.len() - start < length {
+        values.push(b':');
         // The hash code of a text goes on from the hash code of its beginning.
         hash = values[hashed..].iter().fold(hash, |hash, &byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
         hashed = values.len();
-        values.push(b':');
         values.extend_from_slice(decimal(i64::from(hash), &mut [0; 20]));
     }
     values.truncate(start + length);
@@ -269,6 +269,6 @@ mod tests {
     fn derived_values_grow_by_hash_codes() {
         let mut text = Vec::new();
         write_derived(b"user1", b"field", 0, 40, &mut text);
-        expect_test::expect![""].assert_eq(&String::from_utf8(text).unwrap());
+        expect_test::expect!["user1:field0:-1268391216:957204686:-1707"].assert_eq(&String::from_utf8(text).unwrap());
     }
 }
