@@ -47,7 +47,8 @@ fn estimate<'a>(report: &'a Value, arm: usize, name: &str) -> &'a Value {
 
 fn report_of(bench: &Bench) -> Value {
     let text = std::fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
-    serde_json::from_str(&text).expect("the report is JSON")
+    let report: Value = serde_json::from_str(&text).expect("the report is JSON");
+    report["tithe_report"].clone()
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn known_costs_are_recovered_and_none_is_found_where_there_is_none() {
 #[test]
 fn the_same_records_give_the_same_bytes() {
     let bench = Bench::new("bytes");
-    bench.file("e.toml", &experiment("", ARMS, "20 s"));
+    bench.file("e.toml", &experiment("", ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let run = bench.run_folder().display().to_string();
     for format in ["text", "short", "markdown", "json", "csv"] {
@@ -89,7 +90,7 @@ fn the_same_records_give_the_same_bytes() {
 fn the_same_seed_gives_the_same_run() {
     let (one, two) = (Bench::new("seed"), Bench::new("seed"));
     for bench in [&one, &two] {
-        bench.file("e.toml", &experiment("", ARMS, "20 s"));
+        bench.file("e.toml", &experiment("", ARMS, "30 s"));
         bench.tithe(&["run", "e.toml", "--quiet"]);
     }
     let slots = |bench: &Bench| std::fs::read_to_string(bench.run_folder().join("slots.csv")).expect("slots");
@@ -177,7 +178,7 @@ fn faults_spoil_frames_or_end_the_cell_and_never_give_a_number() {
         ("refuses_to_start = true", "told to refuse", 4),
     ] {
         let bench = Bench::new("faults");
-        bench.file("e.toml", &experiment(setting, ARMS, "20 s"));
+        bench.file("e.toml", &experiment(setting, ARMS, "30 s"));
         let output = bench.tithe(&["run", "e.toml"]);
         let told = format!("{}{}", out(&output), err(&output));
         assert!(told.contains(words), "{setting}: {told}");
@@ -200,7 +201,7 @@ fn an_audit_log_that_loses_records_is_not_proven() {
     let bench = Bench::new("lossy");
     bench.file(
         "e.toml",
-        &experiment("", "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n", "20 s"),
+        &experiment("", "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n", "30 s"),
     );
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 5, "{}", err(&output));
@@ -212,7 +213,7 @@ fn an_audit_log_that_loses_records_is_not_proven() {
 fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
     let bench = Bench::new("open");
     let text =
-        experiment("", ARMS, "60 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
+        experiment("", ARMS, "150 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
@@ -235,7 +236,7 @@ fn verify_looks_at_everything_and_times_nothing() {
 fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
     use hdrhistogram::serialization::{Deserializer, interval_log};
     let bench = Bench::new("folder");
-    bench.file("e.toml", &experiment("", ARMS, "20 s"));
+    bench.file("e.toml", &experiment("", ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let run = bench.run_folder();
     for name in [

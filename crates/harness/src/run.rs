@@ -20,6 +20,7 @@ use tithe_model::{
 };
 
 use crate::{
+    clock::Clock,
     columns,
     database::{Address, Connect, Content, Database, Install, Launch, Missing, Search, Server, Step},
     evidence::{self, Control, Scene, Sight},
@@ -480,14 +481,12 @@ fn load(
     let parts =
         if run.database.embedded() || run.database.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
-    let clock =
-        if run.database.simulated() { crate::clock::Clock::Virtual(Arc::default()) } else { crate::clock::Clock::Real };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..parts)
             .map(|part| {
-                let (done, clock) = (&done, clock.clone());
+                let done = &done;
                 scope.spawn(move || {
-                    let how = Connect { blocking: true, lane: 0, clock, table: workload.table() };
+                    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
                     let mut session = columns::connect(run.database, server, setup, &how)?;
                     workload.load(&mut session, part, parts, done)
                 })

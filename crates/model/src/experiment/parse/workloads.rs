@@ -72,6 +72,7 @@ fn workload(
     let places = places(&own);
     properties.extend(reader::texts(own));
     check(&source, &properties, &places, problems);
+    hide_secrets(&mut properties);
     let text = name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default();
     (name, Some(Workload { name: text, kind: source.kind.id.to_owned(), properties }))
 }
@@ -145,6 +146,17 @@ fn stem(path: &str) -> &str {
 
 fn places(own: &BTreeMap<String, Pair>) -> BTreeMap<String, Range<usize>> {
     own.iter().map(|(name, pair)| (name.clone(), pair.range.clone())).collect()
+}
+
+/// Property files of other tools may hold passwords for their drivers, which Tithe does not use: plan and records
+/// show `***` in their place.
+fn hide_secrets(properties: &mut Properties) {
+    for (name, value) in properties.iter_mut() {
+        let name = name.to_lowercase();
+        if name.contains("pass") || name.contains("secret") || value.contains("://") {
+            "***".clone_into(value);
+        }
+    }
 }
 
 /// What the kind says about the properties, at the property where the experiment gives it, else at the source.
