@@ -11,6 +11,9 @@
 //! Needs Java 17 or later, `javac` and Maven, and the network once; fetched files stay below `target/tmp`. Without
 //! them the tests say so and pass, unless the environment variable CI is set.
 
+// A test that is skipped says so.
+#![allow(clippy::print_stderr)]
+
 use std::{
     collections::BTreeMap,
     fmt::Write as _,

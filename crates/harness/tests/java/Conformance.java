@@ -63,12 +63,20 @@ public final class Conformance {
     OUT.flush();
   }
 
-  /** Puts the random source of this thread, which must be number 1, where a seed of our own says. */
+  /** Puts the random source of this thread where a seed of our own says. Its steps depend on the thread's number,
+   * which is 1 in Java 17 and another in later versions. */
   private static void seed(long seed) throws ReflectiveOperationException {
     ThreadLocalRandom.current();
-    Field field = Thread.class.getDeclaredField("threadLocalRandomSeed");
+    if (Thread.currentThread().getId() != 1) {
+      set("tid", 1);
+    }
+    set("threadLocalRandomSeed", seed);
+  }
+
+  private static void set(String name, long value) throws ReflectiveOperationException {
+    Field field = Thread.class.getDeclaredField(name);
     field.setAccessible(true);
-    field.setLong(Thread.currentThread(), seed);
+    field.setLong(Thread.currentThread(), value);
   }
 
   private static Properties properties(BufferedReader in) throws IOException {

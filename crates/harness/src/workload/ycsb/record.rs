@@ -37,6 +37,11 @@ impl Record {
         &self.key
     }
 
+    /// What its values depend on.
+    pub(super) fn hash(&self) -> KeyHash {
+        self.hash
+    }
+
     /// Becomes record `number`, without values.
     pub(super) fn set(&mut self, shared: &Shared, number: i64) {
         shared.config.keys.write(number, &mut self.key);

@@ -16,6 +16,9 @@ use crate::{
 
 type Row = Vec<Vec<u8>>;
 
+/// A row that is delivered: its key and its fields.
+type Delivered = (Option<Vec<u8>>, Vec<(usize, Vec<u8>)>);
+
 /// A table, and what was asked of it.
 #[derive(Default)]
 struct Memory {
@@ -39,7 +42,7 @@ struct MemorySession {
 
 enum Answer {
     Wait,
-    Rows(Vec<(Option<Vec<u8>>, Vec<(usize, Vec<u8>)>)>),
+    Rows(Vec<Delivered>),
     Written(u64),
     Refused,
 }

@@ -15,12 +15,12 @@
 //! or of uniformly random bytes. As parts of it come again in other records, a compressor that sees more than
 //! about 64 KiB at once makes the data smaller than it would make YCSB's own.
 
-use tithe_model::{experiment::Values as Look, schedule::SplitMix64};
+use tithe_model::experiment::Values as Look;
 
 use super::{
     config::Length,
     generator::{Histogram, ThreadLocalRandom, Uniform, Zipfian, printable_word},
-    key::decimal,
+    key::push_decimal,
 };
 
 /// Draws the lengths of values.
@@ -84,7 +84,7 @@ const STARTS: u64 = 21_845;
 
 /// Random bytes that values are slices of.
 ///
-/// The word at index `i` is chosen such that [`version_of`] it is `i % 8`, so that the beginning of a value tells
+/// The word at index `i` is chosen such that `version_of` it is `i % 8`, so that the beginning of a value tells
 /// its version.
 pub struct Pool {
     bytes: Box<[u8]>,
@@ -118,7 +118,8 @@ impl KeyHash {
     #[inline]
     fn of(self, field: usize, version: usize) -> u64 {
         let place = (field * VERSIONS + version) as u64 + 1;
-        SplitMix64::new(self.0 ^ place.wrapping_mul(0xD1B5_4A32_D192_ED03)).next_u64()
+        let hash = (self.0 ^ place.wrapping_mul(0xD1B5_4A32_D192_ED03)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        hash ^ (hash >> 32)
     }
 }
 
@@ -184,7 +185,7 @@ pub fn write_derived(key: &[u8], prefix: &[u8], field: usize, length: usize, val
     values.extend_from_slice(key);
     values.push(b':');
     values.extend_from_slice(prefix);
-    values.extend_from_slice(decimal(field as i64, &mut [0; 20]));
+    push_decimal(field as i64, 0, values);
     let mut hash: i32 = 0;
     let mut hashed = start;
     while values.len() - start < length {
@@ -192,7 +193,7 @@ pub fn write_derived(key: &[u8], prefix: &[u8], field: usize, length: usize, val
         // The hash code of a text goes on from the hash code of its beginning.
         hash = values[hashed..].iter().fold(hash, |hash, &byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
         hashed = values.len();
-        values.extend_from_slice(decimal(i64::from(hash), &mut [0; 20]));
+        push_decimal(i64::from(hash), 0, values);
     }
     values.truncate(start + length);
 }

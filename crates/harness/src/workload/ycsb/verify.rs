@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::{
     Shared,
+    record::Record,
     values::{KeyHash, write_derived},
 };
 use crate::{
@@ -54,9 +55,11 @@ impl Verifier {
         }
     }
 
-    /// The next rows answer a read of `key`, or with a `limit` a scan from `key` on.
-    pub(super) fn begin(&mut self, key: &[u8], fields: Fields, limit: Option<u32>) {
-        self.set_key(key);
+    /// The next rows answer a read of `record`, or with a `limit` a scan from it on.
+    pub(super) fn begin(&mut self, record: &Record, fields: Fields, limit: Option<u32>) {
+        self.key.clear();
+        self.key.extend_from_slice(record.key());
+        self.hash = record.hash();
         self.fields = fields;
         self.limit = limit;
         self.rows = 0;
@@ -80,12 +83,6 @@ impl Verifier {
         }
     }
 
-    fn set_key(&mut self, key: &[u8]) {
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        self.hash = KeyHash::new(key);
-    }
-
     fn check_key(&mut self, key: Option<&[u8]>) {
         let first = self.rows == 0;
         match (key, self.limit) {
@@ -103,7 +100,9 @@ impl Verifier {
                     self.complain("the scanned keys do not ascend");
                 }
                 self.starts_late |= first && key != self.key;
-                self.set_key(key);
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.hash = KeyHash::new(key);
             }
         }
     }

@@ -4,10 +4,10 @@
 //! random source in the same state; `tests/ycsb_conformance.rs` compares them with the real classes. None
 //! allocates or locks per draw.
 //!
-//! One thing is not exactly the same by construction: `Math.pow` and `Math.log` of a Java virtual machine and
-//! `powf` and `ln` of the C library may round the last bit differently. Of 10^10 items, such a bit moves a
-//! zipfian draw to the neighbouring item in less than one draw of a million, and no stream compared so far
-//! has shown one. Java itself differs in the same way between processor architectures.
+//! One thing is not the same by construction: `Math.pow` and `Math.log` of a Java virtual machine and `powf` and
+//! `ln` of the C library may round the last bit differently. In a result, such a bit moves a zipfian draw of 10^10
+//! items to the neighbouring item about once in a million draws; in the constants behind it, about once in ten
+//! thousand. No stream compared so far has shown one. Java itself differs so between processor architectures.
 //!
 //! Left out: YCSB's generators that its core workload does not use (files, time stamps, strings).
 

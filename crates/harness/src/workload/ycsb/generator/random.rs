@@ -12,7 +12,7 @@ pub struct ThreadLocalRandom {
     state: u64,
 }
 
-/// Number of the Java thread that is imitated: 1 is the thread that runs `main`.
+/// Number of the Java thread that is imitated: 1 is the thread that runs `main` in Java 17.
 const THREAD: u64 = 1;
 
 /// What a step adds: `ThreadLocalRandom.GOLDEN_GAMMA` and twice the thread's number.
