@@ -2,6 +2,8 @@
 
 use tithe_harness::database::Database;
 
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod ycsb_over_sql;
@@ -11,5 +13,7 @@ pub fn all() -> &'static [&'static dyn Database] {
     &[
         #[cfg(feature = "sqlite")]
         &sqlite::Sqlite,
+        #[cfg(feature = "postgres")]
+        &postgres::Postgres,
     ]
 }

@@ -4,7 +4,7 @@
 //! estimated here, and nothing printed.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -22,12 +22,12 @@ use tithe_model::{
 use crate::{
     clock::Clock,
     columns,
-    database::{Address, Connect, Content, Database, Install, Launch, Missing, Search, Server, Step},
+    database::{Address, Connect, Content, Database, Install, Launch, Missing, Place, Search, Server, Step},
     evidence::{self, Control, Scene, Sight},
     fault::Fault,
     folder::{Contents, RunFolder, file_name},
     load::frame::{ArmRig, Rig},
-    protection::{Materials, Protection, Setup},
+    protection::{Authentication, Materials, Protection, Setup, TlsVersion, Transport},
     sandbox::{Sandbox, certificates, process::Running},
     watch::process,
     workload::{ArmState, Workload},
@@ -300,7 +300,7 @@ impl Stage {
             let loaded = shared && number_of_arm > 0;
             let (server, configuration) = stage.start(run, &mut sandbox, arm, &setup)?;
             let mut facts = run.database.facts(&server, &setup)?;
-            facts.configuration = configuration;
+            facts.configuration.splice(0..0, configuration);
             tell(
                 folder,
                 observer,
@@ -359,7 +359,7 @@ impl Stage {
         };
         wait_until_ready(run.database, &server, setup, running.as_mut())?;
         self.running.push(running);
-        Ok((server, configuration(&launch, &place.folder, place.port)))
+        Ok((server, configuration(&launch, setup, &place)))
     }
 
     /// How the first server that ended by itself did so.
@@ -374,8 +374,9 @@ impl Stage {
     }
 }
 
-/// What `launch` does, one line each, secrets replaced, folder and port as placeholders so that two arms can be compared.
-pub fn configuration(launch: &Launch, folder: &Path, port: u16) -> Vec<String> {
+/// What `launch` and `setup` do, one line each, secrets replaced, folder and port as placeholders so that two arms can
+/// be compared.
+pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<String> {
     let mut lines = Vec::new();
     for step in &launch.steps {
         match step {
@@ -396,8 +397,34 @@ pub fn configuration(launch: &Launch, folder: &Path, port: u16) -> Vec<String> {
     if let Some(command) = &launch.server {
         lines.push(format!("server {} {}", command.program.display(), command.arguments.join(" ")));
     }
-    let folder = folder.display().to_string();
-    lines.iter().map(|line| line.replace(&folder, "{place}").replace(&port.to_string(), "{port}")).collect()
+    lines.extend(client(setup));
+    let folder = place.folder.display().to_string();
+    let port = place.port.to_string();
+    lines.iter().map(|line| line.replace(&folder, "{place}").replace(&port, "{port}")).collect()
+}
+
+/// What the clients of an arm do beside plain talk.
+fn client(setup: &Setup) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Transport::Tls { version, mutual } = setup.transport {
+        let version = match version {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        };
+        let own = if mutual { ", shows a certificate of its own" } else { "" };
+        lines.push(format!("client: TLS {version} only, certificate verified{own}"));
+    }
+    if let Authentication::Password { mechanism } = &setup.authentication {
+        lines.push(format!("client: password, {mechanism}"));
+    }
+    if let Some(at_rest) = &setup.at_rest {
+        lines.push(format!("client: opens with cipher {}, key ***", at_rest.cipher));
+    }
+    if let Some(columns) = &setup.columns {
+        lines.push(format!("client: encrypts {:.0} % of the fields, AES-256-GCM, key ***", columns.share * 100.0));
+    }
+    lines.extend(setup.session_statements.iter().map(|statement| format!("client: {statement}")));
+    lines
 }
 
 /// Certificates, password and key of one epoch, given to the servers' account.

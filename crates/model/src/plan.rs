@@ -43,6 +43,8 @@ const GUARD_NS: u64 = MS;
 
 /// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
+/// Longest frame of an embedded database, ns: it opens no connections, so short frames waste nothing.
+const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;
 
 /// (block, lane) pairs of a frame, at least: the frame's value is a trimmed mean over them.
 const PAIRS_MIN: u32 = 8;
@@ -155,7 +157,8 @@ fn cell(
     let writes = shape(&experiment.workloads[workload], catalogue).is_none_or(|shape| shape.writes);
     let usual = if writes && !embedded { SLOT_LONG_NS } else { SLOT_READS_NS };
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
-    let blocks = (FRAME_PER_ARM_NS.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)));
+    let per_arm_ns = if embedded { FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms) } else { FRAME_PER_ARM_NS };
+    let blocks = (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)));
     Cell {
         id,
         workload,

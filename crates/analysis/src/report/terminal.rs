@@ -251,7 +251,8 @@ mod tests {
             ESC[1mluksESC[0m| ESC[1mESC[31mDISPROVENESC[0m|ESC[2m (+0.40%
             ESC[1mcolumnsESC[0m|ESC[32mprovenESC[0m| ×6.4
             ESC[1mfscryptESC[0m|ESC[32mprovenESC[0m| ESC[2m
-            ESC[1mauthESC[0m| ESC[32mprovenESC[0m| ESC[33m"#]].assert_eq(&rows.join("\n").replace('\u{1b}', "ESC"));
+            ESC[1mauthESC[0m| ESC[32mprovenESC[0m| ESC[33m"#]]
+        .assert_eq(&rows.join("\n").replace('\u{1b}', "ESC"));
     }
 
     #[test]

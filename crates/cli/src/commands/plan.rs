@@ -39,7 +39,7 @@ fn differences(prepared: &Prepared) -> Result<String, Stop> {
         guarded.iter().filter(|line| !plain.contains(line)).for_each(|line| tell('+', line));
         plain.iter().filter(|line| !guarded.contains(line)).for_each(|line| tell('-', line));
         if !told {
-            text.push_str("    nothing on the server: this protection acts in the client\n");
+            text.push_str("    nothing that shows in the configuration\n");
         }
     }
     Ok(text)
@@ -54,7 +54,7 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
     let setup = setup(prepared.database, &prepared.plan, &prepared.plan.cells[0], arm, &placeholders())?;
     // A port that cannot stand in a configuration by chance: it is replaced by its name.
     let place = Place { folder: PathBuf::from("/{sandbox}"), port: 65_535 };
-    Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &place.folder, place.port))
+    Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &setup, &place))
 }
 
 /// Certificates and keys that do not exist: a plan makes none.
