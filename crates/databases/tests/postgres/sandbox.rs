@@ -28,7 +28,6 @@ use tithe_model::experiment::{OptionValue, Protection as Chosen};
 
 /// A running server, its set-up and its folder. All of it goes when this is dropped.
 pub struct Sandbox {
-    pub install: Install,
     pub setup: Setup,
     pub server: Server,
     folder: PathBuf,
@@ -76,14 +75,14 @@ impl Sandbox {
             }
             protection.apply(chosen, &mut setup);
         }
-        Some(Self::launch(install, setup, folder))
+        Some(Self::launch(&install, setup, folder))
     }
 
-    fn launch(install: Install, setup: Setup, folder: PathBuf) -> Self {
+    fn launch(install: &Install, setup: Setup, folder: PathBuf) -> Self {
         let place = Place { folder: folder.join("server"), port: free_port() };
         fs::create_dir(&place.folder).expect("a folder");
         give(&place.folder, 0o700);
-        let Launch { steps, server, address, paths, .. } = Postgres.launch(&install, &setup, &place);
+        let Launch { steps, server, address, paths, .. } = Postgres.launch(install, &setup, &place);
         for step in steps {
             act(step);
         }
@@ -93,7 +92,8 @@ impl Sandbox {
         process.stdout(log.try_clone().expect("a log")).stderr(log);
         let process = process.spawn().expect("the server starts");
         let server = Server { address, process: Some(process.id() as i32), paths, folder: place.folder };
-        let sandbox = Self { install, setup, server, folder, process: Some(process) };
+        // From here on, a failing test stops the server.
+        let sandbox = Self { setup, server, folder, process: Some(process) };
         sandbox.await_answer();
         sandbox
     }

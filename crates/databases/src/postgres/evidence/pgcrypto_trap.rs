@@ -35,16 +35,17 @@ impl PgcryptoTrap {
         let fresh = marker(scene);
         let (mark, value, key) = (format!("mark-{fresh}"), format!("value-{fresh}"), format!("key-{fresh}"));
         let mut session = administrator(scene.server, scene.setup)?;
-        if session.run("CREATE EXTENSION pgcrypto SCHEMA pg_catalog").is_err() {
-            return Ok(Sight::Unknown("the extension pgcrypto is not installed, or is in use already".to_owned()));
+        // In Tithe's own schema: nothing else can use it by accident, and it is dropped below.
+        if let Err(fault) = session.run("CREATE EXTENSION pgcrypto SCHEMA tithe") {
+            return Ok(Sight::Unknown(format!("the extension pgcrypto cannot be used: {fault}")));
         }
         let table = DIALECT.qualified(scene.table);
         let encrypt = if self.reads_are_logged {
-            format!("SELECT '{mark}', pgp_sym_encrypt('{value}', '{key}')")
+            format!("SELECT '{mark}', tithe.pgp_sym_encrypt('{value}', '{key}')")
         } else {
             // An update of no row: it is logged as any other.
             format!(
-                "UPDATE {table} SET {} = pgp_sym_encrypt('{value}', '{key}') WHERE {} = '{mark}'",
+                "UPDATE {table} SET {} = tithe.pgp_sym_encrypt('{value}', '{key}') WHERE {} = '{mark}'",
                 DIALECT.field(scene.table, 0),
                 DIALECT.quoted(KEY_COLUMN),
             )
