@@ -1,5 +1,23 @@
 //! Client-side encryption of field values, for every key-value database.
+//!
+//! A session is wrapped, so that values are encrypted before the driver sees them and decrypted when they come back:
+//! AES-256-GCM, with a nonce that never repeats, so equal values look different. What stands in the database is
+//! `nonce (12) ‖ ciphertext ‖ tag (16)`. The additional data of each value are its field number and its record's key:
+//! a value that was moved to another record or field does not decrypt.
+//!
+//! Left out: keys are not encrypted (the server must find records), nor are lengths hidden; a value replaced by an
+//! older one of the same record and field still decrypts; SQL sessions cannot be wrapped, because nothing tells
+//! which of their parameters are fields.
 
+use std::{
+    os::fd::RawFd,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
     experiment,
@@ -7,12 +25,28 @@ use tithe_model::{
 
 use crate::{
     database::{Connect, Database, Server},
-    evidence::Evidence,
+    evidence::{
+        Evidence,
+        canary::Targets,
+        columns::{CiphertextSeen, WrapperIdle, WrongColumnKey},
+        disk_canary::DiskCanary,
+        scan::Places,
+        wire_canary::WireCanary,
+    },
     fault::Fault,
     protection::{Columns, Protection, Setup},
-    session::{KeyValueSession, Session},
+    secret::Secret,
+    session::{Connection, KeyValueSession, Progress, Request, Rows, ServerTask, Session},
     workload::Table,
 };
+
+/// How much longer a stored value is than its plaintext, bytes: nonce and tag.
+pub const OVERHEAD: usize = NONCE_LEN + ring::aead::MAX_TAG_LEN;
+
+/// The number of fields that `share` of `fields` encrypts: the first ones, to the nearest whole field.
+pub fn encrypted_fields(share: f64, fields: usize) -> usize {
+    ((share.clamp(0.0, 1.0) * fields as f64).round() as usize).min(fields)
+}
 
 /// Opens a session as the measured clients do: the database's own, wrapped where `setup.columns` says so.
 ///
@@ -30,9 +64,282 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
 }
 
 /// Wraps `session` so that the values of the first `round(share × fields)` fields are encrypted before they reach it,
-/// and decrypted when they come back. A stored value is 28 bytes longer than its plaintext, and binary.
-pub fn wrap(session: Box<dyn KeyValueSession>, _columns: &Columns, _table: &Table) -> Box<dyn KeyValueSession> {
-    session
+/// and decrypted when they come back. A stored value is [`OVERHEAD`] bytes longer than its plaintext, and binary.
+/// A value that does not decrypt makes the answer [`Fault::Wrong`].
+///
+/// # Panics
+/// When the key has not 32 bytes: keys are made by Tithe, so this is a mistake in the program.
+pub fn wrap(session: Box<dyn KeyValueSession>, columns: &Columns, table: &Table) -> Box<dyn KeyValueSession> {
+    Box::new(Encrypted {
+        inner: session,
+        cipher: cipher(&columns.key),
+        encrypted: encrypted_fields(columns.share, table.fields),
+        nonces: Nonces::new(),
+        aad: FieldAad::default(),
+        sealed: Vec::new(),
+        values: Vec::new(),
+        opened: Vec::new(),
+        wrong: None,
+    })
+}
+
+fn cipher(key: &Secret) -> LessSafeKey {
+    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key.expose()).expect("a column key has 32 bytes"))
+}
+
+/// Makes an update or an insert of a key and its values.
+type Write = for<'a> fn(&'a [u8], &'a [(usize, &'a [u8])]) -> Request<'a>;
+
+/// A session whose field values are encrypted. All buffers are kept from one operation to the next.
+struct Encrypted {
+    inner: Box<dyn KeyValueSession>,
+    cipher: LessSafeKey,
+    /// Fields `0..encrypted` are encrypted.
+    encrypted: usize,
+    nonces: Nonces,
+    aad: FieldAad,
+    /// The stored values of the request in hand, one after the other.
+    sealed: Vec<u8>,
+    /// Empty between requests; keeps its capacity.
+    values: Vec<(usize, &'static [u8])>,
+    /// The value that is being decrypted.
+    opened: Vec<u8>,
+    /// The first value of the answer in hand that did not decrypt.
+    wrong: Option<String>,
+}
+
+impl Encrypted {
+    /// Encrypts what must be encrypted of `values`, and hands the inner session what stands in the database.
+    fn write(&mut self, key: &[u8], values: &[(usize, &[u8])], request: Write) -> Result<(), Fault> {
+        self.sealed.clear();
+        self.aad.set_key(key);
+        for &(field, value) in values.iter().filter(|(field, _)| *field < self.encrypted) {
+            seal(
+                &self.cipher,
+                self.nonces.next(),
+                self.aad.of(field),
+                value,
+                &mut self.sealed,
+            );
+        }
+        let mut stored: Vec<(usize, &[u8])> = std::mem::take(&mut self.values);
+        let mut rest = self.sealed.as_slice();
+        for &(field, value) in values {
+            if field < self.encrypted {
+                let (mine, others) = rest.split_at(value.len() + OVERHEAD);
+                stored.push((field, mine));
+                rest = others;
+            } else {
+                stored.push((field, value));
+            }
+        }
+        let outcome = self.inner.submit(&request(key, &stored));
+        self.values = recycle(stored);
+        outcome
+    }
+}
+
+impl KeyValueSession for Encrypted {
+    fn submit(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+        self.wrong = None;
+        match *request {
+            Request::Update { key, values } => self.write(key, values, |key, values| Request::Update { key, values }),
+            Request::Insert { key, values } => self.write(key, values, |key, values| Request::Insert { key, values }),
+            Request::Read { key, .. } => {
+                self.aad.set_key(key);
+                self.inner.submit(request)
+            }
+            // The key of each row comes with the row.
+            Request::Scan { .. } | Request::Delete { .. } => self.inner.submit(request),
+        }
+    }
+
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        let mut decrypt = Decrypt {
+            rows,
+            cipher: &self.cipher,
+            encrypted: self.encrypted,
+            aad: &mut self.aad,
+            opened: &mut self.opened,
+            wrong: &mut self.wrong,
+        };
+        let progress = self.inner.advance(&mut decrypt)?;
+        // The rest of the answer must be taken before the session can go on, so the complaint waits for its end.
+        match (progress, self.wrong.take()) {
+            (Progress::Done(_), Some(wrong)) => Err(Fault::Wrong(wrong)),
+            (progress, wrong) => {
+                self.wrong = wrong;
+                Ok(progress)
+            }
+        }
+    }
+
+    fn begin_bulk(&mut self) -> Result<(), Fault> {
+        self.inner.begin_bulk()
+    }
+
+    fn end_bulk(&mut self) -> Result<(), Fault> {
+        self.inner.end_bulk()
+    }
+
+    fn as_connection(&mut self) -> &mut dyn Connection {
+        self
+    }
+}
+
+impl Connection for Encrypted {
+    fn descriptor(&self) -> Option<RawFd> {
+        self.inner.descriptor()
+    }
+
+    fn wants_write(&self) -> bool {
+        self.inner.wants_write()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        self.inner.server_task()
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.inner.wire_bytes()
+    }
+}
+
+/// Decrypts rows on their way to the client.
+struct Decrypt<'a> {
+    rows: &'a mut dyn Rows,
+    cipher: &'a LessSafeKey,
+    encrypted: usize,
+    aad: &'a mut FieldAad,
+    opened: &'a mut Vec<u8>,
+    wrong: &'a mut Option<String>,
+}
+
+impl Rows for Decrypt<'_> {
+    fn row(&mut self, key: Option<&[u8]>) {
+        if let Some(key) = key {
+            self.aad.set_key(key);
+        }
+        self.rows.row(key);
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        let (Some(stored), true) = (value, field < self.encrypted) else {
+            return self.rows.field(field, value);
+        };
+        match open(self.cipher, self.aad.of(field), stored, self.opened) {
+            Some(plaintext) => self.rows.field(field, Some(plaintext)),
+            None if self.wrong.is_none() => {
+                let key = String::from_utf8_lossy(self.aad.key());
+                *self.wrong = Some(format!("field {field} of key {key} does not decrypt"));
+            }
+            None => {}
+        }
+    }
+}
+
+/// The additional data of a value: its field number, 4 bytes, then its record's key.
+#[derive(std::default::Default)]
+struct FieldAad(Vec<u8>);
+
+impl FieldAad {
+    const FIELD_BYTES: usize = 4;
+
+    fn set_key(&mut self, key: &[u8]) {
+        self.0.clear();
+        self.0.extend_from_slice(&[0; Self::FIELD_BYTES]);
+        self.0.extend_from_slice(key);
+    }
+
+    fn key(&self) -> &[u8] {
+        self.0.get(Self::FIELD_BYTES..).unwrap_or_default()
+    }
+
+    fn of(&mut self, field: usize) -> &[u8] {
+        if self.0.is_empty() {
+            self.set_key(&[]);
+        }
+        self.0[..Self::FIELD_BYTES].copy_from_slice(&(field as u32).to_be_bytes());
+        &self.0
+    }
+}
+
+/// Appends `nonce ‖ ciphertext ‖ tag` of `plaintext` to `sealed`.
+fn seal(cipher: &LessSafeKey, nonce: [u8; NONCE_LEN], aad: &[u8], plaintext: &[u8], sealed: &mut Vec<u8>) {
+    sealed.extend_from_slice(&nonce);
+    let start = sealed.len();
+    sealed.extend_from_slice(plaintext);
+    let nonce = Nonce::assume_unique_for_key(nonce);
+    let tag = cipher
+        .seal_in_place_separate_tag(nonce, Aad::from(aad), &mut sealed[start..])
+        .expect("a value is far shorter than the 64 GiB that GCM can encrypt");
+    sealed.extend_from_slice(tag.as_ref());
+}
+
+/// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this place.
+fn open<'a>(cipher: &LessSafeKey, aad: &[u8], stored: &[u8], opened: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    let (nonce, ciphertext) = stored.split_first_chunk::<NONCE_LEN>()?;
+    opened.clear();
+    opened.extend_from_slice(ciphertext);
+    let nonce = Nonce::assume_unique_for_key(*nonce);
+    cipher
+        .open_in_place(nonce, Aad::from(aad), opened)
+        .ok()
+        .map(|plaintext| &*plaintext)
+}
+
+/// Nonces that never repeat under one key: 8 bytes that name the session, 4 bytes that count.
+///
+/// This is the deterministic construction of NIST SP 800-38D, section 8.2.1: a fixed field that no other user of the
+/// key has, and an invocation field that counts. A session that has counted to its end takes a new fixed field.
+///
+/// Fixed fields are consecutive numbers from a start that is drawn at random once in the life of the program, so within one
+/// program they are distinct for certain. Should a key ever be used by p programs with n sessions each, two of their
+/// ranges overlap with a probability below p²n/2⁶⁴: with p = 16 and n = 2²⁰ that is 2⁻³⁶, below the 2⁻³² that section
+/// 8 allows.
+struct Nonces {
+    prefix: u64,
+    /// `None`: all values of this prefix are used up.
+    counter: Option<u32>,
+}
+
+impl Nonces {
+    fn new() -> Self {
+        Self {
+            prefix: Self::fresh_prefix(),
+            counter: Some(0),
+        }
+    }
+
+    fn fresh_prefix() -> u64 {
+        static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+        let next = NEXT.get_or_init(|| {
+            let random = Secret::random(8);
+            AtomicU64::new(u64::from_be_bytes(
+                random.expose().try_into().expect("8 bytes were asked for"),
+            ))
+        });
+        next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn next(&mut self) -> [u8; NONCE_LEN] {
+        let counter = self.counter.unwrap_or_else(|| {
+            self.prefix = Self::fresh_prefix();
+            0
+        });
+        self.counter = counter.checked_add(1);
+        let mut nonce = [0; NONCE_LEN];
+        nonce[..8].copy_from_slice(&self.prefix.to_be_bytes());
+        nonce[8..].copy_from_slice(&counter.to_be_bytes());
+        nonce
+    }
+}
+
+/// Empties `values` and forgets the lifetime of what it held, so that its memory serves the next request too: the
+/// standard library collects a mapped vector in place.
+fn recycle(mut values: Vec<(usize, &[u8])>) -> Vec<(usize, &'static [u8])> {
+    values.clear();
+    values.into_iter().map(|(field, _)| (field, &[][..])).collect()
 }
 
 /// Column encryption, for any database that has a server: one line in its list of protections.
@@ -52,15 +359,16 @@ impl Protection for ColumnsProtection {
     }
 
     fn title(&self) -> &'static str {
-        "column encryption"
+        "column encryption by the client"
     }
 
     fn guards_against(&self) -> &'static str {
-        "whoever reads field values in the server, its files, its backups or on the wire."
+        "Whoever reads field values in the server's memory, files, logs or backups, or on the wire."
     }
 
     fn leaves_open(&self) -> &'static str {
-        "keys, unencrypted fields, lengths and access patterns; the client holds the key."
+        "Keys, the other fields, lengths and access patterns are visible, older values can be put back, and the \
+         client holds the key."
     }
 
     fn options(&self) -> &'static [OptionEntry] {
@@ -68,7 +376,7 @@ impl Protection for ColumnsProtection {
             name: "share",
             kind: OptionKind::Number { low: 0.0, high: 1.0 },
             default: Some(Default::Number(1.0)),
-            help: "Share of the fields that is encrypted; 0 prices the wrapping alone.",
+            help: "Share of the fields that is encrypted, from the first on; 0 prices the wrapping alone.",
         }]
     }
 
@@ -83,8 +391,23 @@ impl Protection for ColumnsProtection {
         });
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        let _ = self.wire;
-        Vec::new()
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        let share = chosen.number("share");
+        if share == 0.0 {
+            return vec![Box::new(WrapperIdle)];
+        }
+        let targets = Targets::Fields { share };
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
+            Box::new(CiphertextSeen::new(share)),
+            Box::new(WrongColumnKey::new(share)),
+            Box::new(DiskCanary::new(Places::ALL, targets)),
+        ];
+        if self.wire {
+            checks.push(Box::new(WireCanary::new(targets)));
+        }
+        checks
     }
 }
+
+#[cfg(test)]
+mod tests;

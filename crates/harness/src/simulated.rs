@@ -1,1 +1,231 @@
 //! A database with a known cost per protection, on invented time.
+//!
+//! With it the whole program runs without a server: plan, load, evidence, frames, statistics, report. Records are kept
+//! in memory and written to a file when told to settle, so that evidence about files is evidence about real files.
+//! Under a [`Clock::Virtual`](crate::clock::Clock::Virtual) each operation advances the lane's time by an invented service time; under
+//! the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the same
+//! plan gives the same run on every machine.
+//!
+//! Left out: durability, transactions, a wire, a server process.
+
+mod protections;
+mod session;
+mod store;
+#[cfg(test)]
+pub(crate) mod test_bench;
+mod timing;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tithe_model::record::ArmFacts;
+
+use crate::{
+    database::{Address, Command, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    fault::Fault,
+    protection::{Protection, Setup},
+    session::Session,
+    workload::Table,
+};
+
+/// The simulated database. Id `simulated`.
+///
+/// Its settings, all numbers unless said otherwise:
+///
+/// | setting | default | meaning |
+/// |---|---|---|
+/// | `service_us` | 20 | time of one operation without noise and cost, µs |
+/// | `noise` | 0.15 | spread of single operations, as a natural-log standard deviation |
+/// | `drift` | 0.2 | largest slowing by an invented neighbour, common to all arms: it misleads who compares one arm after another |
+/// | `stalls` | 0 | share of operations that wait 5 ms for a processor |
+/// | `fail_every` | 0 | every so many operations one is answered with an error; 0: never |
+/// | `wrong_answer_every` | 0 | every so many operations that return rows one returns a wrong value; 0: never |
+/// | `dies_after_operations` | 0 | the server breaks all connections after so many operations; 0: never |
+/// | `refuses_to_start` | false | `true`: starting fails |
+///
+/// The four faults strike measured operations only, those on invented time.
+pub struct Simulated;
+
+/// Settings that an experiment may set.
+const KNOWN: [&str; 8] = [
+    "service_us",
+    "noise",
+    "drift",
+    "stalls",
+    "fail_every",
+    "wrong_answer_every",
+    "dies_after_operations",
+    "refuses_to_start",
+];
+
+/// Settings that protections set.
+const RESERVED: [(&str, &str); 4] = [
+    ("seal_cost", "the protection `seal` sets it"),
+    ("audit_cost", "the protection `audit` sets it"),
+    ("audit_lose", "the protection `audit` sets it"),
+    ("placebo_cost", "the protection `placebo` sets it"),
+];
+
+impl Database for Simulated {
+    fn id(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn title(&self) -> &'static str {
+        "simulated database"
+    }
+
+    fn embedded(&self) -> bool {
+        true
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &RESERVED
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        &[&protections::Seal, &protections::Audit, &protections::Placebo]
+    }
+
+    fn find(&self, _search: &Search) -> Result<Install, Missing> {
+        Ok(Install {
+            version: VERSION.to_owned(),
+            ..Install::default()
+        })
+    }
+
+    fn launch(&self, _install: &Install, setup: &Setup, place: &Place) -> Launch {
+        let data = place.folder.join("data");
+        let mut steps = vec![Step::Folder(data.clone())];
+        if setup
+            .settings
+            .get("refuses_to_start")
+            .is_some_and(|value| value == "true")
+        {
+            steps.push(Step::Run(refusal()));
+        }
+        let paths = Paths {
+            data: vec![data],
+            journal: Vec::new(),
+            logs: vec![place.folder.join("audit.log")],
+        };
+        Launch {
+            steps,
+            server: None,
+            stop_signal: 0,
+            address: Address::Nowhere,
+            paths,
+        }
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let model = Model::of(&setup.settings)?;
+        let store = store::find(server)?;
+        Ok(Session::KeyValue(Box::new(session::SimulatedSession::new(
+            store, model, server, how,
+        )?)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        Model::of(&setup.settings)?;
+        store::create(server, setup.at_rest.as_ref())
+    }
+
+    fn remove(&self, server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::remove(server)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::find(server)?.write(setup.at_rest.as_ref())
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        store::find(server)?;
+        let configuration = setup
+            .settings
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
+        let cipher = setup
+            .at_rest
+            .as_ref()
+            .map(|at_rest| ("cipher".to_owned(), at_rest.cipher.clone()));
+        Ok(ArmFacts {
+            version: VERSION.to_owned(),
+            facts: cipher.into_iter().collect(),
+            configuration,
+        })
+    }
+}
+
+const VERSION: &str = "simulated 1";
+
+/// A command that fails and says why: launching is described as data and cannot fail itself.
+fn refusal() -> Command {
+    Command {
+        program: PathBuf::from("/bin/sh"),
+        arguments: vec![
+            "-c".to_owned(),
+            "echo 'the simulated server was told to refuse' >&2; exit 1".to_owned(),
+        ],
+        environment: BTreeMap::new(),
+    }
+}
+
+/// The settings of one arm, read.
+#[derive(Debug, Clone, PartialEq)]
+struct Model {
+    /// Mean time of a plain operation, ns.
+    service_ns: f64,
+    noise: f64,
+    drift: f64,
+    stalls: f64,
+    fail_every: u64,
+    wrong_answer_every: u64,
+    dies_after_operations: u64,
+    /// What the arm's protections multiply the service time with.
+    cost: f64,
+    /// `Some`: operations are logged, except this share of them.
+    audit_lose: Option<f64>,
+}
+
+impl Model {
+    fn of(settings: &BTreeMap<String, String>) -> Result<Self, Fault> {
+        let unknown =
+            |name: &&String| !KNOWN.contains(&name.as_str()) && RESERVED.iter().all(|(known, _)| known != name);
+        if let Some(name) = settings.keys().find(unknown) {
+            return Err(Fault::Refused(format!(
+                "there is no setting `{name}`; there are {}",
+                KNOWN.join(", ")
+            )));
+        }
+        let number = |name: &str, default: f64| match settings.get(name).map(|value| value.parse::<f64>()) {
+            None => Ok(default),
+            Some(Ok(number)) if number.is_finite() && number > -1.0 => Ok(number),
+            Some(_) => Err(Fault::Refused(format!(
+                "setting `{name}` is not a number that makes sense here"
+            ))),
+        };
+        let mut cost = 1.0;
+        for name in ["seal_cost", "audit_cost", "placebo_cost"] {
+            cost *= 1.0 + number(name, 0.0)?;
+        }
+        Ok(Self {
+            service_ns: number("service_us", 20.0)? * 1000.0,
+            noise: number("noise", 0.15)?,
+            drift: number("drift", 0.2)?,
+            stalls: number("stalls", 0.0)?,
+            fail_every: number("fail_every", 0.0)? as u64,
+            wrong_answer_every: number("wrong_answer_every", 0.0)? as u64,
+            dies_after_operations: number("dies_after_operations", 0.0)? as u64,
+            cost,
+            audit_lose: if settings.contains_key("audit_lose") {
+                Some(number("audit_lose", 0.0)?)
+            } else {
+                None
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

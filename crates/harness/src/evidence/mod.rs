@@ -4,6 +4,7 @@
 //! all checks: it must be protected on the guarded arm *and* exposed on the plain arm of the same cell.
 
 pub mod canary;
+pub mod columns;
 pub mod disk_canary;
 pub mod key_apart;
 pub mod logs_free;
@@ -72,6 +73,13 @@ impl Sight {
     }
 }
 
+impl From<Fault> for Sight {
+    /// A check that failed on its way saw nothing.
+    fn from(fault: Fault) -> Self {
+        Self::Unknown(fault.to_string())
+    }
+}
+
 /// One arm, as a check sees it.
 pub struct Scene<'a> {
     /// The database.
@@ -134,3 +142,6 @@ pub fn judge(control: Control, guarded: &Sight, plain: Option<&Sight>) -> Verdic
         (Sight::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,21 @@
 //! Is data readable between client and server?
 
-use crate::evidence::{Evidence, Scene, Sight, canary::Targets};
+use crate::{
+    database::{Address, Server},
+    evidence::{
+        Evidence, Scene, Sight,
+        canary::{Canaries, Targets, key_value},
+        relay::{Conversation, Relay},
+        scan::{Needles, Tally, size},
+    },
+    fault::Fault,
+    protection::Transport,
+};
 
-/// Sends canaries through a relay of Tithe's own and looks for them in what passed. Where the arm's transport is TLS,
-/// the relay must also have seen a TLS handshake. Id `wire-canary`.
+/// Sends canaries through a relay of Tithe's own, reads them back, and looks for them in what passed. Where the arm's
+/// transport is TLS, every connection must also begin with a TLS handshake. Id `wire-canary`.
 ///
-/// Needs a server at [`crate::database::Address::Tcp`]; an embedded or attached one is unknown, never protected.
+/// Needs a server at [`Address::Tcp`]; at an embedded or attached one the check cannot look.
 pub struct WireCanary {
     targets: Targets,
 }
@@ -15,6 +25,76 @@ impl WireCanary {
     pub fn new(targets: Targets) -> Self {
         Self { targets }
     }
+
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let (host, port) = match &scene.server.address {
+            Address::Tcp { host, port } => (host, *port),
+            Address::Attached(_) => {
+                return Ok(Sight::Unknown(
+                    "no relay can stand before an attached server".to_owned(),
+                ));
+            }
+            Address::File(_) | Address::Nowhere => {
+                return Ok(Sight::Unknown("there is no wire: the database is embedded".to_owned()));
+            }
+        };
+        let relay = Relay::start(host, port)?;
+        let server = Server {
+            address: relay.address(),
+            ..scene.server.clone()
+        };
+        let canaries = Canaries::new(scene, self.id());
+        let mut session = key_value(scene.connect_as(&server, scene.setup)?)?;
+        canaries.write(session.as_mut())?;
+        canaries.read_back(session.as_mut())?;
+        drop(session);
+        let conversations = relay.finish();
+        let tls = matches!(scene.setup.transport, Transport::Tls { .. });
+        Ok(conclude(&conversations, &canaries.tokens(self.targets), tls))
+    }
+}
+
+/// What passed in `conversations`, where `tokens` must not and `tls` says that a handshake must.
+fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Sight {
+    let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
+    let count = |direction: fn(&Conversation) -> &Vec<u8>| {
+        let mut tally = Tally::default();
+        conversations
+            .iter()
+            .for_each(|conversation| tally.merge(&needles.count(direction(conversation))));
+        let bytes: usize = conversations
+            .iter()
+            .map(|conversation| direction(conversation).len())
+            .sum();
+        (tally, size(bytes as u64))
+    };
+    let (sent, sent_size) = count(|conversation| &conversation.sent);
+    let (received, received_size) = count(|conversation| &conversation.received);
+    let handshakes = conversations
+        .iter()
+        .filter(|conversation| conversation.tls_handshake().is_some())
+        .count();
+    let handshake = if handshakes == 0 {
+        "no TLS record".to_owned()
+    } else {
+        format!("TLS handshake on {handshakes} of {} connections", conversations.len())
+    };
+    if sent.hits() + received.hits() > 0 {
+        let (sent, received) = (sent.describe(), received.describe());
+        return Sight::Exposed(format!("sent: {sent}; received: {received}; {handshake}"));
+    }
+    let seen = format!("{sent_size} sent, {received_size} received; {handshake}");
+    if conversations.is_empty() {
+        Sight::Unknown("nothing passed the relay".to_owned())
+    } else if tokens.is_empty() {
+        Sight::Unknown("the share of fields rounds to none".to_owned())
+    } else if conversations.iter().any(|conversation| conversation.truncated) {
+        Sight::Unknown(format!("more passed than the relay keeps; {seen}"))
+    } else if tls && handshakes < conversations.len() {
+        Sight::Exposed(format!("no canary, but not every connection speaks TLS: {seen}"))
+    } else {
+        Sight::Protected(format!("none of {} canaries in {seen}", tokens.len()))
+    }
 }
 
 impl Evidence for WireCanary {
@@ -23,10 +103,82 @@ impl Evidence for WireCanary {
     }
 
     fn claim(&self) -> String {
-        format!("{:?}", self.targets)
+        format!("no {} is readable on the wire", self.targets.noun())
     }
 
-    fn look(&self, _scene: &mut Scene<'_>) -> Sight {
-        Sight::Unknown(String::new())
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    const TOKEN: &[u8] = b"Q3uZbmVw0-canary-token-1";
+    const HELLO: &[u8] = &[0x16, 3, 1, 0, 0xf5, 1, 0, 0, 0xf1, 3, 3, 0x42];
+
+    fn check(sent: &[u8], received: &[u8], tls: bool, expected: Expect) {
+        let conversation = Conversation {
+            sent: sent.to_vec(),
+            received: received.to_vec(),
+            truncated: false,
+        };
+        expected.assert_eq(&format!("{:?}", conclude(&[conversation], &[TOKEN], tls)));
+    }
+
+    #[test]
+    fn canaries_in_either_direction_are_told() {
+        check(
+            &[b"PUT ", TOKEN].concat(),
+            b"OK",
+            false,
+            expect![[r#"Exposed("sent: canary ×1: once; received: nothing; no TLS record")"#]],
+        );
+        check(
+            b"GET",
+            TOKEN,
+            false,
+            expect![[r#"Exposed("sent: nothing; received: canary ×1: once; no TLS record")"#]],
+        );
+        check(
+            HELLO,
+            TOKEN,
+            true,
+            expect![[r#"Exposed("sent: nothing; received: canary ×1: once; TLS handshake on 1 of 1 connections")"#]],
+        );
+    }
+
+    #[test]
+    fn tls_needs_a_handshake() {
+        check(
+            HELLO,
+            b"hello",
+            true,
+            expect![[
+                r#"Protected("none of 1 canaries in 12 B sent, 5 B received; TLS handshake on 1 of 1 connections")"#
+            ]],
+        );
+        check(
+            b"PUT zlib",
+            b"OK",
+            true,
+            expect![[
+                r#"Exposed("no canary, but not every connection speaks TLS: 8 B sent, 2 B received; no TLS record")"#
+            ]],
+        );
+        check(
+            b"PUT sealed",
+            b"OK",
+            false,
+            expect![[r#"Protected("none of 1 canaries in 10 B sent, 2 B received; no TLS record")"#]],
+        );
+    }
+
+    #[test]
+    fn a_silent_relay_proves_nothing() {
+        expect![[r#"Unknown("nothing passed the relay")"#]].assert_eq(&format!("{:?}", conclude(&[], &[TOKEN], true)));
     }
 }

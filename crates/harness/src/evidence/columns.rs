@@ -1,0 +1,297 @@
+//! Does the server hold ciphertext where columns are encrypted, and only there?
+
+use std::collections::HashSet;
+
+use crate::{
+    columns::{encrypted_fields, wrap},
+    evidence::{
+        Control, Evidence, Scene, Sight,
+        canary::{Collected, KEY_PREFIX, Source, TOKEN_BYTES, key_value, read},
+    },
+    fault::Fault,
+    protection::Columns,
+    secret::Secret,
+    session::{KeyValueSession, Request},
+};
+
+/// Writes the same value, made of equal 16-byte blocks, into every field of two records, and reads it back once as
+/// the clients do and once without their encryption: what the server holds must differ from the value, from each
+/// other, and must repeat no block of 16 bytes. Id `ciphertext-seen`.
+///
+/// Repeated blocks give away AES-ECB and any other deterministic encryption, which a search for canaries passes.
+pub struct CiphertextSeen {
+    share: f64,
+}
+
+impl CiphertextSeen {
+    /// A check of the first `share` of the fields.
+    pub fn new(share: f64) -> Self {
+        Self { share }
+    }
+
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let encrypted = encrypted_fields(self.share, scene.table.fields);
+        if encrypted == 0 {
+            return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
+        }
+        let mut source = Source::new(scene, self.id());
+        let value = source.text(BLOCK).repeat(6);
+        let mut stored = Vec::new();
+        let mut session = key_value(scene.connect()?)?;
+        let mut raw = key_value(scene.connect_raw()?)?;
+        for _ in 0..2 {
+            let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
+            if read(session.as_mut(), &key)?
+                .iter()
+                .any(|field| field.as_deref() != Some(&value))
+            {
+                return Ok(Sight::Unknown("the clients do not read what they wrote".to_owned()));
+            }
+            stored.push(read(raw.as_mut(), &key)?);
+        }
+        Ok(conclude(&stored, encrypted, &value))
+    }
+}
+
+const BLOCK: usize = 16;
+
+fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: usize, value: &[u8]) -> Sight {
+    let fields = stored.first().map_or(0, Vec::len);
+    let held = |range: std::ops::Range<usize>| -> Vec<&[u8]> {
+        stored
+            .iter()
+            .flat_map(|record| &record[range.clone()])
+            .map(|field| field.as_deref().unwrap_or_default())
+            .collect()
+    };
+    let ours = held(0..encrypted);
+    let plain = ours
+        .iter()
+        .filter(|bytes| bytes.windows(BLOCK).any(|window| window == &value[..BLOCK]))
+        .count();
+    if plain > 0 {
+        return Sight::Exposed(format!(
+            "{plain} of {} values stand in the server as they were sent",
+            ours.len()
+        ));
+    }
+    let mut blocks = HashSet::new();
+    if ours
+        .iter()
+        .flat_map(|bytes| bytes.windows(BLOCK))
+        .any(|block| !blocks.insert(block))
+    {
+        return Sight::Exposed("a block of 16 bytes repeats in the stored values: equal values can be told".to_owned());
+    }
+    let others = match held(encrypted..fields).iter().filter(|bytes| **bytes == value).count() {
+        0 => "keys are in the clear".to_owned(),
+        _ => format!("keys and {} are in the clear", names(encrypted..fields)),
+    };
+    Sight::Protected(format!(
+        "{}: {} bytes stored for {} sent, no two alike, no block of 16 bytes twice; {others}",
+        names(0..encrypted),
+        ours.first().map_or(0, |bytes| bytes.len()),
+        value.len()
+    ))
+}
+
+/// `fields 0 to 9`.
+fn names(fields: std::ops::Range<usize>) -> String {
+    if fields.len() == 1 {
+        format!("field {}", fields.start)
+    } else {
+        format!("fields {} to {}", fields.start, fields.end - 1)
+    }
+}
+
+/// Inserts a record with `value` in every field, and returns its key.
+fn write_everywhere(
+    session: &mut dyn KeyValueSession,
+    source: &mut Source,
+    fields: usize,
+    value: &[u8],
+) -> Result<Vec<u8>, Fault> {
+    let key = [KEY_PREFIX.as_bytes(), &source.text(TOKEN_BYTES)].concat();
+    let values: Vec<_> = (0..fields).map(|field| (field, value)).collect();
+    session.call(
+        &Request::Insert {
+            key: &key,
+            values: &values,
+        },
+        &mut Collected::default(),
+    )?;
+    Ok(key)
+}
+
+impl Evidence for CiphertextSeen {
+    fn id(&self) -> &'static str {
+        "ciphertext-seen"
+    }
+
+    fn claim(&self) -> String {
+        "the server holds randomised ciphertext for the values of encrypted fields".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+/// Reads a record with a key that is not the arm's, which must be refused, and with the arm's own, which must work.
+/// On the plain arm it is read without any key. Id `wrong-column-key`.
+pub struct WrongColumnKey {
+    share: f64,
+}
+
+impl WrongColumnKey {
+    /// A check where the first `share` of the fields are encrypted.
+    pub fn new(share: f64) -> Self {
+        Self { share }
+    }
+
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        if encrypted_fields(self.share, scene.table.fields) == 0 {
+            return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
+        }
+        let mut source = Source::new(scene, self.id());
+        let value = source.text(TOKEN_BYTES);
+        let mut session = key_value(scene.connect()?)?;
+        let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
+        read(session.as_mut(), &key)?;
+        let raw = key_value(scene.connect_raw()?)?;
+        let mut stranger = match &scene.setup.columns {
+            None => raw,
+            Some(columns) => wrap(
+                raw,
+                &Columns {
+                    share: columns.share,
+                    key: Secret::random(32),
+                },
+                scene.table,
+            ),
+        };
+        Ok(match read(stranger.as_mut(), &key) {
+            Err(Fault::Wrong(refusal)) => Sight::Protected(format!("with another key: {refusal}")),
+            Err(fault) => Sight::Unknown(fault.to_string()),
+            Ok(fields) if fields.iter().flatten().any(|field| *field == value) => {
+                Sight::Exposed("the values are read without the arm's key".to_owned())
+            }
+            Ok(_) => Sight::Unknown("another key is accepted, but gives other values".to_owned()),
+        })
+    }
+}
+
+impl Evidence for WrongColumnKey {
+    fn id(&self) -> &'static str {
+        "wrong-column-key"
+    }
+
+    fn claim(&self) -> String {
+        "the arm's key opens encrypted fields, another key does not".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session stands in the server
+/// as it was sent. Id `wrapper-idle`.
+pub struct WrapperIdle;
+
+impl WrapperIdle {
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.share == 0.0) {
+            return Ok(Sight::Exposed(
+                "this arm's sessions are not wrapped with a share of 0".to_owned(),
+            ));
+        }
+        let mut source = Source::new(scene, self.id());
+        let value = source.text(TOKEN_BYTES);
+        let mut session = key_value(scene.connect()?)?;
+        let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
+        let stored = read(key_value(scene.connect_raw()?)?.as_mut(), &key)?;
+        let same = stored.iter().filter(|field| field.as_deref() == Some(&value)).count();
+        let seen = format!(
+            "{same} of {} values stand in the server as they were sent",
+            scene.table.fields
+        );
+        Ok(if same == scene.table.fields {
+            Sight::Protected(seen)
+        } else {
+            Sight::Exposed(seen)
+        })
+    }
+}
+
+impl Evidence for WrapperIdle {
+    fn id(&self) -> &'static str {
+        "wrapper-idle"
+    }
+
+    fn claim(&self) -> String {
+        "the sessions are wrapped and nothing is encrypted".to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    const VALUE: &[u8] = b"sixteen bytes ..sixteen bytes ..";
+
+    fn check(records: &[&[&[u8]]], encrypted: usize, expected: Expect) {
+        let stored: Vec<Vec<_>> = records
+            .iter()
+            .map(|fields| fields.iter().map(|field| Some(field.to_vec())).collect())
+            .collect();
+        expected.assert_eq(&format!("{:?}", conclude(&stored, encrypted, VALUE)));
+    }
+
+    #[test]
+    fn what_repeats_is_not_randomised() {
+        let block = |byte: u8| [byte; BLOCK];
+        let ramp = |from: u8| -> Vec<u8> { (from..from + 60).collect() };
+        // Electronic code book: equal blocks stay equal within a value.
+        check(
+            &[&[&[block(1), block(1)].concat()]],
+            1,
+            expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]],
+        );
+        // Deterministic encryption: equal values stay equal between records.
+        check(
+            &[&[&ramp(0)], &[&ramp(0)]],
+            1,
+            expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]],
+        );
+        check(
+            &[&[&ramp(0)], &[&ramp(100)]],
+            1,
+            expect![[
+                r#"Protected("field 0: 60 bytes stored for 32 sent, no two alike, no block of 16 bytes twice; keys are in the clear")"#
+            ]],
+        );
+        check(
+            &[&[&ramp(0), VALUE], &[&ramp(100), VALUE]],
+            1,
+            expect![[
+                r#"Protected("field 0: 60 bytes stored for 32 sent, no two alike, no block of 16 bytes twice; keys and field 1 are in the clear")"#
+            ]],
+        );
+        check(
+            &[&[&ramp(0), VALUE], &[&ramp(100), VALUE]],
+            2,
+            expect![[r#"Exposed("2 of 4 values stand in the server as they were sent")"#]],
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! An arm of the simulated database in a folder of its own, for tests.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tithe_model::experiment;
+
+use super::Simulated;
+use crate::{
+    clock::{Clock, VirtualTime},
+    database::{Connect, Database, Install, Place, Server},
+    evidence::{Evidence, Scene, Sight, canary::key_value},
+    protection::{Materials, Setup},
+    secret::Secret,
+    session::KeyValueSession,
+    workload::Table,
+};
+
+/// An arm that is created and can be connected to; its folder goes with it.
+pub(crate) struct Bench {
+    pub(crate) server: Server,
+    pub(crate) setup: Setup,
+    pub(crate) table: Table,
+    guarded: bool,
+    looks: AtomicU64,
+}
+
+impl Bench {
+    /// Without protection.
+    pub(crate) fn plain() -> Self {
+        Self::new(&[], &[])
+    }
+
+    /// With `protections` (each with options and defaults) and `settings`.
+    pub(crate) fn new(protections: &[(&str, &[(&str, f64)])], settings: &[(&str, &str)]) -> Self {
+        let settings = settings
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let mut setup = Setup::plain(settings, materials());
+        for (id, options) in protections {
+            protection(id).apply(&chosen(id, options), &mut setup);
+        }
+        Self::of(setup, !protections.is_empty())
+    }
+
+    /// With `setup`.
+    pub(crate) fn of(setup: Setup, guarded: bool) -> Self {
+        let folder = test_folder();
+        let launch = Simulated.launch(
+            &Install::default(),
+            &setup,
+            &Place {
+                folder: folder.clone(),
+                port: 0,
+            },
+        );
+        launch
+            .paths
+            .data
+            .iter()
+            .for_each(|data| fs::create_dir_all(data).unwrap());
+        let server = Server {
+            address: launch.address,
+            process: None,
+            paths: launch.paths,
+            folder,
+        };
+        let table = Table {
+            name: "usertable".to_owned(),
+            fields: 10,
+            field_prefix: "field".to_owned(),
+        };
+        Simulated.create(&server, &setup, &table).unwrap();
+        Self {
+            server,
+            setup,
+            table,
+            guarded,
+            looks: AtomicU64::new(0),
+        }
+    }
+
+    /// The arm as a check sees it.
+    pub(crate) fn scene(&self) -> Scene<'_> {
+        let nonce = self.looks.fetch_add(1, Ordering::Relaxed);
+        let (server, setup, table) = (&self.server, &self.setup, &self.table);
+        Scene {
+            database: &Simulated,
+            server,
+            setup,
+            table,
+            guarded: self.guarded,
+            nonce,
+        }
+    }
+
+    /// What `check` sees.
+    pub(crate) fn look(&self, check: &dyn Evidence) -> Sight {
+        check.look(&mut self.scene())
+    }
+
+    /// A session on `clock`, wrapped as the set-up says.
+    pub(crate) fn session(&self, clock: Clock) -> Box<dyn KeyValueSession> {
+        let how = Connect {
+            blocking: true,
+            lane: 0,
+            clock,
+            table: self.table.clone(),
+        };
+        key_value(crate::columns::connect(&Simulated, &self.server, &self.setup, &how).unwrap()).unwrap()
+    }
+
+    /// A session on invented time, and that time.
+    pub(crate) fn timed(&self) -> (Box<dyn KeyValueSession>, Arc<VirtualTime>) {
+        let time = Arc::new(VirtualTime::default());
+        (self.session(Clock::Virtual(Arc::clone(&time))), time)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = Simulated.remove(&self.server, &self.setup, &self.table);
+        let _ = fs::remove_dir_all(&self.server.folder);
+    }
+}
+
+/// The simulated protection `id`.
+pub(crate) fn protection(id: &str) -> &'static dyn crate::protection::Protection {
+    *Simulated
+        .protections()
+        .iter()
+        .find(|protection| protection.id() == id)
+        .unwrap()
+}
+
+/// Protection `id` as an experiment chooses it, defaults filled in.
+pub(crate) fn chosen(id: &str, options: &[(&str, f64)]) -> experiment::Protection {
+    let defaults = protection(id).options().iter();
+    let mut filled: BTreeMap<_, _> = defaults
+        .map(|option| (option.name.to_owned(), option.default.unwrap().value()))
+        .collect();
+    let given = options
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), experiment::OptionValue::Number(*value)));
+    filled.extend(given);
+    experiment::Protection {
+        id: id.to_owned(),
+        options: filled,
+    }
+}
+
+/// A fresh folder of this test.
+pub(crate) fn test_folder() -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("tithe-test-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Materials without files: the simulated database needs none.
+pub(crate) fn materials() -> Materials {
+    Materials {
+        authority: PathBuf::new(),
+        server_certificate: PathBuf::new(),
+        server_key: PathBuf::new(),
+        client_certificate: PathBuf::new(),
+        client_key: PathBuf::new(),
+        stranger: PathBuf::new(),
+        password: Secret::random_text(32),
+        key: Secret::random(32),
+    }
+}
