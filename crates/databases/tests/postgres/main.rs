@@ -8,7 +8,7 @@ use tithe_databases::postgres::Postgres;
 use tithe_harness::{
     clock::Clock,
     database::{Address, Connect, Database, Server},
-    evidence::{Control, Evidence, Scene, judge},
+    evidence::{Control, Evidence, Scene, Sight, judge},
     fault::Fault,
     protection::{Authentication, Setup, TlsVersion, Transport},
     secret::Secret,
@@ -107,7 +107,7 @@ fn a_plain_server_serves_every_request() {
     assert!(!sandbox.log().contains("unexpected EOF"), "{}", sandbox.log());
 }
 
-fn look(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> tithe_harness::evidence::Sight {
+fn look(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> Sight {
     let table = table();
     check.look(&mut Scene {
         database: &Postgres,
@@ -147,7 +147,7 @@ fn prove(chosen: &Chosen, expect: Expect) {
 fn tls_is_proven() {
     prove(&chosen("tls", &[]), expect![[r#"
         tls-negotiated Claim Holds
-        wire-canary Claim CannotTell
+        wire-canary Claim Holds
     "#]]);
 }
 
@@ -156,15 +156,15 @@ fn tls_1_2_with_client_certificates_is_proven() {
     let version = ("version", OptionValue::Text("1.2".to_owned()));
     prove(&chosen("tls", &[version, ("mutual", OptionValue::Flag(true))]), expect![[r#"
         tls-negotiated Claim Holds
-        wire-canary Claim CannotTell
+        wire-canary Claim Holds
     "#]]);
 }
 
 #[test]
 fn tls_1_3_with_client_certificates_is_proven() {
     prove(&chosen("tls", &[("mutual", OptionValue::Flag(true))]), expect![[r#"
-        tls-negotiated Claim CannotTell
-        wire-canary Claim CannotTell
+        tls-negotiated Claim Holds
+        wire-canary Claim Holds
     "#]]);
 }
 
@@ -172,7 +172,7 @@ fn tls_1_3_with_client_certificates_is_proven() {
 fn pgaudit_is_proven() {
     prove(&chosen("pgaudit", &[]), expect![[r#"
         audit-complete Claim Holds
-        logs-free Disclosure CannotTell
+        logs-free Disclosure Fails
         pgcrypto-trap Disclosure Fails
     "#]]);
 }
@@ -182,7 +182,7 @@ fn pgaudit_of_writes_without_parameters_is_proven() {
     let log = ("log", OptionValue::Text("write".to_owned()));
     prove(&chosen("pgaudit", &[log, ("parameter", OptionValue::Flag(false))]), expect![[r#"
         audit-complete Claim Holds
-        logs-free Disclosure CannotTell
+        logs-free Disclosure Holds
         pgcrypto-trap Disclosure Fails
     "#]]);
 }
@@ -191,7 +191,7 @@ fn pgaudit_of_writes_without_parameters_is_proven() {
 fn pgaudit_of_reads_is_proven() {
     prove(&chosen("pgaudit", &[("log", OptionValue::Text("read".to_owned()))]), expect![[r#"
         audit-complete Claim Holds
-        logs-free Disclosure CannotTell
+        logs-free Disclosure Fails
         pgcrypto-trap Disclosure Fails
     "#]]);
 }
@@ -200,7 +200,7 @@ fn pgaudit_of_reads_is_proven() {
 fn the_statement_log_is_proven() {
     prove(&chosen("log-statement", &[]), expect![[r#"
         statement-log Claim Holds
-        logs-free Disclosure CannotTell
+        logs-free Disclosure Fails
         pgcrypto-trap Disclosure Fails
     "#]]);
 }
@@ -217,6 +217,36 @@ fn checksums_are_proven() {
     prove(&chosen("checksums", &[]), expect![[r#"
         checksums-on Claim Holds
     "#]]);
+}
+
+#[test]
+fn encrypted_columns_are_proven() {
+    prove(&chosen("columns", &[]), expect![[r#"
+        ciphertext-seen Claim Holds
+        wrong-column-key Claim Holds
+        disk-canary Claim Holds
+        wire-canary Claim Holds
+    "#]]);
+}
+
+/// Checks for `asked` on a server that was set up as `given` must fail.
+fn disprove(asked: &Chosen, given: &Chosen) {
+    let Some(sandbox) = Sandbox::start(std::slice::from_ref(given)) else { return };
+    Postgres.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let protection = Postgres.protections().iter().find(|protection| protection.id() == asked.id).expect("a protection");
+    let check = protection.evidence(asked).remove(0);
+    let sight = look(&sandbox, true, &*check);
+    assert!(matches!(sight, Sight::Exposed(_)), "{sight:?}");
+}
+
+#[test]
+fn less_than_was_asked_for_is_no_proof() {
+    let text = |name, value: &str| (name, OptionValue::Text(value.to_owned()));
+    disprove(&chosen("pgaudit", &[]), &chosen("pgaudit", &[text("log", "read")]));
+    disprove(&chosen("pgaudit", &[text("log", "write")]), &chosen("pgaudit", &[]));
+    disprove(&chosen("tls", &[]), &chosen("tls", &[text("version", "1.2")]));
+    disprove(&chosen("tls", &[("mutual", OptionValue::Flag(true))]), &chosen("tls", &[]));
+    disprove(&chosen("scram", &[]), &chosen("tls", &[]));
 }
 
 /// What connecting comes to.

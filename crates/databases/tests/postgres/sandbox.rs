@@ -15,14 +15,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-};
 use tithe_databases::postgres::Postgres;
 use tithe_harness::{
     database::{Command, Content, Database, Install, Launch, Place, Search, Server, Step},
     protection::{Materials, Setup},
-    secret::Secret,
+    sandbox::certificates,
 };
 use tithe_model::experiment::{OptionValue, Protection as Chosen};
 
@@ -206,40 +203,14 @@ fn process(command: &Command) -> Process {
     process
 }
 
-/// Certificates, keys and passwords of one test.
+/// Certificates, keys and passwords of one test; the server's account can read its own.
 fn materials(folder: &Path) -> Materials {
-    let authority = |name: &str| {
-        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
-    };
-    let (ours, stranger) = (authority("ours"), authority("stranger"));
-    let write = |name: &str, text: String, mode: u32| {
-        let path = folder.join(name);
-        fs::write(&path, text).expect("written");
-        give(&path, mode);
-        path
-    };
-    let leaf = |name: &str, usage: ExtendedKeyUsagePurpose| {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("names");
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages.push(usage);
-        let certificate = params.signed_by(&key, &ours).expect("signed");
-        let path = write(&format!("{name}.pem"), certificate.pem(), 0o644);
-        (path, write(&format!("{name}.key"), key.serialize_pem(), 0o600))
-    };
-    let (server_certificate, server_key) = leaf("server", ExtendedKeyUsagePurpose::ServerAuth);
-    let (client_certificate, client_key) = leaf("client", ExtendedKeyUsagePurpose::ClientAuth);
-    Materials {
-        authority: write("authority.pem", ours.pem(), 0o644),
-        server_certificate,
-        server_key,
-        client_certificate,
-        client_key,
-        stranger: write("stranger.pem", stranger.pem(), 0o644),
-        password: Secret::random_text(24),
-        key: Secret::random(32),
+    let folder = folder.join("materials");
+    let materials = certificates::prepare(&folder).expect("materials");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o711)).expect("permissions");
+    give(&materials.server_key, 0o600);
+    for shared in [&materials.authority, &materials.server_certificate] {
+        fs::set_permissions(shared, fs::Permissions::from_mode(0o644)).expect("permissions");
     }
+    materials
 }

@@ -6,7 +6,7 @@ use tithe_harness::{
 };
 
 use super::{
-    marked::{Counts, LogGrowth, describe, marker, send},
+    marked::{Counts, describe, marker, send_and_count},
     sight,
 };
 use crate::postgres::schema::DIALECT;
@@ -36,18 +36,14 @@ impl AuditComplete {
     }
 
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let Some(growth) = LogGrowth::begin(scene) else {
-            return Ok(Sight::Unknown("the server's log is not on this machine".to_owned()));
-        };
-        let sent = send(scene)?;
-        let expected: Counts = sent
-            .clone()
-            .into_iter()
-            .filter(|(verb, _)| if verb == "SELECT" { self.read } else { self.write })
-            .collect();
         // In the log the quotes of a name are doubled.
         let mark = if self.parameter { marker(scene) } else { DIALECT.qualified(scene.table).replace('"', "\"\"") };
-        let logged = growth.count(&expected, |text| count(text, &mark))?;
+        let (sent, logged) = match send_and_count(scene, |text| count(text, &mark))? {
+            Ok(counts) => counts,
+            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+        };
+        let mut expected = sent.clone();
+        expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
         Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
     }

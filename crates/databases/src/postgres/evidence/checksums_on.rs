@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene, Sight, canary::key_value},
     fault::Fault,
-    session::{Discard, Request, Session},
+    session::{Discard, Request},
 };
 
 use super::{marked::marker, sight};
@@ -21,9 +21,7 @@ pub struct ChecksumsOn;
 impl ChecksumsOn {
     fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
         // A page at least must have been written.
-        let Session::KeyValue(mut records) = scene.connect()? else {
-            return Err(Fault::Protocol("a key-value session was expected".to_owned()));
-        };
+        let mut records = key_value(scene.connect()?)?;
         let key = marker(scene);
         let values: Vec<(usize, &[u8])> = (0..scene.table.fields).map(|field| (field, &b"checksum"[..])).collect();
         records.call(&Request::Insert { key: key.as_bytes(), values: &values }, &mut Discard)?;

@@ -14,8 +14,11 @@ pub fn disclosure() -> LogsFree {
     LogsFree::new(Role::Disclosure, Targets::Everything, plant)
 }
 
-/// Makes the server log `token`. The level LOG is written whatever `log_min_messages` says, PANIC aside.
-fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
+/// Makes the server log `token`. The level LOG is written whatever `log_min_messages` says, FATAL and PANIC aside.
+///
+/// # Errors
+/// The server's error.
+pub fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
     let mut session = administrator(scene.server, scene.setup)?;
     let token = token.replace('\'', "''");
     session.run(&format!("DO $tithe$ BEGIN RAISE LOG '%', '{token}'; END $tithe$")).map(drop)

@@ -8,17 +8,19 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::Scene,
+    evidence::{Scene, canary::key_value},
     fault::Fault,
-    session::{Discard, Fields, KeyValueSession, Request, Session},
+    session::{Discard, Fields, KeyValueSession, Request},
 };
+
+use super::logs_free::plant;
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
 const SESSIONS: usize = 4;
 /// Records that each session inserts, reads, updates and deletes.
 const RECORDS: usize = 25;
 /// How long the log may lag behind the answers.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Number of statements by verb: `INSERT`, `SELECT`, `UPDATE`, `DELETE`.
 pub type Counts = BTreeMap<String, usize>;
@@ -36,11 +38,28 @@ impl LogGrowth {
         if files.is_empty() { None } else { Some(Self { files }) }
     }
 
-    /// What was added since.
+    /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
+    /// `None` when the token does not come.
     ///
     /// # Errors
-    /// When a log cannot be read.
-    pub fn text(&self) -> Result<String, Fault> {
+    /// When the server refuses, or a log cannot be read.
+    pub fn text(&self, scene: &Scene<'_>) -> Result<Option<String>, Fault> {
+        let token = format!("end-of-{}", marker(scene));
+        plant(scene, &token)?;
+        let begun = Instant::now();
+        loop {
+            let text = self.read()?;
+            if text.contains(&token) {
+                return Ok(Some(text));
+            }
+            if begun.elapsed() > PATIENCE {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn read(&self) -> Result<String, Fault> {
         let mut added = Vec::new();
         for (path, length) in &self.files {
             let read = |added: &mut Vec<u8>| {
@@ -52,22 +71,27 @@ impl LogGrowth {
         }
         Ok(String::from_utf8_lossy(&added).into_owned())
     }
-
-    /// Counts what was added until it is `expected`, or long enough for it to have come if it were to come.
-    ///
-    /// # Errors
-    /// When a log cannot be read.
-    pub fn count(&self, expected: &Counts, count: impl Fn(&str) -> Counts) -> Result<Counts, Fault> {
-        let begun = Instant::now();
-        loop {
-            let counted = count(&self.text()?);
-            if counted == *expected || begun.elapsed() > PATIENCE {
-                return Ok(counted);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
 }
+
+/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log;
+/// `Err` with the reason when the log cannot be read to its end.
+///
+/// # Errors
+/// The first fault.
+pub fn send_and_count(
+    scene: &Scene<'_>,
+    count: impl FnOnce(&str) -> Counts,
+) -> Result<Result<(Counts, Counts), &'static str>, Fault> {
+    let Some(growth) = LogGrowth::begin(scene) else { return Ok(Err(NO_LOG)) };
+    let sent = send(scene)?;
+    let Some(text) = growth.text(scene)? else { return Ok(Err(NO_END)) };
+    Ok(Ok((sent, count(&text))))
+}
+
+/// Why nothing can be said without a log.
+pub const NO_LOG: &str = "the server's log is not on this machine";
+/// Why nothing can be said with a log that ends early.
+pub const NO_END: &str = "a message that the server was made to log is not in its log";
 
 /// What every key of a look starts with.
 pub fn marker(scene: &Scene<'_>) -> String {
@@ -79,14 +103,11 @@ pub fn marker(scene: &Scene<'_>) -> String {
 ///
 /// # Errors
 /// The first fault.
-pub fn send(scene: &Scene<'_>) -> Result<Counts, Fault> {
+fn send(scene: &Scene<'_>) -> Result<Counts, Fault> {
     let marker = marker(scene);
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {
-        match scene.connect()? {
-            Session::KeyValue(session) => sessions.push(session),
-            Session::Sql(_) => return Err(Fault::Protocol("a key-value session was expected".to_owned())),
-        }
+        sessions.push(key_value(scene.connect()?)?);
     }
     let fields = scene.table.fields;
     std::thread::scope(|scope| {

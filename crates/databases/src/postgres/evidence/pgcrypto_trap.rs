@@ -8,7 +8,7 @@ use tithe_harness::{
 use tithe_model::record::Role;
 
 use super::{
-    marked::{LogGrowth, marker},
+    marked::{LogGrowth, NO_END, NO_LOG, marker},
     sight,
 };
 use crate::{
@@ -30,7 +30,7 @@ impl PgcryptoTrap {
 
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         let Some(growth) = LogGrowth::begin(scene).filter(|_| is_local(scene.server)) else {
-            return Ok(Sight::Unknown("the server's log is not on this machine".to_owned()));
+            return Ok(Sight::Unknown(NO_LOG.to_owned()));
         };
         let fresh = marker(scene);
         let (mark, value, key) = (format!("mark-{fresh}"), format!("value-{fresh}"), format!("key-{fresh}"));
@@ -53,7 +53,7 @@ impl PgcryptoTrap {
         let outcome = session.run(&encrypt);
         session.run("DROP EXTENSION pgcrypto")?;
         outcome?;
-        let log = growth.text()?;
+        let Some(log) = growth.text(scene)? else { return Ok(Sight::Unknown(NO_END.to_owned())) };
         if !log.contains(&mark) {
             return Ok(Sight::Unknown("the statement itself is not in the log".to_owned()));
         }

@@ -6,7 +6,7 @@ use tithe_harness::{
 };
 
 use super::{
-    marked::{Counts, LogGrowth, describe, marker, send},
+    marked::{Counts, describe, marker, send_and_count},
     sight,
 };
 
@@ -15,12 +15,11 @@ pub struct StatementLog;
 
 impl StatementLog {
     fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let Some(growth) = LogGrowth::begin(scene) else {
-            return Ok(Sight::Unknown("the server's log is not on this machine".to_owned()));
-        };
-        let sent = send(scene)?;
         let mark = marker(scene);
-        let logged = growth.count(&sent, |text| count(text, &mark))?;
+        let (sent, logged) = match send_and_count(scene, |text| count(text, &mark))? {
+            Ok(counts) => counts,
+            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+        };
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
         Ok(if logged == sent { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
     }
