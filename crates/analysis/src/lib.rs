@@ -4,13 +4,18 @@
 //! that. The same records give the same bytes.
 
 pub mod assess;
+pub mod report;
 pub mod statistics;
+pub mod stopping;
 
 use serde::Serialize;
 use tithe_model::{
     plan::Plan,
     record::{ArmFacts, Finding, Frame, Host, Machine, Slot},
 };
+
+/// Confidence of every interval, simultaneous over the arms of a cell.
+pub const CONFIDENCE: f64 = 0.95;
 
 /// Everything that a run folder holds, read back.
 #[derive(Debug, Clone)]
@@ -143,11 +148,11 @@ pub struct Level {
     pub name: String,
     /// Unit, as printed: `op/s`, `µs`, `bytes/op`, `MB`.
     pub unit: &'static str,
-    /// Median over frames.
+    /// Median over frames (over groups of frames for percentiles).
     pub value: f64,
-    /// Lower end of the interval of the median over frames.
+    /// Lower end of the interval of the median over frames; −∞, which JSON shows as null, when they are too few.
     pub low: f64,
-    /// Upper end.
+    /// Upper end; ∞ when they are too few.
     pub high: f64,
     /// Frames or operations behind it.
     pub count: u64,
@@ -187,7 +192,7 @@ pub struct Estimate {
 /// An estimate with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// Estimate.
+    /// Estimate; NaN where nothing was measured and ∞ where only the guarded arm has any, which JSON shows as null.
     pub estimate: f64,
     /// Lower end; may be −∞, which JSON shows as null.
     pub low: f64,

@@ -9,20 +9,18 @@
 //! older one of the same record and field still decrypts; SQL sessions cannot be wrapped, because nothing tells
 //! which of their parameters are fields.
 
-use std::{
-    os::fd::RawFd,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+mod cipher;
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use std::os::fd::RawFd;
+
+use ring::aead::LessSafeKey;
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
     experiment,
 };
 
+pub use self::cipher::OVERHEAD;
+use self::cipher::{FieldAad, Nonces, cipher, open, seal};
 use crate::{
     database::{Connect, Database, Server},
     evidence::{
@@ -35,13 +33,9 @@ use crate::{
     },
     fault::Fault,
     protection::{Columns, Protection, Setup},
-    secret::Secret,
     session::{Connection, KeyValueSession, Progress, Request, Rows, ServerTask, Session},
     workload::Table,
 };
-
-/// How much longer a stored value is than its plaintext, bytes: nonce and tag.
-pub const OVERHEAD: usize = NONCE_LEN + ring::aead::MAX_TAG_LEN;
 
 /// The number of fields that `share` of `fields` encrypts: the first ones, to the nearest whole field.
 pub fn encrypted_fields(share: f64, fields: usize) -> usize {
@@ -57,9 +51,9 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
     match (session, &setup.columns) {
         (session, None) => Ok(session),
         (Session::KeyValue(session), Some(columns)) => Ok(Session::KeyValue(wrap(session, columns, &how.table))),
-        (Session::Sql(_), Some(_)) => Err(Fault::Refused(
-            "columns are encrypted in key-value sessions only".to_owned(),
-        )),
+        (Session::Sql(_), Some(_)) => {
+            Err(Fault::Refused("columns are encrypted in key-value sessions only".to_owned()))
+        }
     }
 }
 
@@ -81,10 +75,6 @@ pub fn wrap(session: Box<dyn KeyValueSession>, columns: &Columns, table: &Table)
         opened: Vec::new(),
         wrong: None,
     })
-}
-
-fn cipher(key: &Secret) -> LessSafeKey {
-    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key.expose()).expect("a column key has 32 bytes"))
 }
 
 /// Makes an update or an insert of a key and its values.
@@ -114,13 +104,7 @@ impl Encrypted {
         self.sealed.clear();
         self.aad.set_key(key);
         for &(field, value) in values.iter().filter(|(field, _)| *field < self.encrypted) {
-            seal(
-                &self.cipher,
-                self.nonces.next(),
-                self.aad.of(field),
-                value,
-                &mut self.sealed,
-            );
+            seal(&self.cipher, self.nonces.next(), self.aad.of(field), value, &mut self.sealed);
         }
         let mut stored: Vec<(usize, &[u8])> = std::mem::take(&mut self.values);
         let mut rest = self.sealed.as_slice();
@@ -238,103 +222,6 @@ impl Rows for Decrypt<'_> {
     }
 }
 
-/// The additional data of a value: its field number, 4 bytes, then its record's key.
-#[derive(std::default::Default)]
-struct FieldAad(Vec<u8>);
-
-impl FieldAad {
-    const FIELD_BYTES: usize = 4;
-
-    fn set_key(&mut self, key: &[u8]) {
-        self.0.clear();
-        self.0.extend_from_slice(&[0; Self::FIELD_BYTES]);
-        self.0.extend_from_slice(key);
-    }
-
-    fn key(&self) -> &[u8] {
-        self.0.get(Self::FIELD_BYTES..).unwrap_or_default()
-    }
-
-    fn of(&mut self, field: usize) -> &[u8] {
-        if self.0.is_empty() {
-            self.set_key(&[]);
-        }
-        self.0[..Self::FIELD_BYTES].copy_from_slice(&(field as u32).to_be_bytes());
-        &self.0
-    }
-}
-
-/// Appends `nonce ‖ ciphertext ‖ tag` of `plaintext` to `sealed`.
-fn seal(cipher: &LessSafeKey, nonce: [u8; NONCE_LEN], aad: &[u8], plaintext: &[u8], sealed: &mut Vec<u8>) {
-    sealed.extend_from_slice(&nonce);
-    let start = sealed.len();
-    sealed.extend_from_slice(plaintext);
-    let nonce = Nonce::assume_unique_for_key(nonce);
-    let tag = cipher
-        .seal_in_place_separate_tag(nonce, Aad::from(aad), &mut sealed[start..])
-        .expect("a value is far shorter than the 64 GiB that GCM can encrypt");
-    sealed.extend_from_slice(tag.as_ref());
-}
-
-/// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this place.
-fn open<'a>(cipher: &LessSafeKey, aad: &[u8], stored: &[u8], opened: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    let (nonce, ciphertext) = stored.split_first_chunk::<NONCE_LEN>()?;
-    opened.clear();
-    opened.extend_from_slice(ciphertext);
-    let nonce = Nonce::assume_unique_for_key(*nonce);
-    cipher
-        .open_in_place(nonce, Aad::from(aad), opened)
-        .ok()
-        .map(|plaintext| &*plaintext)
-}
-
-/// Nonces that never repeat under one key: 8 bytes that name the session, 4 bytes that count.
-///
-/// This is the deterministic construction of NIST SP 800-38D, section 8.2.1: a fixed field that no other user of the
-/// key has, and an invocation field that counts. A session that has counted to its end takes a new fixed field.
-///
-/// Fixed fields are consecutive numbers from a start that is drawn at random once in the life of the program, so within one
-/// program they are distinct for certain. Should a key ever be used by p programs with n sessions each, two of their
-/// ranges overlap with a probability below p²n/2⁶⁴: with p = 16 and n = 2²⁰ that is 2⁻³⁶, below the 2⁻³² that section
-/// 8 allows.
-struct Nonces {
-    prefix: u64,
-    /// `None`: all values of this prefix are used up.
-    counter: Option<u32>,
-}
-
-impl Nonces {
-    fn new() -> Self {
-        Self {
-            prefix: Self::fresh_prefix(),
-            counter: Some(0),
-        }
-    }
-
-    fn fresh_prefix() -> u64 {
-        static NEXT: OnceLock<AtomicU64> = OnceLock::new();
-        let next = NEXT.get_or_init(|| {
-            let random = Secret::random(8);
-            AtomicU64::new(u64::from_be_bytes(
-                random.expose().try_into().expect("8 bytes were asked for"),
-            ))
-        });
-        next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn next(&mut self) -> [u8; NONCE_LEN] {
-        let counter = self.counter.unwrap_or_else(|| {
-            self.prefix = Self::fresh_prefix();
-            0
-        });
-        self.counter = counter.checked_add(1);
-        let mut nonce = [0; NONCE_LEN];
-        nonce[..8].copy_from_slice(&self.prefix.to_be_bytes());
-        nonce[8..].copy_from_slice(&counter.to_be_bytes());
-        nonce
-    }
-}
-
 /// Empties `values` and forgets the lifetime of what it held, so that its memory serves the next request too: the
 /// standard library collects a mapped vector in place.
 fn recycle(mut values: Vec<(usize, &[u8])>) -> Vec<(usize, &'static [u8])> {
@@ -385,10 +272,7 @@ impl Protection for ColumnsProtection {
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.columns = Some(Columns {
-            share: chosen.number("share"),
-            key: setup.materials.key.clone(),
-        });
+        setup.columns = Some(Columns { share: chosen.number("share"), key: setup.materials.key.clone() });
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {

@@ -11,7 +11,8 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session, workload::Table,
+    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session,
+    workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -24,6 +25,11 @@ pub trait Database: Sync {
 
     /// True when it runs inside Tithe's own process.
     fn embedded(&self) -> bool {
+        false
+    }
+
+    /// True when it runs on invented time and is no real database: the simulated one, for tests.
+    fn simulated(&self) -> bool {
         false
     }
 

@@ -47,6 +47,14 @@ pub trait Connection: Send {
 
     /// Bytes sent and received on the wire so far; 0 for an embedded database.
     fn wire_bytes(&self) -> (u64, u64);
+
+    /// Runs one statement in the product's own language, outside the measured path; its rows are thrown away.
+    ///
+    /// # Errors
+    /// The server's error, or that this product has no such statements.
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        Err(Fault::Protocol(format!("this connection runs no statements, and was given `{statement}`")))
+    }
 }
 
 /// Who does the work for one connection.

@@ -2,8 +2,8 @@
 //!
 //! With it the whole program runs without a server: plan, load, evidence, frames, statistics, report. Records are kept
 //! in memory and written to a file when told to settle, so that evidence about files is evidence about real files.
-//! Under a [`Clock::Virtual`](crate::clock::Clock::Virtual) each operation advances the lane's time by an invented service time; under
-//! the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the same
+//! Under a virtual [`Clock`](crate::clock::Clock) each operation advances the lane's time by an invented service time;
+//! under the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the same
 //! plan gives the same run on every machine.
 //!
 //! Left out: durability, transactions, a wire, a server process.
@@ -35,7 +35,7 @@ use crate::{
 /// |---|---|---|
 /// | `service_us` | 20 | time of one operation without noise and cost, µs |
 /// | `noise` | 0.15 | spread of single operations, as a natural-log standard deviation |
-/// | `drift` | 0.2 | largest slowing by an invented neighbour, common to all arms: it misleads who compares one arm after another |
+/// | `drift` | 0.2 | largest slowing by a neighbour, common to all arms: misleads who measures arm after arm |
 /// | `stalls` | 0 | share of operations that wait 5 ms for a processor |
 /// | `fail_every` | 0 | every so many operations one is answered with an error; 0: never |
 /// | `wrong_answer_every` | 0 | every so many operations that return rows one returns a wrong value; 0: never |
@@ -78,6 +78,10 @@ impl Database for Simulated {
         true
     }
 
+    fn simulated(&self) -> bool {
+        true
+    }
+
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         &RESERVED
     }
@@ -87,42 +91,23 @@ impl Database for Simulated {
     }
 
     fn find(&self, _search: &Search) -> Result<Install, Missing> {
-        Ok(Install {
-            version: VERSION.to_owned(),
-            ..Install::default()
-        })
+        Ok(Install { version: VERSION.to_owned(), ..Install::default() })
     }
 
     fn launch(&self, _install: &Install, setup: &Setup, place: &Place) -> Launch {
         let data = place.folder.join("data");
         let mut steps = vec![Step::Folder(data.clone())];
-        if setup
-            .settings
-            .get("refuses_to_start")
-            .is_some_and(|value| value == "true")
-        {
+        if setup.settings.get("refuses_to_start").is_some_and(|value| value == "true") {
             steps.push(Step::Run(refusal()));
         }
-        let paths = Paths {
-            data: vec![data],
-            journal: Vec::new(),
-            logs: vec![place.folder.join("audit.log")],
-        };
-        Launch {
-            steps,
-            server: None,
-            stop_signal: 0,
-            address: Address::Nowhere,
-            paths,
-        }
+        let paths = Paths { data: vec![data], journal: Vec::new(), logs: vec![place.folder.join("audit.log")] };
+        Launch { steps, server: None, stop_signal: 0, address: Address::Nowhere, paths }
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let model = Model::of(&setup.settings)?;
         let store = store::find(server)?;
-        Ok(Session::KeyValue(Box::new(session::SimulatedSession::new(
-            store, model, server, how,
-        )?)))
+        Ok(Session::KeyValue(Box::new(session::SimulatedSession::new(store, model, server, how)?)))
     }
 
     fn create(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
@@ -140,20 +125,9 @@ impl Database for Simulated {
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         store::find(server)?;
-        let configuration = setup
-            .settings
-            .iter()
-            .map(|(name, value)| format!("{name} = {value}"))
-            .collect();
-        let cipher = setup
-            .at_rest
-            .as_ref()
-            .map(|at_rest| ("cipher".to_owned(), at_rest.cipher.clone()));
-        Ok(ArmFacts {
-            version: VERSION.to_owned(),
-            facts: cipher.into_iter().collect(),
-            configuration,
-        })
+        let configuration = setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let cipher = setup.at_rest.as_ref().map(|at_rest| ("cipher".to_owned(), at_rest.cipher.clone()));
+        Ok(ArmFacts { version: VERSION.to_owned(), facts: cipher.into_iter().collect(), configuration })
     }
 }
 
@@ -163,10 +137,7 @@ const VERSION: &str = "simulated 1";
 fn refusal() -> Command {
     Command {
         program: PathBuf::from("/bin/sh"),
-        arguments: vec![
-            "-c".to_owned(),
-            "echo 'the simulated server was told to refuse' >&2; exit 1".to_owned(),
-        ],
+        arguments: vec!["-c".to_owned(), "echo 'the simulated server was told to refuse' >&2; exit 1".to_owned()],
         environment: BTreeMap::new(),
     }
 }
@@ -193,17 +164,12 @@ impl Model {
         let unknown =
             |name: &&String| !KNOWN.contains(&name.as_str()) && RESERVED.iter().all(|(known, _)| known != name);
         if let Some(name) = settings.keys().find(unknown) {
-            return Err(Fault::Refused(format!(
-                "there is no setting `{name}`; there are {}",
-                KNOWN.join(", ")
-            )));
+            return Err(Fault::Refused(format!("there is no setting `{name}`; there are {}", KNOWN.join(", "))));
         }
         let number = |name: &str, default: f64| match settings.get(name).map(|value| value.parse::<f64>()) {
             None => Ok(default),
             Some(Ok(number)) if number.is_finite() && number > -1.0 => Ok(number),
-            Some(_) => Err(Fault::Refused(format!(
-                "setting `{name}` is not a number that makes sense here"
-            ))),
+            Some(_) => Err(Fault::Refused(format!("setting `{name}` is not a number that makes sense here"))),
         };
         let mut cost = 1.0;
         for name in ["seal_cost", "audit_cost", "placebo_cost"] {
@@ -218,11 +184,7 @@ impl Model {
             wrong_answer_every: number("wrong_answer_every", 0.0)? as u64,
             dies_after_operations: number("dies_after_operations", 0.0)? as u64,
             cost,
-            audit_lose: if settings.contains_key("audit_lose") {
-                Some(number("audit_lose", 0.0)?)
-            } else {
-                None
-            },
+            audit_lose: if settings.contains_key("audit_lose") { Some(number("audit_lose", 0.0)?) } else { None },
         })
     }
 }

@@ -3,6 +3,8 @@
 //! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. No plug-in
 //! code is needed to plan.
 
+use std::collections::BTreeMap;
+
 use crate::experiment::OptionValue;
 
 /// Everything that this build of Tithe knows.
@@ -122,6 +124,18 @@ pub enum OptionKind {
     Flag,
 }
 
+/// Properties of a workload by name, in the kind's own names.
+pub type Properties = BTreeMap<String, String>;
+
+/// A ready-made property set: name, one sentence, `key=value` pairs.
+pub type ReadySet = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// What is wrong with a property: its name, the problem, what to do.
+pub type PropertyProblem = (String, String, String);
+
+/// What is wrong with a line of a property file: its number from 1, the problem, what to do.
+pub type LineProblem = (usize, String, String);
+
 /// A kind of workload.
 #[derive(Clone)]
 pub struct WorkloadEntry {
@@ -129,10 +143,23 @@ pub struct WorkloadEntry {
     pub id: &'static str,
     /// Name in reports.
     pub title: &'static str,
-    /// Ready-made property sets: name, one sentence, `key=value` pairs.
-    pub ready: &'static [(&'static str, &'static str, &'static [(&'static str, &'static str)])],
-    /// Looks at resolved properties; returns every problem as (property, problem, help).
-    pub check: fn(&std::collections::BTreeMap<String, String>) -> Vec<(String, String, String)>,
+    /// Ready-made property sets.
+    pub ready: &'static [ReadySet],
+    /// Reads a property file; returns every problem.
+    pub read: fn(&str) -> Result<Properties, Vec<LineProblem>>,
+    /// Looks at resolved properties; returns every problem.
+    pub check: fn(&Properties) -> Vec<PropertyProblem>,
+    /// What planning must know about the workload that resolved properties describe.
+    pub shape: fn(&Properties) -> WorkloadShape,
+}
+
+/// What planning must know about a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkloadShape {
+    /// True when some operation changes data.
+    pub writes: bool,
+    /// Size of a record as the client sends it, bytes.
+    pub record_bytes: u64,
 }
 
 impl std::fmt::Debug for WorkloadEntry {

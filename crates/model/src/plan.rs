@@ -1,13 +1,55 @@
 //! What will be done about an experiment: cells, slots, frames, seeds.
 //!
-//! A pure function of the experiment: the same file gives the same plan on every machine.
+//! A pure function of the experiment and the catalogue: the same file gives the same plan on every machine.
+//! What only the machine can decide (how many lanes its processors bear, how arms are paired) is left to the run.
+
+mod outline;
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Arrivals, Experiment};
+pub use outline::{disk_bytes, outline};
+
+use crate::{
+    catalogue::{Catalogue, WorkloadShape},
+    complaint::Complaint,
+    experiment::{Arrivals, Experiment, Workload},
+    schedule::SplitMix64,
+};
 
 /// Version of the run folder's format; a reader refuses another.
 pub const FORMAT: u32 = 1;
+
+/// Fewest frames of a cell: with fewer, an interval at 95 % is too wide and stopping at a width undercovers.
+pub const FRAMES_MIN: u32 = 15;
+
+const MS: u64 = 1_000_000;
+
+/// A slot of reads: long against the carry-over from the arm before (gone after 1 ms), short against the seconds
+/// over which the machine drifts.
+const SLOT_READS_NS: u64 = 20 * MS;
+
+/// A slot of durable writes, and of an open loop: commits take milliseconds and come in groups, and an open
+/// loop drains before the next slot.
+const SLOT_LONG_NS: u64 = 250 * MS;
+
+/// Operations that a lane of an open loop intends per slot, at least: below 20 a slot does not count, and a
+/// Poisson count with this mean falls below 20 once in 5,000 slots.
+const OPERATIONS_PER_SLOT: f64 = 40.0;
+
+/// Carry-over from the arm before ends after 0.5 to 1 ms, whatever the length of the slot.
+const GUARD_NS: u64 = MS;
+
+/// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
+const FRAME_PER_ARM_NS: u64 = 500 * MS;
+
+/// (block, lane) pairs of a frame, at least: the frame's value is a trimmed mean over them.
+const PAIRS_MIN: u32 = 8;
+
+/// Warm-up of an arm's fresh connections, and of all arms of a frame together.
+const WARMUP_NS: u64 = 100 * MS;
+const WARMUP_TOTAL_NS: u64 = 1000 * MS;
 
 /// Everything that `run` needs, and everything that repeats it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +65,7 @@ pub struct Plan {
 /// One database × workload × load shape × resources. Arms are compared within a cell only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Short name, unique in the plan: `c/in-memory`.
+    /// Short name, unique in the plan and fit for a file name: `c`, or `c.in-memory` where resources have names.
     pub id: String,
     /// Index into the experiment's workloads.
     pub workload: usize,
@@ -52,6 +94,179 @@ pub struct Cell {
 impl Cell {
     /// Planned length of one frame's slots, ns.
     pub fn frame_ns(&self, arms: usize) -> u64 {
-        self.slot_ns * u64::from(self.blocks) * arms as u64
+        self.slot_ns.saturating_mul(u64::from(self.blocks)).saturating_mul(arms as u64)
     }
+}
+
+/// Plans an experiment.
+///
+/// # Errors
+/// A budget that buys too few frames, and a slot that is too short for its load. An experiment that came from
+/// [`parse`](crate::experiment::parse) has neither.
+pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<Complaint>> {
+    let cells = cells(&experiment, catalogue);
+    let complaints: Vec<Complaint> = objections(&experiment, &cells)
+        .into_iter()
+        .map(|objection| Complaint::general(objection.problem, objection.help))
+        .collect();
+    if complaints.is_empty() { Ok(Plan { format: FORMAT, experiment, cells }) } else { Err(complaints) }
+}
+
+/// Why an experiment makes no plan.
+pub(crate) struct Objection {
+    /// The key of `[measure]` that it is about.
+    pub key: &'static str,
+    pub problem: String,
+    pub help: String,
+}
+
+/// The cells: every workload under every set of resources, workload by workload.
+pub(crate) fn cells(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Cell> {
+    let mut seeds = SplitMix64::new(experiment.measure.seed);
+    let mut taken = BTreeSet::new();
+    let count = experiment.workloads.len() * experiment.resources.len();
+    let share_ns = experiment.measure.budget_s * 1e9 / count.max(1) as f64;
+    let mut cells = Vec::with_capacity(count);
+    for workload in 0..experiment.workloads.len() {
+        for resources in 0..experiment.resources.len() {
+            let id = unique(&id(experiment, workload, resources), &mut taken);
+            let mut cell = cell(experiment, catalogue, workload, resources, id, seeds.next_u64());
+            let frames = (share_ns / cell.frame_ns(experiment.arms.len()).max(1) as f64) as u32;
+            cell.frames_max = frames - frames % cell.epochs;
+            cells.push(cell);
+        }
+    }
+    cells
+}
+
+fn cell(
+    experiment: &Experiment,
+    catalogue: &Catalogue,
+    workload: usize,
+    resources: usize,
+    id: String,
+    seed: u64,
+) -> Cell {
+    let arms = experiment.arms.len().max(1) as u64;
+    let clients = experiment.resources[resources].clients.unwrap_or(experiment.load.clients);
+    let arrivals = experiment.load.arrivals;
+    let chosen = experiment.measure.slot_ms.map(|ms| (ms * MS as f64).round() as u64);
+    let embedded = catalogue.database(&experiment.database).is_some_and(|entry| entry.embedded);
+    let writes = shape(&experiment.workloads[workload], catalogue).is_none_or(|shape| shape.writes);
+    let usual = if writes && !embedded { SLOT_LONG_NS } else { SLOT_READS_NS };
+    let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
+    let blocks = (FRAME_PER_ARM_NS.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)));
+    Cell {
+        id,
+        workload,
+        resources,
+        clients,
+        arrivals,
+        seed,
+        slot_ns,
+        guard_ns: GUARD_NS.min(slot_ns / 4),
+        warmup_ns: WARMUP_NS.min(WARMUP_TOTAL_NS / arms),
+        blocks,
+        frames_max: 0,
+        epochs: experiment.measure.epochs.max(1),
+    }
+}
+
+/// What planning knows about a workload; `None` for a kind that this build does not have.
+fn shape(workload: &Workload, catalogue: &Catalogue) -> Option<WorkloadShape> {
+    let kind = catalogue.workloads.iter().find(|kind| kind.id == workload.kind)?;
+    Some((kind.shape)(&workload.properties))
+}
+
+/// Lanes that the plan counts on. A machine with more processors drives more of them, one with a single processor one.
+fn lanes(clients: u32) -> u32 {
+    clients.clamp(1, 2)
+}
+
+/// Shortest slot of an open loop, ns; 0 for a closed loop.
+fn slot_min_ns(arrivals: Arrivals, clients: u32) -> u64 {
+    match arrivals {
+        Arrivals::Closed => 0,
+        Arrivals::Even(rate) | Arrivals::Poisson(rate) => {
+            let filled_ns = OPERATIONS_PER_SLOT * f64::from(lanes(clients)) / rate * 1e9;
+            SLOT_LONG_NS.max((filled_ns / MS as f64).ceil() as u64 * MS)
+        }
+    }
+}
+
+/// What stands against running `cells`.
+pub(crate) fn objections(experiment: &Experiment, cells: &[Cell]) -> Vec<Objection> {
+    slot_objection(cells).into_iter().chain(budget_objection(experiment, cells)).collect()
+}
+
+fn slot_objection(cells: &[Cell]) -> Option<Objection> {
+    let minimum = cells.iter().map(|cell| slot_min_ns(cell.arrivals, cell.clients)).max()?;
+    let slot = cells.iter().map(|cell| cell.slot_ns).min()?;
+    (slot < minimum).then(|| Objection {
+        key: "slot",
+        problem: format!("a slot of {} is too short for this rate", outline::duration(slot as f64 / 1e9)),
+        help: format!(
+            "leave `slot` out or write at least `slot = \"{} ms\"`: an open loop drains after each slot, and a slot \
+             needs {OPERATIONS_PER_SLOT} operations for each client thread",
+            minimum / MS
+        ),
+    })
+}
+
+fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<Objection> {
+    let short =
+        cells.iter().filter(|cell| cell.frames_max < FRAMES_MIN).max_by_key(|cell| needed_ns(experiment, cell))?;
+    let needed_s = needed_ns(experiment, short) as f64 / 1e9 * cells.len() as f64;
+    let needed =
+        if needed_s <= 120.0 { format!("{} s", needed_s.ceil()) } else { format!("{} min", (needed_s / 60.0).ceil()) };
+    let cells_text = if cells.len() == 1 { String::new() } else { format!(" shared by {} cells", cells.len()) };
+    Some(Objection {
+        key: "budget",
+        problem: format!(
+            "a budget of {}{cells_text} buys {} frames of cell `{}`, and an interval needs {FRAMES_MIN}",
+            outline::duration(experiment.measure.budget_s),
+            short.frames_max,
+            short.id
+        ),
+        help: format!(
+            "write at least `budget = \"{needed}\"` in `[measure]`, or measure fewer arms, workloads or resources"
+        ),
+    })
+}
+
+/// The smallest share of the budget with which `cell` can be told anything about, ns.
+fn needed_ns(experiment: &Experiment, cell: &Cell) -> u64 {
+    let frames = FRAMES_MIN.next_multiple_of(cell.epochs);
+    cell.frame_ns(experiment.arms.len()).saturating_mul(u64::from(frames))
+}
+
+fn id(experiment: &Experiment, workload: usize, resources: usize) -> String {
+    let workload = slug(&experiment.workloads[workload].name);
+    let resources = &experiment.resources[resources].name;
+    if resources.is_empty() { workload } else { format!("{workload}.{}", slug(resources)) }
+}
+
+/// Small letters, digits and single hyphens; never empty, never long.
+fn slug(name: &str) -> String {
+    const MAX: usize = 40;
+    let mut slug = String::new();
+    for c in name.chars().flat_map(char::to_lowercase) {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(MAX);
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "cell".to_owned() } else { slug.to_owned() }
+}
+
+/// `id`, with a number behind it where it is taken.
+fn unique(id: &str, taken: &mut BTreeSet<String>) -> String {
+    let numbered = (2..).map(|number| format!("{id}-{number}"));
+    let free = std::iter::once(id.to_owned()).chain(numbered).find(|id| !taken.contains(id));
+    let free = free.unwrap_or_default();
+    taken.insert(free.clone());
+    free
 }

@@ -1,1 +1,28 @@
-//! Estimators.
+//! The estimator: slots in, an interval of the cost out. Pure functions on numbers, no records of whole runs.
+//!
+//! The chain is short. The costs of two slots of the same block and lane are compared as a natural-log ratio
+//! ([`pairing`]), a frame's ratios are averaged robustly ([`order`]), and the frames' values carry the
+//! inference ([`inference`]). Percentiles take the same way over groups of frames ([`percentile`]). When to
+//! stop is in [`precision`], what the answer is called in [`verdict`].
+//!
+//! Left out on purpose: models of the noise, outlier removal, bootstrap. A frame's label swap is a symmetry
+//! of the randomised design, so the signed-rank interval needs no model.
+
+pub mod distribution;
+pub mod inference;
+pub mod order;
+pub mod pairing;
+pub mod percentile;
+pub mod precision;
+pub mod verdict;
+
+/// Arithmetic mean; NaN of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Variance with `n − 1` in the denominator; NaN for fewer than two values.
+pub fn variance(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
+}

@@ -120,10 +120,11 @@ pub fn version_of(said: &str) -> Option<(u32, u32)> {
 /// every PostgreSQL has. `pg_config` would know, but belongs to the development package.
 fn libraries(folder: &Path) -> Option<PathBuf> {
     let prefix = folder.parent()?;
-    let mut candidates: Vec<PathBuf> = ["lib", "lib/postgresql", "lib64/pgsql", "lib/pgsql", "lib/x86_64-linux-gnu/postgresql"]
-        .iter()
-        .map(|below| prefix.join(below))
-        .collect();
+    let mut candidates: Vec<PathBuf> =
+        ["lib", "lib/postgresql", "lib64/pgsql", "lib/pgsql", "lib/x86_64-linux-gnu/postgresql"]
+            .iter()
+            .map(|below| prefix.join(below))
+            .collect();
     let homebrew = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
     candidates.extend(homebrew.map(|entry| entry.path()).filter(|path| path.is_dir()));
     candidates.into_iter().find(|path| ["plpgsql.so", "plpgsql.dylib"].iter().any(|file| path.join(file).is_file()))

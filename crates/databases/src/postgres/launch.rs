@@ -26,7 +26,11 @@ pub const COMMON: &[(&str, &str, &str)] = &[
     ("log_timezone", "UTC", "logs of all arms and machines read alike"),
     ("max_connections", "300", "the measured clients, and those that prove and watch"),
     ("max_wal_size", "16GB", "a checkpoint for want of space would fall into the slots of one arm by chance"),
-    ("shared_buffers", "256MB", "larger than the default of 128MB, and small enough for every machine with several arms"),
+    (
+        "shared_buffers",
+        "256MB",
+        "larger than the default of 128MB, and small enough for every machine with several arms",
+    ),
     ("timezone", "UTC", "as log_timezone"),
 ];
 
@@ -61,7 +65,8 @@ const DATA_FOLDERS: [&str; 6] = ["base", "global", "pg_logical", "pg_replslot", 
 /// Everything that starts one server of this arm in `place`.
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
-    let write = |name: &str, text: String| Step::Write { path: data.join(name), content: Content::Text(text), mode: 0o600 };
+    let write =
+        |name: &str, text: String| Step::Write { path: data.join(name), content: Content::Text(text), mode: 0o600 };
     let mut steps = Vec::new();
     if matches!(setup.authentication, Authentication::Password { .. }) {
         let content = Content::Secret(setup.materials.password.clone());
@@ -184,7 +189,8 @@ fn hba(setup: &Setup) -> String {
 
 /// What Tithe gave the server, one `name = value` a line, for the report. Secrets are in none of it.
 pub fn configuration(setup: &Setup, place: &Place) -> Vec<String> {
-    let arguments = std::iter::once(format!("initdb -A {}", method(setup))).chain(setup.create_arguments.iter().cloned());
+    let arguments =
+        std::iter::once(format!("initdb -A {}", method(setup))).chain(setup.create_arguments.iter().cloned());
     let mut lines = vec![arguments.collect::<Vec<_>>().join(" ")];
     lines.extend(conf_text(&settings(setup, place)).lines().map(str::to_owned));
     lines.extend(hba(setup).lines().map(|line| format!("pg_hba.conf: {line}")));

@@ -226,9 +226,9 @@ pub fn rows_of_tag(body: &[u8]) -> Result<u64, Fault> {
     let tag = Body(body).text()?;
     let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     // The number is small in every true answer; a foreign one may be anything.
-    Ok(tag[tag.len() - digits..].iter().fold(0u64, |sum, byte| {
-        sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'))
-    }))
+    Ok(tag[tag.len() - digits..]
+        .iter()
+        .fold(0u64, |sum, byte| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'))))
 }
 
 /// Type numbers of the parameters of a prepared statement (message `t`).
@@ -404,12 +404,16 @@ mod tests {
     fn placeholders_are_numbered_outside_quotes_only() {
         let check = |sql: &str, expect: Expect| expect.assert_eq(&number_parameters(sql));
         check("SELECT a FROM t WHERE k = ?", expect!["SELECT a FROM t WHERE k = $1"]);
-        check("INSERT INTO t VALUES (?, ?, '?', \"?\", 'it''s ?', ?)", expect![[
-            r#"INSERT INTO t VALUES ($1, $2, '?', "?", 'it''s ?', $3)"#
-        ]]);
-        check("SELECT ? -- why?\n, ? /* ? */, 'ü', ?", expect![[r"
+        check(
+            "INSERT INTO t VALUES (?, ?, '?', \"?\", 'it''s ?', ?)",
+            expect![[r#"INSERT INTO t VALUES ($1, $2, '?', "?", 'it''s ?', $3)"#]],
+        );
+        check(
+            "SELECT ? -- why?\n, ? /* ? */, 'ü', ?",
+            expect![[r"
             SELECT $1 -- why?
-            , $2 /* ? */, 'ü', $3"]]);
+            , $2 /* ? */, 'ü', $3"]],
+        );
     }
 
     fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {

@@ -18,8 +18,7 @@ use super::{launch, session::PostgresSession, target::Target};
 use crate::ycsb_over_sql::{Dialect, KEY_COLUMN};
 
 /// How PostgreSQL writes what the SQL standard leaves open.
-pub const DIALECT: Dialect =
-    Dialect { schema: Some("tithe"), quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT" };
+pub const DIALECT: Dialect = Dialect { schema: Some("tithe"), quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT" };
 
 /// The comment on what Tithe has made.
 const MARK: &str = "made by tithe";

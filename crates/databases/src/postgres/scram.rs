@@ -158,8 +158,10 @@ mod tests {
         let exchange = published();
         expect!["n,,n=user,r=rOprNGfwEbeRWgbNEkqO"].assert_eq(&exchange.first());
         let (last, expected) = exchange.prove(SERVER_FIRST, &Secret::new("pencil")).expect("a proof");
-        expect!["c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="]
-            .assert_eq(&last);
+        expect![
+            "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+        ]
+        .assert_eq(&last);
         assert_eq!(expected.check(SERVER_FINAL), Ok(()));
     }
 

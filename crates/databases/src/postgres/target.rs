@@ -71,8 +71,7 @@ fn launched(host: &str, port: u16, setup: &Setup) -> Target {
         Transport::Tls { version, mutual } => Some(Tls {
             authority: Some(setup.materials.authority.clone()),
             versions: vec![version],
-            identity: mutual
-                .then(|| (setup.materials.client_certificate.clone(), setup.materials.client_key.clone())),
+            identity: mutual.then(|| (setup.materials.client_certificate.clone(), setup.materials.client_key.clone())),
         }),
     };
     Target {

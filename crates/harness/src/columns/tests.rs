@@ -1,5 +1,3 @@
-use std::collections::{BTreeSet, HashSet};
-
 use proptest::prelude::*;
 
 use super::*;
@@ -12,10 +10,7 @@ use crate::{
 /// An arm of the simulated database with the first `share` of ten fields encrypted.
 fn bench(share: f64) -> Bench {
     let mut bench = Bench::plain();
-    bench.setup.columns = Some(Columns {
-        share,
-        key: bench.setup.materials.key.clone(),
-    });
+    bench.setup.columns = Some(Columns { share, key: bench.setup.materials.key.clone() });
     bench
 }
 
@@ -30,18 +25,12 @@ fn wrapped(bench: &Bench) -> Box<dyn KeyValueSession> {
 
 fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: &[Vec<u8>]) {
     let values: Vec<_> = values.iter().map(Vec::as_slice).enumerate().collect();
-    assert_eq!(
-        session.call(&Request::Insert { key, values: &values }, &mut Collected::default()),
-        Ok(1)
-    );
+    assert_eq!(session.call(&Request::Insert { key, values: &values }, &mut Collected::default()), Ok(1));
 }
 
 fn update(session: &mut dyn KeyValueSession, key: &[u8], field: usize, value: &[u8]) {
     let values = &[(field, value)];
-    assert_eq!(
-        session.call(&Request::Update { key, values }, &mut Collected::default()),
-        Ok(1)
-    );
+    assert_eq!(session.call(&Request::Update { key, values }, &mut Collected::default()), Ok(1));
 }
 
 fn ten(text: &str) -> Vec<Vec<u8>> {
@@ -121,14 +110,8 @@ fn moved(from: (&[u8], usize), to: (&[u8], usize)) -> Result<Vec<Option<Vec<u8>>
 fn a_value_decrypts_in_its_own_place_only() {
     assert!(moved((b"user1", 3), (b"user1", 3)).is_ok());
     let wrong = |text: &str| Err(Fault::Wrong(text.to_owned()));
-    assert_eq!(
-        moved((b"user1", 3), (b"user2", 3)),
-        wrong("field 3 of key user2 does not decrypt")
-    );
-    assert_eq!(
-        moved((b"user1", 3), (b"user1", 4)),
-        wrong("field 4 of key user1 does not decrypt")
-    );
+    assert_eq!(moved((b"user1", 3), (b"user2", 3)), wrong("field 3 of key user2 does not decrypt"));
+    assert_eq!(moved((b"user1", 3), (b"user1", 4)), wrong("field 4 of key user1 does not decrypt"));
 }
 
 #[test]
@@ -137,59 +120,20 @@ fn what_is_too_short_or_plain_is_wrong_and_the_session_goes_on() {
     let mut session = wrapped(&bench);
     insert(session.as_mut(), b"user1", &ten("a"));
     insert(session.as_mut(), b"user2", &ten("b"));
-    for forged in [
-        b"".as_slice(),
-        b"short",
-        b"plaintext that is longer than nonce and tag together",
-    ] {
+    for forged in [b"".as_slice(), b"short", b"plaintext that is longer than nonce and tag together"] {
         update(raw(&bench).as_mut(), b"user1", 0, forged);
         assert!(matches!(read(session.as_mut(), b"user1"), Err(Fault::Wrong(_))));
         let mut rows = Collected::default();
-        let scan = session.call(
-            &Request::Scan {
-                start: b"user1",
-                count: 2,
-                fields: Fields::All,
-            },
-            &mut rows,
-        );
-        assert_eq!(
-            scan,
-            Err(Fault::Wrong("field 0 of key user1 does not decrypt".to_owned()))
-        );
+        let scan = session.call(&Request::Scan { start: b"user1", count: 2, fields: Fields::All }, &mut rows);
+        assert_eq!(scan, Err(Fault::Wrong("field 0 of key user1 does not decrypt".to_owned())));
         assert_eq!(read(session.as_mut(), b"user2").unwrap(), some(&ten("b")));
     }
 }
 
 #[test]
 fn the_share_counts_whole_fields() {
-    let counts: Vec<_> = [0.0, 0.04, 0.05, 0.2, 0.25, 1.0]
-        .iter()
-        .map(|share| encrypted_fields(*share, 10))
-        .collect();
+    let counts: Vec<_> = [0.0, 0.04, 0.05, 0.2, 0.25, 1.0].iter().map(|share| encrypted_fields(*share, 10)).collect();
     assert_eq!(counts, [0, 0, 1, 2, 3, 10]);
-}
-
-#[test]
-fn nonces_differ_within_and_between_sessions() {
-    let mut seen = HashSet::new();
-    for _ in 0..100 {
-        let mut nonces = Nonces::new();
-        assert!((0..100).all(|_| seen.insert(nonces.next())));
-    }
-}
-
-#[test]
-fn a_session_that_has_counted_to_its_end_takes_a_new_name() {
-    let mut nonces = Nonces {
-        counter: Some(u32::MAX - 1),
-        ..Nonces::new()
-    };
-    let before = nonces.prefix;
-    let drawn: Vec<_> = (0..4).map(|_| nonces.next()).collect();
-    let prefixes: Vec<_> = drawn.iter().map(|nonce| nonce[..8] == before.to_be_bytes()).collect();
-    assert_eq!(prefixes, [true, true, false, false]);
-    assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), 4);
 }
 
 #[test]
@@ -219,20 +163,10 @@ fn the_protection_says_how_it_is_proven() {
         options: [("share".to_owned(), experiment::OptionValue::Number(share))].into(),
     };
     let ids = |protection: &ColumnsProtection, share| -> Vec<_> {
-        protection
-            .evidence(&chosen(share))
-            .iter()
-            .map(|check| check.id())
-            .collect()
+        protection.evidence(&chosen(share)).iter().map(|check| check.id()).collect()
     };
-    assert_eq!(
-        ids(&COLUMNS, 0.2),
-        ["ciphertext-seen", "wrong-column-key", "disk-canary", "wire-canary"]
-    );
-    assert_eq!(
-        ids(&COLUMNS_EMBEDDED, 1.0),
-        ["ciphertext-seen", "wrong-column-key", "disk-canary"]
-    );
+    assert_eq!(ids(&COLUMNS, 0.2), ["ciphertext-seen", "wrong-column-key", "disk-canary", "wire-canary"]);
+    assert_eq!(ids(&COLUMNS_EMBEDDED, 1.0), ["ciphertext-seen", "wrong-column-key", "disk-canary"]);
     assert_eq!(ids(&COLUMNS, 0.0), ["wrapper-idle"]);
     let mut setup = Bench::plain().setup.clone();
     COLUMNS.apply(&chosen(0.2), &mut setup);

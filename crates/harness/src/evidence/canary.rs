@@ -68,11 +68,7 @@ impl Canaries {
     /// check alone, and differ between any two of them.
     pub fn new(scene: &Scene<'_>, check: &str) -> Self {
         let mut source = Source::new(scene, check);
-        Self {
-            records: (0..RECORDS)
-                .map(|number| Record::new(&mut source, scene.table, number))
-                .collect(),
-        }
+        Self { records: (0..RECORDS).map(|number| Record::new(&mut source, scene.table, number)).collect() }
     }
 
     /// Inserts every record, then updates it, through `session`.
@@ -82,25 +78,9 @@ impl Canaries {
     pub fn write(&self, session: &mut dyn KeyValueSession) -> Result<(), Fault> {
         for record in &self.records {
             let values: Vec<_> = record.inserted.iter().map(Vec::as_slice).enumerate().collect();
-            session.call(
-                &Request::Insert {
-                    key: &record.key,
-                    values: &values,
-                },
-                &mut Collected::default(),
-            )?;
-            let values: Vec<_> = record
-                .updated
-                .iter()
-                .map(|(field, value)| (*field, value.as_slice()))
-                .collect();
-            session.call(
-                &Request::Update {
-                    key: &record.key,
-                    values: &values,
-                },
-                &mut Collected::default(),
-            )?;
+            session.call(&Request::Insert { key: &record.key, values: &values }, &mut Collected::default())?;
+            let values: Vec<_> = record.updated.iter().map(|(field, value)| (*field, value.as_slice())).collect();
+            session.call(&Request::Update { key: &record.key, values: &values }, &mut Collected::default())?;
         }
         Ok(())
     }
@@ -129,9 +109,7 @@ impl Record {
         let key = [KEY_PREFIX.as_bytes(), &source.text(TOKEN_BYTES)].concat();
         let inserted: Vec<_> = (0..table.fields).map(|_| source.text(FIELD_BYTES)).collect();
         let updated_fields = if number == 0 { table.fields.min(1) } else { table.fields };
-        let updated = (0..updated_fields)
-            .map(|field| (field, source.text(FIELD_BYTES)))
-            .collect();
+        let updated = (0..updated_fields).map(|field| (field, source.text(FIELD_BYTES))).collect();
         Self { key, inserted, updated }
     }
 
@@ -149,14 +127,8 @@ impl Record {
             Targets::Fields { share } => (None, encrypted_fields(share, self.inserted.len())),
         };
         let inserted = self.inserted.iter().take(fields);
-        let updated = self
-            .updated
-            .iter()
-            .filter(|(field, _)| *field < fields)
-            .map(|(_, value)| value);
-        key.into_iter()
-            .chain(inserted.chain(updated).map(|value| &value[..TOKEN_BYTES]))
-            .collect()
+        let updated = self.updated.iter().filter(|(field, _)| *field < fields).map(|(_, value)| value);
+        key.into_iter().chain(inserted.chain(updated).map(|value| &value[..TOKEN_BYTES])).collect()
     }
 }
 
@@ -185,13 +157,7 @@ impl Source {
             let mut block = self.context.clone();
             block.update(&self.counter.to_be_bytes());
             self.counter += 1;
-            text.extend(
-                block
-                    .finish()
-                    .as_ref()
-                    .iter()
-                    .map(|byte| ALPHABET[usize::from(byte & 63)]),
-            );
+            text.extend(block.finish().as_ref().iter().map(|byte| ALPHABET[usize::from(byte & 63)]));
         }
         text.truncate(length);
         text
@@ -225,13 +191,7 @@ impl Rows for Collected {
 /// [`Fault::Wrong`] when there is not exactly one such record; the session's own fault.
 pub fn read(session: &mut dyn KeyValueSession, key: &[u8]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
     let mut collected = Collected::default();
-    session.call(
-        &Request::Read {
-            key,
-            fields: Fields::All,
-        },
-        &mut collected,
-    )?;
+    session.call(&Request::Read { key, fields: Fields::All }, &mut collected)?;
     match <[_; 1]>::try_from(collected.rows) {
         Ok([row]) => Ok(row),
         Err(rows) => Err(Fault::Wrong(format!("{} records for one key", rows.len()))),
@@ -245,9 +205,7 @@ pub fn read(session: &mut dyn KeyValueSession, key: &[u8]) -> Result<Vec<Option<
 pub fn key_value(session: Session) -> Result<Box<dyn KeyValueSession>, Fault> {
     match session {
         Session::KeyValue(session) => Ok(session),
-        Session::Sql(_) => Err(Fault::Refused(
-            "canaries are written through key-value sessions only".to_owned(),
-        )),
+        Session::Sql(_) => Err(Fault::Refused("canaries are written through key-value sessions only".to_owned())),
     }
 }
 
@@ -284,11 +242,6 @@ mod tests {
         assert_eq!(canaries.tokens(Targets::Everything).len(), 2 + 20 + 1 + 10);
         assert_eq!(canaries.tokens(Targets::Fields { share: 1.0 }).len(), 20 + 1 + 10);
         assert_eq!(canaries.tokens(Targets::Fields { share: 0.2 }).len(), 4 + 1 + 2);
-        assert!(
-            canaries
-                .records
-                .iter()
-                .all(|record| record.key.as_slice() < b"user".as_slice())
-        );
+        assert!(canaries.records.iter().all(|record| record.key.as_slice() < b"user".as_slice()));
     }
 }

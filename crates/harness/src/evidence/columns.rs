@@ -41,10 +41,7 @@ impl CiphertextSeen {
         let mut raw = key_value(scene.connect_raw()?)?;
         for _ in 0..2 {
             let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
-            if read(session.as_mut(), &key)?
-                .iter()
-                .any(|field| field.as_deref() != Some(&value))
-            {
+            if read(session.as_mut(), &key)?.iter().any(|field| field.as_deref() != Some(&value)) {
                 return Ok(Sight::Unknown("the clients do not read what they wrote".to_owned()));
             }
             stored.push(read(raw.as_mut(), &key)?);
@@ -65,22 +62,12 @@ fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: usize, value: &[u8]) -> 
             .collect()
     };
     let ours = held(0..encrypted);
-    let plain = ours
-        .iter()
-        .filter(|bytes| bytes.windows(BLOCK).any(|window| window == &value[..BLOCK]))
-        .count();
+    let plain = ours.iter().filter(|bytes| bytes.windows(BLOCK).any(|window| window == &value[..BLOCK])).count();
     if plain > 0 {
-        return Sight::Exposed(format!(
-            "{plain} of {} values stand in the server as they were sent",
-            ours.len()
-        ));
+        return Sight::Exposed(format!("{plain} of {} values stand in the server as they were sent", ours.len()));
     }
     let mut blocks = HashSet::new();
-    if ours
-        .iter()
-        .flat_map(|bytes| bytes.windows(BLOCK))
-        .any(|block| !blocks.insert(block))
-    {
+    if ours.iter().flat_map(|bytes| bytes.windows(BLOCK)).any(|block| !blocks.insert(block)) {
         return Sight::Exposed("a block of 16 bytes repeats in the stored values: equal values can be told".to_owned());
     }
     let others = match held(encrypted..fields).iter().filter(|bytes| **bytes == value).count() {
@@ -113,13 +100,7 @@ fn write_everywhere(
 ) -> Result<Vec<u8>, Fault> {
     let key = [KEY_PREFIX.as_bytes(), &source.text(TOKEN_BYTES)].concat();
     let values: Vec<_> = (0..fields).map(|field| (field, value)).collect();
-    session.call(
-        &Request::Insert {
-            key: &key,
-            values: &values,
-        },
-        &mut Collected::default(),
-    )?;
+    session.call(&Request::Insert { key: &key, values: &values }, &mut Collected::default())?;
     Ok(key)
 }
 
@@ -161,14 +142,7 @@ impl WrongColumnKey {
         let raw = key_value(scene.connect_raw()?)?;
         let mut stranger = match &scene.setup.columns {
             None => raw,
-            Some(columns) => wrap(
-                raw,
-                &Columns {
-                    share: columns.share,
-                    key: Secret::random(32),
-                },
-                scene.table,
-            ),
+            Some(columns) => wrap(raw, &Columns { share: columns.share, key: Secret::random(32) }, scene.table),
         };
         Ok(match read(stranger.as_mut(), &key) {
             Err(Fault::Wrong(refusal)) => Sight::Protected(format!("with another key: {refusal}")),
@@ -202,9 +176,7 @@ pub struct WrapperIdle;
 impl WrapperIdle {
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         if !scene.setup.columns.as_ref().is_some_and(|columns| columns.share == 0.0) {
-            return Ok(Sight::Exposed(
-                "this arm's sessions are not wrapped with a share of 0".to_owned(),
-            ));
+            return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
         }
         let mut source = Source::new(scene, self.id());
         let value = source.text(TOKEN_BYTES);
@@ -212,15 +184,8 @@ impl WrapperIdle {
         let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
         let stored = read(key_value(scene.connect_raw()?)?.as_mut(), &key)?;
         let same = stored.iter().filter(|field| field.as_deref() == Some(&value)).count();
-        let seen = format!(
-            "{same} of {} values stand in the server as they were sent",
-            scene.table.fields
-        );
-        Ok(if same == scene.table.fields {
-            Sight::Protected(seen)
-        } else {
-            Sight::Exposed(seen)
-        })
+        let seen = format!("{same} of {} values stand in the server as they were sent", scene.table.fields);
+        Ok(if same == scene.table.fields { Sight::Protected(seen) } else { Sight::Exposed(seen) })
     }
 }
 
@@ -251,10 +216,8 @@ mod tests {
     const VALUE: &[u8] = b"sixteen bytes ..sixteen bytes ..";
 
     fn check(records: &[&[&[u8]]], encrypted: usize, expected: Expect) {
-        let stored: Vec<Vec<_>> = records
-            .iter()
-            .map(|fields| fields.iter().map(|field| Some(field.to_vec())).collect())
-            .collect();
+        let stored: Vec<Vec<_>> =
+            records.iter().map(|fields| fields.iter().map(|field| Some(field.to_vec())).collect()).collect();
         expected.assert_eq(&format!("{:?}", conclude(&stored, encrypted, VALUE)));
     }
 

@@ -4,7 +4,8 @@ use crate::{
     evidence::{
         Evidence, Scene, Sight,
         canary::{Canaries, Targets, key_value},
-        scan::{Kind, Needles, Places, Report, files_of, scan},
+        needles::Needles,
+        scan::{Kind, Places, Report, files_of, scan},
     },
     fault::Fault,
 };
@@ -27,9 +28,7 @@ impl DiskCanary {
 
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         if files_of(scene.server, self.places).is_empty() {
-            return Ok(Sight::Unknown(
-                "no such file of the server can be seen from here".to_owned(),
-            ));
+            return Ok(Sight::Unknown("no such file of the server can be seen from here".to_owned()));
         }
         let canaries = Canaries::new(scene, self.id());
         let mut session = key_value(scene.connect()?)?;
@@ -61,11 +60,7 @@ impl DiskCanary {
 
 impl Evidence for DiskCanary {
     fn id(&self) -> &'static str {
-        if self.places == Places::JOURNAL {
-            "journal-canary"
-        } else {
-            "disk-canary"
-        }
+        if self.places == Places::JOURNAL { "journal-canary" } else { "disk-canary" }
     }
 
     fn claim(&self) -> String {

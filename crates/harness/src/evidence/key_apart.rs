@@ -6,7 +6,8 @@ use crate::{
     evidence::{
         Control, Evidence, Scene, Sight,
         canary::{Source, TOKEN_BYTES},
-        scan::{Needles, Places, files_below, files_of, scan},
+        needles::Needles,
+        scan::{Places, files_below, files_of, scan},
     },
     fault::Fault,
 };
@@ -32,11 +33,7 @@ impl KeyApart {
         fs::write(&marker, &token).map_err(|error| Fault::machine("cannot write the marker file", error))?;
         let mut files = files_below(&scene.server.folder);
         let elsewhere = files_of(scene.server, Places::ALL);
-        files.extend(
-            elsewhere
-                .into_iter()
-                .filter(|file| !file.path.starts_with(&scene.server.folder)),
-        );
+        files.extend(elsewhere.into_iter().filter(|file| !file.path.starts_with(&scene.server.folder)));
         let mut report = scan(&needles, files);
         fs::remove_file(&marker).map_err(|error| Fault::machine("cannot remove the marker file", error))?;
 

@@ -8,7 +8,8 @@ use crate::{
     evidence::{
         Control, Evidence, Scene, Sight,
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
-        scan::{NEEDLE_BYTES, Needles, Places, Report, files_of, scan},
+        needles::{NEEDLE_BYTES, Needles},
+        scan::{Places, Report, files_of, scan},
     },
     fault::Fault,
 };
@@ -48,24 +49,14 @@ impl LogsFree {
         let setup = scene.setup;
         let at_rest = setup.at_rest.as_ref().map(|at_rest| ("data key", &at_rest.key));
         let columns = setup.columns.as_ref().map(|columns| ("data key", &columns.key));
-        let ours = [
-            Some(("data key", &setup.materials.key)),
-            Some(("password", &setup.materials.password)),
-        ];
-        let secrets = ours
-            .into_iter()
-            .chain([at_rest, columns])
-            .flatten()
-            .map(|(what, secret)| (what, secret.expose()));
+        let ours = [Some(("data key", &setup.materials.key)), Some(("password", &setup.materials.password))];
+        let secrets =
+            ours.into_iter().chain([at_rest, columns]).flatten().map(|(what, secret)| (what, secret.expose()));
         let tokens = canaries.tokens(self.targets);
         let secrets = secrets.filter(|(_, secret)| secret.len() >= NEEDLE_BYTES);
         let needles = Needles::new(secrets.chain(tokens.iter().map(|token| ("canary", *token))));
         let control = await_needle(scene, &Needles::new([("control token", token.as_slice())]));
-        Ok(conclude(
-            &scan(&needles, files_of(scene.server, Places::LOGS)),
-            tokens.len(),
-            control,
-        ))
+        Ok(conclude(&scan(&needles, files_of(scene.server, Places::LOGS)), tokens.len(), control))
     }
 }
 
@@ -128,17 +119,10 @@ mod tests {
 
     #[test]
     fn a_log_without_the_control_proves_nothing() {
-        let empty = Report {
-            files: 1,
-            bytes: 812,
-            ..Report::default()
-        };
+        let empty = Report { files: 1, bytes: 812, ..Report::default() };
         expect![[r#"Unknown("the control token is not in the logs (1 file, 812 B)")"#]]
             .assert_eq(&format!("{:?}", conclude(&empty, 33, false)));
-        let closed = Report {
-            unreadable: vec!["server.log: Permission denied".to_owned()],
-            ..Report::default()
-        };
+        let closed = Report { unreadable: vec!["server.log: Permission denied".to_owned()], ..Report::default() };
         expect![[r#"Unknown("cannot read server.log: Permission denied")"#]]
             .assert_eq(&format!("{:?}", conclude(&closed, 33, true)));
     }

@@ -8,6 +8,7 @@ pub mod columns;
 pub mod disk_canary;
 pub mod key_apart;
 pub mod logs_free;
+pub mod needles;
 pub mod relay;
 pub mod scan;
 pub mod wire_canary;
@@ -123,12 +124,7 @@ impl Scene<'_> {
     }
 
     fn how(&self) -> Connect {
-        Connect {
-            blocking: true,
-            lane: 0,
-            clock: crate::clock::Clock::Real,
-            table: self.table.clone(),
-        }
+        Connect { blocking: true, lane: 0, clock: crate::clock::Clock::Real, table: self.table.clone() }
     }
 }
 

@@ -75,19 +75,12 @@ impl Relay {
         let shared = Arc::new(Shared::default());
         let (worker, target) = (Arc::clone(&shared), (host.to_owned(), port));
         let acceptor = std::thread::spawn(move || worker.accept(&listener, &target));
-        Ok(Self {
-            port: own,
-            shared,
-            acceptor: Some(acceptor),
-        })
+        Ok(Self { port: own, shared, acceptor: Some(acceptor) })
     }
 
     /// Where clients reach it. The host is the loopback address, for which certificates made by Tithe are valid.
     pub fn address(&self) -> Address {
-        Address::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port: self.port,
-        }
+        Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port }
     }
 
     /// Ends it, and gives what passed, in the order of the connections.
@@ -134,26 +127,14 @@ impl Link {
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let conversation = Arc::new(Mutex::new(Conversation::default()));
-        let sent = Pump {
-            from: client.try_clone()?,
-            to: server.try_clone()?,
-            conversation: Arc::clone(&conversation),
-        };
-        let received = Pump {
-            from: server.try_clone()?,
-            to: client.try_clone()?,
-            conversation: Arc::clone(&conversation),
-        };
+        let sent = Pump { from: client.try_clone()?, to: server.try_clone()?, conversation: Arc::clone(&conversation) };
+        let received =
+            Pump { from: server.try_clone()?, to: client.try_clone()?, conversation: Arc::clone(&conversation) };
         let pumps = [
             std::thread::spawn(move || sent.run(|conversation| &mut conversation.sent)),
             std::thread::spawn(move || received.run(|conversation| &mut conversation.received)),
         ];
-        Ok(Self {
-            client,
-            server,
-            conversation,
-            pumps,
-        })
+        Ok(Self { client, server, conversation, pumps })
     }
 
     fn end(self) -> Conversation {
@@ -220,9 +201,7 @@ mod tests {
     }
 
     fn connect(relay: &Relay) -> TcpStream {
-        let Address::Tcp { host, port } = relay.address() else {
-            panic!("a relay has a TCP address")
-        };
+        let Address::Tcp { host, port } = relay.address() else { panic!("a relay has a TCP address") };
         TcpStream::connect((host.as_str(), port)).unwrap()
     }
 
@@ -238,17 +217,9 @@ mod tests {
         let conversations = relay.finish();
         assert_eq!(
             conversations,
-            [Conversation {
-                sent: b"HAL".to_vec(),
-                received: b"IBM".to_vec(),
-                truncated: false
-            }]
+            [Conversation { sent: b"HAL".to_vec(), received: b"IBM".to_vec(), truncated: false }]
         );
-        assert_eq!(
-            client.read(&mut answer).unwrap_or(0),
-            0,
-            "an ended relay closes its connections"
-        );
+        assert_eq!(client.read(&mut answer).unwrap_or(0), 0, "an ended relay closes its connections");
         server.join().unwrap();
     }
 
@@ -271,11 +242,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_closes_the_connection() {
-        let port = TcpListener::bind(("127.0.0.1", 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let relay = Relay::start("127.0.0.1", port).unwrap();
         let mut client = connect(&relay);
         assert_eq!(client.read(&mut [0; 1]).unwrap_or(0), 0);
@@ -285,15 +252,9 @@ mod tests {
     #[test]
     fn a_handshake_is_seen_after_an_opening_in_the_clear() {
         let hello = [0x16, 3, 1, 0, 0xf5, 1, 0, 0, 0xf1, 3, 3, 0x42];
-        let conversation = |sent: Vec<u8>| Conversation {
-            sent,
-            ..Conversation::default()
-        };
+        let conversation = |sent: Vec<u8>| Conversation { sent, ..Conversation::default() };
         assert_eq!(conversation(hello.to_vec()).tls_handshake(), Some(0));
-        assert_eq!(
-            conversation([&[0, 0, 0, 8, 4, 210, 22, 47][..], &hello].concat()).tls_handshake(),
-            Some(8)
-        );
+        assert_eq!(conversation([&[0, 0, 0, 8, 4, 210, 22, 47][..], &hello].concat()).tls_handshake(), Some(8));
         assert_eq!(conversation(b"SELECT 1".repeat(100)).tls_handshake(), None);
         assert_eq!(conversation(hello[..8].to_vec()).tls_handshake(), None);
     }

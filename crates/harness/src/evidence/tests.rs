@@ -18,10 +18,7 @@ use crate::{
 /// An arm whose first `share` of ten fields are encrypted by the client.
 fn encrypted(share: f64) -> Bench {
     let mut setup = Setup::plain([].into(), materials());
-    setup.columns = Some(Columns {
-        share,
-        key: setup.materials.key.clone(),
-    });
+    setup.columns = Some(Columns { share, key: setup.materials.key.clone() });
     Bench::of(setup, true)
 }
 
@@ -29,31 +26,20 @@ fn encrypted(share: f64) -> Bench {
 fn check(check: &dyn Evidence, guarded: &Bench, expected: Expect) {
     let (on, off) = (guarded.look(check), Bench::plain().look(check));
     let verdict = judge(check.control(), &on, Some(&off));
-    let text = format!(
-        "{}: {}: {verdict:?}\n on: {on:?}\noff: {off:?}\n",
-        check.id(),
-        check.claim()
-    );
+    let text = format!("{}: {}: {verdict:?}\n on: {on:?}\noff: {off:?}\n", check.id(), check.claim());
     expected.assert_eq(&text);
 }
 
 #[test]
 fn a_check_proves_something_only_with_its_control() {
-    let sights = [
-        Sight::Protected("p".into()),
-        Sight::Exposed("e".into()),
-        Sight::Unknown("u".into()),
-    ];
+    let sights = [Sight::Protected("p".into()), Sight::Exposed("e".into()), Sight::Unknown("u".into())];
     let mut table = String::new();
     for control in [Control::PlainArm, Control::Own] {
         for guarded in &sights {
             for plain in sights.iter().map(Some).chain([None]) {
                 let told = plain.map_or("-", Sight::quotation);
                 let verdict = judge(control, guarded, plain);
-                table += &format!(
-                    "{control:?} guarded {} plain {told}: {verdict:?}\n",
-                    guarded.quotation()
-                );
+                table += &format!("{control:?} guarded {} plain {told}: {verdict:?}\n", guarded.quotation());
             }
         }
     }
@@ -285,10 +271,7 @@ fn a_control_that_is_seen_elsewhere_only_does_not_vouch_for_the_data() {
 }
 
 fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
-    let mut log = fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&scene.server.paths.logs[0])?;
+    let mut log = fs::OpenOptions::new().create(true).append(true).open(&scene.server.paths.logs[0])?;
     Ok(writeln!(log, "LOG {token}")?)
 }
 
@@ -320,11 +303,7 @@ fn logs_are_searched_for_values_and_secrets() {
     );
     let leaky = Bench::new(&[("audit", &[])], &[]);
     let secrets = &leaky.setup.materials;
-    let line = format!(
-        "encrypt(v, '\\x{}') as {}",
-        secrets.key.expose_hex(),
-        secrets.password.expose_text()
-    );
+    let line = format!("encrypt(v, '\\x{}') as {}", secrets.key.expose_hex(), secrets.password.expose_text());
     fs::write(&leaky.server.paths.logs[0], line).unwrap();
     check(
         &logs_free(Targets::Fields { share: 1.0 }),
@@ -349,17 +328,9 @@ fn a_key_in_the_servers_folder_is_found() {
         off: Protected("no data key in 2 files, 24 B; the marker was found")
     "#]],
     );
-    let left: Vec<_> = fs::read_dir(&sealed.server.folder)
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.file_name())
-        .collect();
+    let left: Vec<_> = fs::read_dir(&sealed.server.folder).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left, ["data"], "the marker is gone");
-    fs::write(
-        sealed.server.folder.join("data/keyring"),
-        sealed.setup.materials.key.expose_hex(),
-    )
-    .unwrap();
+    fs::write(sealed.server.folder.join("data/keyring"), sealed.setup.materials.key.expose_hex()).unwrap();
     check(
         &KeyApart,
         &sealed,

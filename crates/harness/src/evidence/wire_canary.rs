@@ -5,8 +5,9 @@ use crate::{
     evidence::{
         Evidence, Scene, Sight,
         canary::{Canaries, Targets, key_value},
+        needles::{Needles, Tally},
         relay::{Conversation, Relay},
-        scan::{Needles, Tally, size},
+        scan::size,
     },
     fault::Fault,
     protection::Transport,
@@ -30,19 +31,14 @@ impl WireCanary {
         let (host, port) = match &scene.server.address {
             Address::Tcp { host, port } => (host, *port),
             Address::Attached(_) => {
-                return Ok(Sight::Unknown(
-                    "no relay can stand before an attached server".to_owned(),
-                ));
+                return Ok(Sight::Unknown("no relay can stand before an attached server".to_owned()));
             }
             Address::File(_) | Address::Nowhere => {
                 return Ok(Sight::Unknown("there is no wire: the database is embedded".to_owned()));
             }
         };
         let relay = Relay::start(host, port)?;
-        let server = Server {
-            address: relay.address(),
-            ..scene.server.clone()
-        };
+        let server = Server { address: relay.address(), ..scene.server.clone() };
         let canaries = Canaries::new(scene, self.id());
         let mut session = key_value(scene.connect_as(&server, scene.setup)?)?;
         canaries.write(session.as_mut())?;
@@ -59,21 +55,13 @@ fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Sigh
     let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
     let count = |direction: fn(&Conversation) -> &Vec<u8>| {
         let mut tally = Tally::default();
-        conversations
-            .iter()
-            .for_each(|conversation| tally.merge(&needles.count(direction(conversation))));
-        let bytes: usize = conversations
-            .iter()
-            .map(|conversation| direction(conversation).len())
-            .sum();
+        conversations.iter().for_each(|conversation| tally.merge(&needles.count(direction(conversation))));
+        let bytes: usize = conversations.iter().map(|conversation| direction(conversation).len()).sum();
         (tally, size(bytes as u64))
     };
     let (sent, sent_size) = count(|conversation| &conversation.sent);
     let (received, received_size) = count(|conversation| &conversation.received);
-    let handshakes = conversations
-        .iter()
-        .filter(|conversation| conversation.tls_handshake().is_some())
-        .count();
+    let handshakes = conversations.iter().filter(|conversation| conversation.tls_handshake().is_some()).count();
     let handshake = if handshakes == 0 {
         "no TLS record".to_owned()
     } else {
@@ -112,73 +100,4 @@ impl Evidence for WireCanary {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::{Expect, expect};
-
-    use super::*;
-
-    const TOKEN: &[u8] = b"Q3uZbmVw0-canary-token-1";
-    const HELLO: &[u8] = &[0x16, 3, 1, 0, 0xf5, 1, 0, 0, 0xf1, 3, 3, 0x42];
-
-    fn check(sent: &[u8], received: &[u8], tls: bool, expected: Expect) {
-        let conversation = Conversation {
-            sent: sent.to_vec(),
-            received: received.to_vec(),
-            truncated: false,
-        };
-        expected.assert_eq(&format!("{:?}", conclude(&[conversation], &[TOKEN], tls)));
-    }
-
-    #[test]
-    fn canaries_in_either_direction_are_told() {
-        check(
-            &[b"PUT ", TOKEN].concat(),
-            b"OK",
-            false,
-            expect![[r#"Exposed("sent: canary ×1: once; received: nothing; no TLS record")"#]],
-        );
-        check(
-            b"GET",
-            TOKEN,
-            false,
-            expect![[r#"Exposed("sent: nothing; received: canary ×1: once; no TLS record")"#]],
-        );
-        check(
-            HELLO,
-            TOKEN,
-            true,
-            expect![[r#"Exposed("sent: nothing; received: canary ×1: once; TLS handshake on 1 of 1 connections")"#]],
-        );
-    }
-
-    #[test]
-    fn tls_needs_a_handshake() {
-        check(
-            HELLO,
-            b"hello",
-            true,
-            expect![[
-                r#"Protected("none of 1 canaries in 12 B sent, 5 B received; TLS handshake on 1 of 1 connections")"#
-            ]],
-        );
-        check(
-            b"PUT zlib",
-            b"OK",
-            true,
-            expect![[
-                r#"Exposed("no canary, but not every connection speaks TLS: 8 B sent, 2 B received; no TLS record")"#
-            ]],
-        );
-        check(
-            b"PUT sealed",
-            b"OK",
-            false,
-            expect![[r#"Protected("none of 1 canaries in 10 B sent, 2 B received; no TLS record")"#]],
-        );
-    }
-
-    #[test]
-    fn a_silent_relay_proves_nothing() {
-        expect![[r#"Unknown("nothing passed the relay")"#]].assert_eq(&format!("{:?}", conclude(&[], &[TOKEN], true)));
-    }
-}
+mod tests;

@@ -106,10 +106,7 @@ impl Identity {
     fn signed(params: &CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Result<Self, rcgen::Error> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, issuer)?;
-        Ok(Self {
-            certificate: certificate.pem(),
-            key: Secret::new(key.serialize_pem()),
-        })
+        Ok(Self { certificate: certificate.pem(), key: Secret::new(key.serialize_pem()) })
     }
 }
 
@@ -146,11 +143,7 @@ fn params(name: &str, now: OffsetDateTime) -> CertificateParams {
 }
 
 fn write(path: PathBuf, content: &str, mode: u32) -> Result<PathBuf, Fault> {
-    let file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&path);
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
     let written = file.and_then(|mut file| file.write_all(content.as_bytes()));
     written.map_err(|error| Fault::machine(path.display(), error))?;
     Ok(path)
@@ -173,17 +166,12 @@ mod tests {
     use crate::simulated::test_bench::test_folder;
 
     fn certificates(path: &Path) -> Vec<CertificateDer<'static>> {
-        CertificateDer::pem_file_iter(path)
-            .unwrap()
-            .map(Result::unwrap)
-            .collect()
+        CertificateDer::pem_file_iter(path).unwrap().map(Result::unwrap).collect()
     }
 
     fn roots(path: &Path) -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
-        certificates(path)
-            .into_iter()
-            .for_each(|certificate| roots.add(certificate).unwrap());
+        certificates(path).into_iter().for_each(|certificate| roots.add(certificate).unwrap());
         Arc::new(roots)
     }
 
@@ -247,15 +235,8 @@ mod tests {
         for name in ["localhost", "127.0.0.1", "::1"] {
             shake_hands(server(&materials), identified(&materials.authority, &materials), name).unwrap();
         }
-        let elsewhere = shake_hands(
-            server(&materials),
-            identified(&materials.authority, &materials),
-            "example.org",
-        );
-        assert!(
-            matches!(elsewhere, Err(rustls::Error::InvalidCertificate(_))),
-            "{elsewhere:?}"
-        );
+        let elsewhere = shake_hands(server(&materials), identified(&materials.authority, &materials), "example.org");
+        assert!(matches!(elsewhere, Err(rustls::Error::InvalidCertificate(_))), "{elsewhere:?}");
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -281,10 +262,7 @@ mod tests {
         let folder = test_folder();
         let materials = prepare(&folder).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(
-            (mode(&materials.server_key), mode(&materials.client_key)),
-            (0o600, 0o600)
-        );
+        assert_eq!((mode(&materials.server_key), mode(&materials.client_key)), (0o600, 0o600));
         assert!(matches!(prepare(&folder), Err(Fault::Machine(_))));
         fs::remove_dir_all(folder).unwrap();
     }
@@ -294,8 +272,10 @@ mod tests {
         let folder = test_folder();
         let (one, two) = (prepare(&folder.join("1")).unwrap(), prepare(&folder.join("2")).unwrap());
         assert!(one.key != two.key && one.password != two.password);
-        let needles =
-            crate::evidence::scan::Needles::new([("data key", one.key.expose()), ("password", one.password.expose())]);
+        let needles = crate::evidence::needles::Needles::new([
+            ("data key", one.key.expose()),
+            ("password", one.password.expose()),
+        ]);
         let report = crate::evidence::scan::scan(&needles, crate::evidence::scan::files_below(&folder));
         assert_eq!((report.files, report.total().describe()), (12, "nothing".to_owned()));
         fs::remove_dir_all(folder).unwrap();

@@ -1,3 +1,246 @@
-//! Everything that acts on the machine to give one arm its server.
+//! The only place that starts processes, and the folders that they write in.
+//!
+//! A [`Sandbox`] is one folder that Tithe made, with a lock that the kernel releases when Tithe ends, however
+//! it ends. Servers run in it under an account without privileges, in a process group of their own (ctrl-C
+//! does not reach them), and die with Tithe (parent-death signal), also on `kill -9`. What a killed run left
+//! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
 
+pub mod account;
 pub mod certificates;
+pub mod process;
+
+use std::{
+    fs::{self, File},
+    os::{fd::AsRawFd, unix::fs::PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use account::Account;
+
+use crate::{
+    database::{Content, Launch, Place, Step},
+    fault::Fault,
+};
+
+/// Marks a folder as made by Tithe; locked while its maker lives.
+const LOCK: &str = "tithe-sandbox.lock";
+
+/// A folder for the servers of one run, removed when dropped.
+pub struct Sandbox {
+    folder: PathBuf,
+    account: Option<Account>,
+    _lock: File,
+    servers: u32,
+}
+
+impl Sandbox {
+    /// Makes a sandbox: below `preferred`, or in `/var/tmp` when the servers' account cannot reach that.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn new(preferred: &Path) -> Result<Self, Fault> {
+        let account = Account::unprivileged()?;
+        let preferred = preferred.canonicalize().unwrap_or_else(|_| preferred.to_owned());
+        let reachable = account.as_ref().is_none_or(|account| account.can_reach(&preferred));
+        let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
+        remove_abandoned(&parent);
+        let folder = parent.join(format!(
+            "tithe-sandbox-{}-{:08x}",
+            std::process::id(),
+            crate::clock::read(libc::CLOCK_REALTIME) as u32
+        ));
+        fs::create_dir(&folder).map_err(|error| Fault::machine(format!("cannot make {}", folder.display()), error))?;
+        let lock =
+            File::create(folder.join(LOCK)).map_err(|error| Fault::machine("cannot make the sandbox's lock", error))?;
+        if !try_lock(&lock) {
+            return Err(Fault::Machine(format!("{} is locked by another process", folder.display())));
+        }
+        // The servers' account must pass through, others need not see what is inside.
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
+            .map_err(|error| Fault::machine("sandbox", error))?;
+        Ok(Self { folder, account, _lock: lock, servers: 0 })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A fresh folder and port for one server called `name`.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or no port is free.
+    pub fn place(&mut self, name: &str) -> Result<Place, Fault> {
+        self.servers += 1;
+        let folder = self.folder.join(format!("{:02}-{name}", self.servers));
+        self.make_folder(&folder)?;
+        Ok(Place { folder, port: free_port()? })
+    }
+
+    /// Carries out everything that stands before the server's start.
+    ///
+    /// # Errors
+    /// The first step that failed, with its own words.
+    pub fn prepare(&self, launch: &Launch) -> Result<(), Fault> {
+        for step in &launch.steps {
+            match step {
+                Step::Folder(path) => self.make_folder(path)?,
+                Step::Write { path, content, mode } => {
+                    let bytes = match content {
+                        Content::Text(text) => text.as_bytes(),
+                        Content::Secret(secret) => secret.expose(),
+                    };
+                    self.write(path, bytes, *mode)?;
+                }
+                Step::Append { path, content } => self.append(path, content)?,
+                Step::Run(command) => process::run(command, self.account.as_ref(), &self.folder)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the server of `launch`, its output going to `log`; `None` for an embedded database.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(&self, launch: &Launch, log: &Path) -> Result<Option<process::Running>, Fault> {
+        let Some(command) = &launch.server else { return Ok(None) };
+        self.write(log, b"", 0o600)?;
+        process::start(command, self.account.as_ref(), log, launch.stop_signal).map(Some)
+    }
+
+    /// Gives `path` to the servers' account.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn give(&self, path: &Path) -> Result<(), Fault> {
+        match &self.account {
+            Some(account) => account.own(path),
+            None => Ok(()),
+        }
+    }
+
+    fn make_folder(&self, path: &Path) -> Result<(), Fault> {
+        fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+            .map_err(|error| Fault::machine(path.display(), error))?;
+        self.give(path)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Fault> {
+        use std::{io::Write, os::unix::fs::OpenOptionsExt};
+        let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
+        // Created with its final permissions: a secret is never readable by others, not for a moment.
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
+        file.write_all(bytes).map_err(failed)?;
+        file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+        self.give(path)
+    }
+
+    fn append(&self, path: &Path, content: &str) -> Result<(), Fault> {
+        use std::io::Write;
+        let failed = |error| Fault::machine(format!("cannot append to {}", path.display()), error);
+        let mut file = fs::OpenOptions::new().append(true).open(path).map_err(failed)?;
+        file.write_all(content.as_bytes()).map_err(failed)
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next run: the lock is free then.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Removes sandboxes below `parent` whose makers are gone.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for folder in entries.flatten().map(|entry| entry.path()) {
+        let named =
+            folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("tithe-sandbox-"));
+        if !named {
+            continue;
+        }
+        if let Ok(lock) = File::open(folder.join(LOCK))
+            && try_lock(&lock)
+        {
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+/// Takes the lock of `file` for as long as the file stays open; `false` when another process has it.
+pub fn try_lock(file: &File) -> bool {
+    // SAFETY: the descriptor is open for the whole call.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// A port of 127.0.0.1 that nobody listens on.
+fn free_port() -> Result<u16, Fault> {
+    let failed = |error| Fault::machine("no free port on 127.0.0.1", error);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
+    Ok(listener.local_addr().map_err(failed)?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Command;
+
+    #[test]
+    fn a_sandbox_runs_its_steps_and_vanishes() {
+        let parent = std::env::temp_dir();
+        let mut sandbox = Sandbox::new(&parent).expect("a sandbox");
+        let place = sandbox.place("one").expect("a place");
+        let path = place.folder.join("greeting");
+        let launch = Launch {
+            steps: vec![
+                Step::Write { path: path.clone(), content: Content::Text("hello".into()), mode: 0o600 },
+                Step::Append { path: path.clone(), content: " there".into() },
+                Step::Run(Command {
+                    program: "cp".into(),
+                    arguments: vec![path.display().to_string(), format!("{}2", path.display())],
+                    ..Command::default()
+                }),
+            ],
+            ..Launch::default()
+        };
+        sandbox.prepare(&launch).expect("all steps run");
+        assert_eq!(fs::read_to_string(place.folder.join("greeting2")).expect("the copy"), "hello there");
+        let folder = sandbox.folder().to_owned();
+        drop(sandbox);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_failing_step_tells_what_the_program_said() {
+        let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        let place = sandbox.place("one").expect("a place");
+        let command = Command {
+            program: "ls".into(),
+            arguments: vec![place.folder.join("nothing").display().to_string()],
+            ..Command::default()
+        };
+        let fault =
+            sandbox.prepare(&Launch { steps: vec![Step::Run(command)], ..Launch::default() }).expect_err("ls fails");
+        assert!(fault.to_string().contains("No such file"), "{fault}");
+    }
+
+    #[test]
+    fn an_abandoned_sandbox_is_removed_and_a_living_one_is_not() {
+        let parent = std::env::temp_dir().join(format!("tithe-test-abandoned-{}", std::process::id()));
+        let abandoned = parent.join("tithe-sandbox-0-0");
+        let foreign = parent.join("tithe-sandbox-mine");
+        fs::create_dir_all(&abandoned).expect("folder");
+        fs::create_dir_all(&foreign).expect("folder");
+        fs::write(abandoned.join(LOCK), "").expect("lock");
+        fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).expect("permissions");
+        let living = Sandbox::new(&parent).expect("a sandbox");
+        let _second = Sandbox::new(&parent).expect("a second sandbox");
+        assert!(!abandoned.exists());
+        assert!(foreign.exists(), "a folder without Tithe's lock is not Tithe's");
+        assert!(living.folder().exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+}

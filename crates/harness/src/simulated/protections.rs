@@ -55,10 +55,7 @@ impl Protection for Seal {
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
         set(setup, "seal_cost", chosen.number("cost"));
-        setup.at_rest = Some(AtRest {
-            cipher: "aes-256-gcm".to_owned(),
-            key: setup.materials.key.clone(),
-        });
+        setup.at_rest = Some(AtRest { cipher: "aes-256-gcm".to_owned(), key: setup.materials.key.clone() });
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
@@ -158,62 +155,35 @@ impl AuditComplete {
         let mut session = key_value(scene.connect()?)?;
         let mut source = Source::new(scene, "audit-complete");
         let mark = [KEY_PREFIX.as_bytes(), &source.text(TOKEN_BYTES)].concat();
-        let values: Vec<(usize, &[u8])> = (0..scene.table.fields)
-            .map(|field| (field, b"marked".as_slice()))
-            .collect();
+        let values: Vec<(usize, &[u8])> = (0..scene.table.fields).map(|field| (field, b"marked".as_slice())).collect();
         for number in 0..Self::EACH {
             let key = [mark.as_slice(), number.to_string().as_bytes()].concat();
             let key = key.as_slice();
             let requests = [
                 Request::Insert { key, values: &values },
-                Request::Read {
-                    key,
-                    fields: Fields::All,
-                },
+                Request::Read { key, fields: Fields::All },
                 Request::Update { key, values: &values },
-                Request::Scan {
-                    start: key,
-                    count: 1,
-                    fields: Fields::All,
-                },
+                Request::Scan { start: key, count: 1, fields: Fields::All },
                 Request::Delete { key },
             ];
             for request in &requests {
                 session.call(request, &mut Collected::default())?;
             }
         }
-        let logs = scene
-            .server
-            .paths
-            .logs
-            .iter()
-            .filter_map(|path| fs::read_to_string(path).ok());
-        Ok(Self::conclude(
-            &logs.collect::<String>(),
-            &String::from_utf8_lossy(&mark),
-        ))
+        let logs = scene.server.paths.logs.iter().filter_map(|path| fs::read_to_string(path).ok());
+        Ok(Self::conclude(&logs.collect::<String>(), &String::from_utf8_lossy(&mark)))
     }
 
     fn conclude(log: &str, mark: &str) -> Sight {
         let count = |kind: &str| {
             log.lines()
-                .filter(|line| {
-                    line.split_once(' ')
-                        .is_some_and(|(k, key)| k == kind && key.starts_with(mark))
-                })
+                .filter(|line| line.split_once(' ').is_some_and(|(k, key)| k == kind && key.starts_with(mark)))
                 .count()
         };
         let counts: Vec<_> = Self::KINDS.iter().map(|kind| (kind, count(kind))).collect();
-        let text: Vec<_> = counts
-            .iter()
-            .map(|(kind, count)| format!("{kind} {count} of {}", Self::EACH))
-            .collect();
+        let text: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count} of {}", Self::EACH)).collect();
         let complete = counts.iter().all(|(_, count)| *count == Self::EACH);
-        if complete {
-            Sight::Protected(text.join(", "))
-        } else {
-            Sight::Exposed(text.join(", "))
-        }
+        if complete { Sight::Protected(text.join(", ")) } else { Sight::Exposed(text.join(", ")) }
     }
 }
 

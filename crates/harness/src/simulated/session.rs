@@ -56,16 +56,7 @@ impl SimulatedSession {
             _ => None,
         };
         let lane = how.lane as u64;
-        Ok(Self {
-            store,
-            model,
-            clock: how.clock.clone(),
-            lane,
-            audit,
-            operations: 0,
-            answers: 0,
-            answer: None,
-        })
+        Ok(Self { store, model, clock: how.clock.clone(), lane, audit, operations: 0, answers: 0, answer: None })
     }
 
     fn log(&mut self, request: &Request<'_>) -> Result<(), Fault> {
@@ -91,15 +82,11 @@ impl SimulatedSession {
         let mut records = self.store.records();
         let count = match *request {
             Request::Read { key, fields } => {
-                return Ok(Answer::of(
-                    records.get(key).map(|record| Row::new(None, record, fields)),
-                ));
+                return Ok(Answer::of(records.get(key).map(|record| Row::new(None, record, fields))));
             }
             Request::Scan { start, count, fields } => {
                 let found = records.range(start.to_vec()..).take(count as usize);
-                return Ok(Answer::of(
-                    found.map(|(key, record)| Row::new(Some(key.clone()), record, fields)),
-                ));
+                return Ok(Answer::of(found.map(|(key, record)| Row::new(Some(key.clone()), record, fields))));
             }
             Request::Insert { key, .. } if records.contains_key(key) => {
                 return Err(Fault::Server("a record with this key is there already".to_owned()));
@@ -120,10 +107,7 @@ impl SimulatedSession {
             },
             Request::Delete { key } => u64::from(records.remove(key).is_some()),
         };
-        Ok(Answer {
-            rows: Vec::new(),
-            count,
-        })
+        Ok(Answer { rows: Vec::new(), count })
     }
 
     /// Strikes a measured operation with the faults that the settings ask for.
@@ -161,15 +145,10 @@ impl KeyValueSession for SimulatedSession {
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
-        let answer = self
-            .answer
-            .take()
-            .ok_or_else(|| Fault::Protocol("nothing was submitted".to_owned()))??;
+        let answer = self.answer.take().ok_or_else(|| Fault::Protocol("nothing was submitted".to_owned()))??;
         for row in &answer.rows {
             rows.row(row.key.as_deref());
-            row.fields
-                .iter()
-                .for_each(|(field, value)| rows.field(*field, Some(value)));
+            row.fields.iter().for_each(|(field, value)| rows.field(*field, Some(value)));
         }
         Ok(Progress::Done(answer.count))
     }
@@ -199,10 +178,7 @@ impl Connection for SimulatedSession {
 impl Answer {
     fn of(rows: impl IntoIterator<Item = Row>) -> Self {
         let rows: Vec<_> = rows.into_iter().collect();
-        Self {
-            count: rows.len() as u64,
-            rows,
-        }
+        Self { count: rows.len() as u64, rows }
     }
 }
 
@@ -210,11 +186,7 @@ impl Row {
     fn new(key: Option<Vec<u8>>, record: &[Vec<u8>], fields: Fields) -> Self {
         let fields = match fields {
             Fields::All => record.iter().cloned().enumerate().collect(),
-            Fields::One(field) => record
-                .get(field)
-                .map(|value| (field, value.clone()))
-                .into_iter()
-                .collect(),
+            Fields::One(field) => record.get(field).map(|value| (field, value.clone())).into_iter().collect(),
         };
         Self { key, fields }
     }

@@ -45,11 +45,7 @@ pub(super) fn create(server: &Server, at_rest: Option<&AtRest>) -> Result<(), Fa
     if file.exists() {
         return Err(Fault::Refused(format!("{} is there already", file.display())));
     }
-    let store = Store {
-        file: file.clone(),
-        records: Mutex::default(),
-        operations: AtomicU64::new(0),
-    };
+    let store = Store { file: file.clone(), records: Mutex::default(), operations: AtomicU64::new(0) };
     store.write(at_rest)?;
     lock(&STORES).insert(file, Arc::new(store));
     Ok(())

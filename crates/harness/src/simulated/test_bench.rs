@@ -40,10 +40,7 @@ impl Bench {
 
     /// With `protections` (each with options and defaults) and `settings`.
     pub(crate) fn new(protections: &[(&str, &[(&str, f64)])], settings: &[(&str, &str)]) -> Self {
-        let settings = settings
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let mut setup = Setup::plain(settings, materials());
         for (id, options) in protections {
             protection(id).apply(&chosen(id, options), &mut setup);
@@ -54,52 +51,19 @@ impl Bench {
     /// With `setup`.
     pub(crate) fn of(setup: Setup, guarded: bool) -> Self {
         let folder = test_folder();
-        let launch = Simulated.launch(
-            &Install::default(),
-            &setup,
-            &Place {
-                folder: folder.clone(),
-                port: 0,
-            },
-        );
-        launch
-            .paths
-            .data
-            .iter()
-            .for_each(|data| fs::create_dir_all(data).unwrap());
-        let server = Server {
-            address: launch.address,
-            process: None,
-            paths: launch.paths,
-            folder,
-        };
-        let table = Table {
-            name: "usertable".to_owned(),
-            fields: 10,
-            field_prefix: "field".to_owned(),
-        };
+        let launch = Simulated.launch(&Install::default(), &setup, &Place { folder: folder.clone(), port: 0 });
+        launch.paths.data.iter().for_each(|data| fs::create_dir_all(data).unwrap());
+        let server = Server { address: launch.address, process: None, paths: launch.paths, folder };
+        let table = Table { name: "usertable".to_owned(), fields: 10, field_prefix: "field".to_owned() };
         Simulated.create(&server, &setup, &table).unwrap();
-        Self {
-            server,
-            setup,
-            table,
-            guarded,
-            looks: AtomicU64::new(0),
-        }
+        Self { server, setup, table, guarded, looks: AtomicU64::new(0) }
     }
 
     /// The arm as a check sees it.
     pub(crate) fn scene(&self) -> Scene<'_> {
         let nonce = self.looks.fetch_add(1, Ordering::Relaxed);
         let (server, setup, table) = (&self.server, &self.setup, &self.table);
-        Scene {
-            database: &Simulated,
-            server,
-            setup,
-            table,
-            guarded: self.guarded,
-            nonce,
-        }
+        Scene { database: &Simulated, server, setup, table, guarded: self.guarded, nonce }
     }
 
     /// What `check` sees.
@@ -109,12 +73,7 @@ impl Bench {
 
     /// A session on `clock`, wrapped as the set-up says.
     pub(crate) fn session(&self, clock: Clock) -> Box<dyn KeyValueSession> {
-        let how = Connect {
-            blocking: true,
-            lane: 0,
-            clock,
-            table: self.table.clone(),
-        };
+        let how = Connect { blocking: true, lane: 0, clock, table: self.table.clone() };
         key_value(crate::columns::connect(&Simulated, &self.server, &self.setup, &how).unwrap()).unwrap()
     }
 
@@ -134,27 +93,17 @@ impl Drop for Bench {
 
 /// The simulated protection `id`.
 pub(crate) fn protection(id: &str) -> &'static dyn crate::protection::Protection {
-    *Simulated
-        .protections()
-        .iter()
-        .find(|protection| protection.id() == id)
-        .unwrap()
+    *Simulated.protections().iter().find(|protection| protection.id() == id).unwrap()
 }
 
 /// Protection `id` as an experiment chooses it, defaults filled in.
 pub(crate) fn chosen(id: &str, options: &[(&str, f64)]) -> experiment::Protection {
     let defaults = protection(id).options().iter();
-    let mut filled: BTreeMap<_, _> = defaults
-        .map(|option| (option.name.to_owned(), option.default.unwrap().value()))
-        .collect();
-    let given = options
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), experiment::OptionValue::Number(*value)));
+    let mut filled: BTreeMap<_, _> =
+        defaults.map(|option| (option.name.to_owned(), option.default.unwrap().value())).collect();
+    let given = options.iter().map(|(name, value)| ((*name).to_owned(), experiment::OptionValue::Number(*value)));
     filled.extend(given);
-    experiment::Protection {
-        id: id.to_owned(),
-        options: filled,
-    }
+    experiment::Protection { id: id.to_owned(), options: filled }
 }
 
 /// A fresh folder of this test.

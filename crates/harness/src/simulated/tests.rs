@@ -30,76 +30,17 @@ fn it_is_a_key_value_store() {
         assert_eq!(insert(session.as_mut(), key), Ok(1));
     }
     assert!(matches!(insert(session.as_mut(), b"a"), Err(Fault::Server(_))));
-    assert_eq!(
-        call(
-            session.as_mut(),
-            &Request::Update {
-                key: b"b",
-                values: &[(3, b"new")]
-            }
-        ),
-        Ok(1)
-    );
-    assert_eq!(
-        call(
-            session.as_mut(),
-            &Request::Update {
-                key: b"z",
-                values: &[(3, b"new")]
-            }
-        ),
-        Ok(0)
-    );
+    assert_eq!(call(session.as_mut(), &Request::Update { key: b"b", values: &[(3, b"new")] }), Ok(1));
+    assert_eq!(call(session.as_mut(), &Request::Update { key: b"z", values: &[(3, b"new")] }), Ok(0));
     let record = read(session.as_mut(), b"b").unwrap();
-    assert_eq!(
-        (record[2].as_deref(), record[3].as_deref()),
-        (Some(&b"value"[..]), Some(&b"new"[..]))
-    );
-    assert_eq!(
-        call(
-            session.as_mut(),
-            &Request::Read {
-                key: b"z",
-                fields: Fields::All
-            }
-        ),
-        Ok(0)
-    );
-    assert_eq!(
-        call(
-            session.as_mut(),
-            &Request::Scan {
-                start: b"aa",
-                count: 9,
-                fields: Fields::One(3)
-            }
-        ),
-        Ok(2)
-    );
-    assert_eq!(
-        call(
-            session.as_mut(),
-            &Request::Scan {
-                start: b"a",
-                count: 2,
-                fields: Fields::All
-            }
-        ),
-        Ok(2)
-    );
+    assert_eq!((record[2].as_deref(), record[3].as_deref()), (Some(&b"value"[..]), Some(&b"new"[..])));
+    assert_eq!(call(session.as_mut(), &Request::Read { key: b"z", fields: Fields::All }), Ok(0));
+    assert_eq!(call(session.as_mut(), &Request::Scan { start: b"aa", count: 9, fields: Fields::One(3) }), Ok(2));
+    assert_eq!(call(session.as_mut(), &Request::Scan { start: b"a", count: 2, fields: Fields::All }), Ok(2));
     assert_eq!(call(session.as_mut(), &Request::Delete { key: b"b" }), Ok(1));
     assert_eq!(call(session.as_mut(), &Request::Delete { key: b"b" }), Ok(0));
     // Another session sees the same records.
-    assert_eq!(
-        call(
-            bench.session(Clock::Real).as_mut(),
-            &Request::Read {
-                key: b"c",
-                fields: Fields::All
-            }
-        ),
-        Ok(1)
-    );
+    assert_eq!(call(bench.session(Clock::Real).as_mut(), &Request::Read { key: b"c", fields: Fields::All }), Ok(1));
 }
 
 #[test]
@@ -109,10 +50,7 @@ fn what_it_did_not_make_it_does_not_touch() {
     assert!(matches!(create(), Err(Fault::Refused(_))));
     // A folder that was thrown away takes its records with it.
     std::fs::remove_file(bench.server.paths.data[0].join("records")).unwrap();
-    assert!(matches!(
-        Simulated.settle(&bench.server, &bench.setup, &bench.table),
-        Err(Fault::Connection(_))
-    ));
+    assert!(matches!(Simulated.settle(&bench.server, &bench.setup, &bench.table), Err(Fault::Connection(_))));
     create().unwrap();
 }
 
@@ -131,14 +69,7 @@ fn unknown_settings_are_refused() {
 fn mean_ns(bench: &Bench, operations: u64) -> [f64; 4] {
     let (mut session, time) = bench.timed();
     for _ in 0..operations {
-        call(
-            session.as_mut(),
-            &Request::Read {
-                key: b"nobody",
-                fields: Fields::All,
-            },
-        )
-        .unwrap();
+        call(session.as_mut(), &Request::Read { key: b"nobody", fields: Fields::All }).unwrap();
     }
     [&time.now, &time.client_cpu, &time.server_cpu, &time.wait]
         .map(|counter| counter.load(Ordering::Relaxed) as f64 / operations as f64)
@@ -168,22 +99,13 @@ fn drift_depends_on_the_moment_and_not_on_the_arm() {
     let sealed = Model::of(&sealed.setup.settings).unwrap();
     let at = |model: &Model| -> Vec<f64> { (0..60).map(|second| model.drift(second * 1_000_000_000)).collect() };
     assert_eq!(at(&model), at(&sealed));
-    let (low, high) = at(&model)
-        .iter()
-        .fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(*x), high.max(*x)));
+    let (low, high) = at(&model).iter().fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(*x), high.max(*x)));
     assert!(low >= 1.0 && high <= 1.2 && high > low + 0.1, "{low} to {high}");
 }
 
 #[test]
 fn faults_strike_measured_operations_as_asked_for() {
-    let bench = Bench::new(
-        &[],
-        &[
-            ("fail_every", "3"),
-            ("wrong_answer_every", "2"),
-            ("dies_after_operations", "8"),
-        ],
-    );
+    let bench = Bench::new(&[], &[("fail_every", "3"), ("wrong_answer_every", "2"), ("dies_after_operations", "8")]);
     let mut real = bench.session(Clock::Real);
     insert(real.as_mut(), b"a").unwrap();
     let (mut session, _) = bench.timed();
@@ -202,10 +124,7 @@ fn faults_strike_measured_operations_as_asked_for() {
 
 #[test]
 fn starting_can_be_made_to_fail() {
-    let place = Place {
-        folder: PathBuf::from("/nowhere"),
-        port: 0,
-    };
+    let place = Place { folder: PathBuf::from("/nowhere"), port: 0 };
     let mut setup = Setup::plain(BTreeMap::new(), materials());
     let runs = |setup: &Setup| {
         let steps = Simulated.launch(&Install::default(), setup, &place).steps;
@@ -215,14 +134,7 @@ fn starting_can_be_made_to_fail() {
     setup.settings.insert("refuses_to_start".to_owned(), "true".to_owned());
     assert_eq!(runs(&setup), 1);
     let command = refusal();
-    assert!(
-        !std::process::Command::new(command.program)
-            .args(command.arguments)
-            .output()
-            .unwrap()
-            .status
-            .success()
-    );
+    assert!(!std::process::Command::new(command.program).args(command.arguments).output().unwrap().status.success());
 }
 
 /// The verdicts of a protection's evidence where `guarded` is set up with it or only said to be.
@@ -280,11 +192,7 @@ fn a_placebo_is_proven_to_be_one() {
     assert!(verdicts("placebo", &[], &placebo).starts_with("placebo-taken: Holds"));
     assert!(verdicts("placebo", &[], &Bench::plain()).starts_with("placebo-taken: Fails"));
     assert_eq!(
-        judge(
-            crate::evidence::Control::Own,
-            &crate::evidence::Sight::Protected(String::new()),
-            None
-        ),
+        judge(crate::evidence::Control::Own, &crate::evidence::Sight::Protected(String::new()), None),
         Verdict::Holds
     );
 }

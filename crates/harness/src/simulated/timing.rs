@@ -18,11 +18,7 @@ impl Model {
         let plain = self.service_ns * lognormal(self.noise, random) * self.drift(now);
         let client = (plain * CLIENT_SHARE) as u64;
         let server = (plain * (self.cost - CLIENT_SHARE)) as u64;
-        let wait = if fraction(mix(random)) < self.stalls {
-            STALL_NS
-        } else {
-            0
-        };
+        let wait = if fraction(mix(random)) < self.stalls { STALL_NS } else { 0 };
         time.client_cpu.fetch_add(client, Ordering::Relaxed);
         time.server_cpu.fetch_add(server, Ordering::Relaxed);
         time.wait.fetch_add(wait, Ordering::Relaxed);
@@ -44,9 +40,7 @@ impl Model {
 /// About lognormal: the exponential's first three terms of `spread` times a sum of four uniform numbers, which is
 /// about normal. Additions and multiplications only, so every machine gets the same bits.
 fn lognormal(spread: f64, random: u64) -> f64 {
-    let sum: f64 = (0..4)
-        .map(|part| (random >> (16 * part) & 0xffff) as f64 / 65_536.0)
-        .sum();
+    let sum: f64 = (0..4).map(|part| (random >> (16 * part) & 0xffff) as f64 / 65_536.0).sum();
     // The sum has mean 2 and variance 4/12.
     let exponent = spread * (sum - 2.0) * 3f64.sqrt();
     1.0 + exponent + exponent * exponent / 2.0

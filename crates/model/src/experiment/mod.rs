@@ -5,13 +5,15 @@
 //! everything after it can rely on an experiment that makes sense. Whether this *machine* can do it
 //! (is the server installed?) is not known here.
 
+mod mask;
 mod parse;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use parse::parse;
+pub use mask::mask_passwords;
+pub use parse::{TABLES, TableFormat, parse, parse_bytes};
 
 /// A resolved experiment: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -192,23 +194,36 @@ impl Url {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
 
-    /// The URL with any password replaced by `***`.
+    /// The URL with any password replaced by `***`; more than the password where it is not clear where that ends.
+    ///
+    /// A password may hold unescaped `@`, `/`, `?` and `#`, against RFC 3986. What cannot be told from a
+    /// password is not shown.
     pub fn redacted(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return "***".to_owned() };
-        // The user information ends at the last `@` of the authority: a password may hold one.
+        if !scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
+            return "***".to_owned();
+        }
         let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(authority_end);
-        let authority = match authority.rsplit_once('@') {
-            Some((user, host)) => match user.split_once(':') {
-                Some((name, _)) => format!("{name}:***@{host}"),
-                None => format!("{user}@{host}"),
-            },
-            None => authority.to_owned(),
+        let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        if tail.contains('@') || !are_hosts(hosts) {
+            return format!("{scheme}://***");
+        }
+        let user = match user.split_once(':') {
+            Some((name, _)) => format!("{name}:***@"),
+            None if user.is_empty() => String::new(),
+            None => format!("{user}@"),
         };
         // Drivers also accept `?password=…`: nothing after `?` is shown.
-        let tail = tail.split(['?', '#']).next().unwrap_or_default();
-        format!("{scheme}://{authority}{tail}")
+        let path = tail.split(['?', '#']).next().unwrap_or_default();
+        format!("{scheme}://{user}{hosts}{path}")
     }
+}
+
+/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what stands behind a colon is a port.
+fn are_hosts(text: &str) -> bool {
+    let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
+    text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
 }
 
 impl std::fmt::Debug for Url {

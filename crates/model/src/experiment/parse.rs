@@ -1,19 +1,272 @@
-//! TOML → [`Experiment`](super::Experiment), or everything that is wrong with it.
+//! TOML → [`Experiment`], or everything that is wrong with it.
+//!
+//! The file is walked once, from top to bottom; every problem is noted with its place and the walk goes on.
+//! What is checked here needs the file and the catalogue only. Whether this machine can do it is checked
+//! elsewhere, and so is what a statement or a setting means to its server.
 
-use crate::{catalogue::Catalogue, complaint::Complaint};
+mod arms;
+mod keys;
+mod reader;
+mod units;
+mod wording;
+mod workloads;
 
-use super::Experiment;
+use std::{collections::BTreeMap, io};
+
+use toml::de::DeTable;
+
+pub use keys::{TABLES, TableFormat};
+use reader::{Item, Problems, Table, Text};
+
+use super::{Arrivals, Data, Experiment, Load, Measure, Metric, Resources, Values};
+use crate::{
+    catalogue::{Catalogue, DatabaseEntry},
+    complaint::Complaint,
+    plan,
+};
+
+/// Most connections per arm: each is a connection to every server at once.
+const CLIENTS_MAX: u64 = 1024;
 
 /// Reads an experiment file.
 ///
 /// `read` fetches a file that the experiment names (a YCSB property file), by the path as written.
 ///
+/// No complaint quotes a password. The text around it may hold one: show it through
+/// [`mask_passwords`](super::mask_passwords).
+///
 /// # Errors
-/// Every problem found, in the order of the file.
+/// Every problem found, in the order of the file. Whether the budget is enough is told once the rest is in order.
 pub fn parse(
-    _text: &str,
-    _catalogue: &Catalogue,
-    _read: &dyn Fn(&str) -> std::io::Result<String>,
+    text: &str,
+    catalogue: &Catalogue,
+    read: &dyn Fn(&str) -> io::Result<String>,
 ) -> Result<Experiment, Vec<Complaint>> {
-    unimplemented!()
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut problems = Problems::new(text, &errors);
+    let top = Table::open(&keys::TOP, &[], document.get_ref(), 0..0, &mut problems);
+    let experiment = experiment(&top, catalogue, read, &mut problems);
+    if problems.is_empty() {
+        check_plan(&experiment, catalogue, &top, &mut problems);
+    }
+    if problems.is_empty() { Ok(experiment) } else { Err(problems.into_sorted()) }
+}
+
+/// As [`parse`], for bytes of unknown origin.
+///
+/// # Errors
+/// As [`parse`]; bytes that are not UTF-8 are a complaint at the first of them.
+pub fn parse_bytes(
+    bytes: &[u8],
+    catalogue: &Catalogue,
+    read: &dyn Fn(&str) -> io::Result<String>,
+) -> Result<Experiment, Vec<Complaint>> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let start = error.valid_up_to();
+        let end = error.error_len().map_or(bytes.len(), |length| start + length);
+        vec![Complaint::at(start..end, "not a text in UTF-8", "save the file as UTF-8")]
+    })?;
+    parse(text, catalogue, read)
+}
+
+fn experiment(
+    top: &Table<'_>,
+    catalogue: &Catalogue,
+    read: &dyn Fn(&str) -> io::Result<String>,
+    problems: &mut Problems,
+) -> Experiment {
+    let title = top.need("title", problems).and_then(|item| item.name(problems));
+    let database_item = top.need("database", problems);
+    let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
+    let arms = arms::arms(top, database, catalogue, problems);
+    let attached = arms.iter().any(|arm| arm.url.is_some());
+    Experiment {
+        title: title.map(Text::into_inner).unwrap_or_default(),
+        database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
+        settings: settings(top, database, attached, problems),
+        data: data(top, problems),
+        load: load(top, problems),
+        resources: resources(top, database, attached, problems),
+        workloads: workloads::workloads(top, catalogue, read, problems),
+        arms,
+        measure: measure(top, problems),
+    }
+}
+
+fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Problems) -> Option<&'c DatabaseEntry> {
+    let word = item.text(problems)?;
+    let entry = catalogue.database(word);
+    if entry.is_none() {
+        let names: Vec<&str> = catalogue.databases.iter().map(|entry| entry.id).collect();
+        let help = wording::suggest(word, &names, "this build of Tithe has");
+        problems.at(item.range.clone(), format!("there is no database {}", wording::quote(word)), help);
+    }
+    entry
+}
+
+/// The server settings of `table`. Some are Tithe's own, and an attached server keeps those that it has.
+fn settings(
+    table: &Table<'_>,
+    database: Option<&DatabaseEntry>,
+    attached: bool,
+    problems: &mut Problems,
+) -> BTreeMap<String, String> {
+    let Some(item) = table.get("settings") else { return BTreeMap::new() };
+    if attached {
+        problems.at(
+            item.key_range.clone(),
+            "settings cannot be given to a server that Tithe does not start",
+            "change them on the server itself and remove them here, or leave out every `url`",
+        );
+    }
+    let settings = item.pairs(problems);
+    let reserved = database.map_or(&[][..], |entry| entry.reserved_settings);
+    for (name, pair) in &settings {
+        if let Some((reserved, reason)) = reserved.iter().find(|(reserved, _)| plain_name(reserved) == plain_name(name))
+        {
+            let problem = format!("`{reserved}` cannot be set: {reason}");
+            problems.at(pair.key_range.clone(), problem, "remove it from the settings");
+        }
+    }
+    reader::texts(settings)
+}
+
+/// A setting's name as servers compare it: most ignore case, some take `-` for `_`.
+fn plain_name(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
+}
+
+fn data(top: &Table<'_>, problems: &mut Problems) -> Data {
+    const VALUES: &[(&str, Values)] = &[("ycsb", Values::Ycsb), ("incompressible", Values::Incompressible)];
+    let mut data = Data { records: 1, values: Values::Ycsb };
+    let Some(table) = top.table("data", &keys::DATA, problems) else {
+        if top.get("data").is_none() {
+            let help = "add `[data]` and below it for example `records = 100_000`";
+            problems.missing(problems.end..problems.end, "the experiment has no `[data]`", help);
+        }
+        return data;
+    };
+    let records = table.need("records", problems).and_then(|item| item.whole(1..=u64::MAX, problems));
+    data.records = records.unwrap_or(data.records);
+    data.values = table.get("values").and_then(|item| item.choice(VALUES, problems)).unwrap_or(data.values);
+    data
+}
+
+fn load(top: &Table<'_>, problems: &mut Problems) -> Load {
+    type Pace = fn(f64) -> Arrivals;
+    const ARRIVALS: &[(&str, Pace)] = &[("even", Arrivals::Even), ("poisson", Arrivals::Poisson)];
+    let Some(table) = top.table("load", &keys::LOAD, problems) else {
+        return Load { clients: 1, arrivals: Arrivals::Closed };
+    };
+    let clients = clients(&table, problems).unwrap_or(1);
+    let rate = table.get("rate").and_then(|item| item.number(0.001..=1e9, problems));
+    let pace = table.get("arrivals").map(|item| {
+        let pace = item.choice(ARRIVALS, problems);
+        if table.get("rate").is_none() {
+            item.refuse("needs a rate to keep to: without `rate` every client waits for its last operation", problems);
+        }
+        pace
+    });
+    let pace = pace.flatten().unwrap_or(Arrivals::Even);
+    Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace) }
+}
+
+fn clients(table: &Table<'_>, problems: &mut Problems) -> Option<u32> {
+    let clients = table.get("clients")?.whole(1..=CLIENTS_MAX, problems)?;
+    u32::try_from(clients).ok()
+}
+
+fn resources(
+    top: &Table<'_>,
+    database: Option<&DatabaseEntry>,
+    attached: bool,
+    problems: &mut Problems,
+) -> Vec<Resources> {
+    let mut names = Vec::new();
+    let mut resources = Vec::new();
+    let tables = top.tables("resources", &keys::RESOURCES, &[], problems);
+    for table in &tables {
+        let item = if tables.len() > 1 { table.need("name", problems) } else { table.get("name") };
+        let name = item.and_then(|item| item.name(problems));
+        resources.push(Resources {
+            name: name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default(),
+            settings: settings(table, database, attached, problems),
+            clients: clients(table, problems),
+        });
+        names.extend(name);
+    }
+    refuse_duplicates("resources", &names, problems);
+    if resources.is_empty() {
+        resources.push(Resources { name: String::new(), settings: BTreeMap::new(), clients: None });
+    }
+    resources
+}
+
+/// Complains about names that stood before in the same list.
+fn refuse_duplicates(what: &str, names: &[Text], problems: &mut Problems) {
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].iter().any(|earlier| earlier.get_ref() == name.get_ref()) {
+            let problem = format!("there are two {what} called {}", wording::quote(name.get_ref()));
+            problems.at(name.span(), problem, "give each its own name: reports tell them apart by it");
+        }
+    }
+}
+
+fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
+    const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
+    const DAY_S: f64 = 86_400.0;
+    let mut measure = Measure {
+        precision: 0.01f64.ln_1p(),
+        budget_s: 300.0,
+        seed: 1,
+        margin: 0.03f64.ln_1p(),
+        primary: Metric::Net,
+        epochs: 1,
+        slot_ms: None,
+    };
+    let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return measure };
+    let mut percent = |key, low: f64| {
+        let item = table.get(key)?;
+        let text = item.text(problems)?;
+        let ratio = units::ln_ratio(text);
+        let within = ratio.filter(|ratio| (low.ln_1p()..=std::f64::consts::LN_2).contains(ratio));
+        if within.is_none() {
+            let text = wording::quote(text);
+            item.refuse(format!("must be a percentage from {}% to 100%, this is {text}", low * 100.0), problems);
+        }
+        within
+    };
+    measure.precision = percent("precision", 0.0001).unwrap_or(measure.precision);
+    measure.margin = percent("margin", 0.0).unwrap_or(measure.margin);
+    let mut time = |key, low: f64, high: f64, limits: &str| {
+        let item = table.get(key)?;
+        let text = item.text(problems)?;
+        let seconds = units::seconds(text);
+        let within = seconds.filter(|seconds| (low..=high).contains(seconds));
+        if within.is_none() {
+            let text = wording::quote(text);
+            item.refuse(format!("must be a time {limits} with its unit (ms, s, min, h), this is {text}"), problems);
+        }
+        within
+    };
+    measure.budget_s = time("budget", 1.0, 30.0 * DAY_S, "from 1 s to 720 h").unwrap_or(measure.budget_s);
+    measure.slot_ms = time("slot", 0.005, 10.0, "from 5 ms to 10 s").map(|seconds| seconds * 1e3);
+    measure.seed = table.get("seed").and_then(|item| item.whole(0..=u64::MAX, problems)).unwrap_or(measure.seed);
+    measure.primary = table.get("primary").and_then(|item| item.choice(PRIMARY, problems)).unwrap_or(measure.primary);
+    let epochs = table.get("epochs").and_then(|item| item.whole(1..=20, problems));
+    measure.epochs = epochs.and_then(|epochs| u32::try_from(epochs).ok()).unwrap_or(measure.epochs);
+    measure
+}
+
+/// Complains about a budget or slot that makes no plan, at the key, else at its table, else at the end.
+fn check_plan(experiment: &Experiment, catalogue: &Catalogue, top: &Table<'_>, problems: &mut Problems) {
+    let end = problems.end;
+    for objection in plan::objections(experiment, &plan::cells(experiment, catalogue)) {
+        let table = top.table("measure", &keys::MEASURE, problems);
+        let range = match &table {
+            Some(table) => table.get(objection.key).map_or(table.place.clone(), |item| item.range),
+            None => end..end,
+        };
+        problems.at(range, objection.problem, objection.help);
+    }
 }

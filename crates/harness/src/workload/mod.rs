@@ -1,6 +1,10 @@
 //! What the clients do. A workload knows no protection.
 
+pub mod ycsb;
+
 use std::sync::{Arc, atomic::AtomicU64};
+
+use tithe_model::{catalogue::WorkloadEntry, experiment};
 
 use crate::{
     fault::Fault,
@@ -32,6 +36,31 @@ pub trait Workload: Send + Sync {
 
     /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
     fn describe(&self) -> Vec<(String, String)>;
+}
+
+/// A kind of workload: how the catalogue describes it, and how it is made.
+pub struct Kind {
+    /// For the catalogue.
+    pub entry: fn() -> WorkloadEntry,
+    /// Makes the workload of these properties on this data; every problem as (property, problem, help).
+    pub make:
+        fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<(String, String, String)>>,
+}
+
+/// Every kind of workload. One line each.
+pub const KINDS: &[Kind] = &[Kind { entry: ycsb::entry, make: ycsb::make }];
+
+/// Makes the workload that an experiment describes.
+///
+/// # Errors
+/// Every problem with its properties, as one text.
+pub fn make(described: &experiment::Workload, data: &experiment::Data, seed: u64) -> Result<Box<dyn Workload>, String> {
+    let kind = KINDS.iter().find(|kind| (kind.entry)().id == described.kind);
+    let kind = kind.ok_or_else(|| format!("this build has no workload of kind {}", described.kind))?;
+    (kind.make)(described, data, seed).map_err(|problems| {
+        let told = problems.into_iter().map(|(property, problem, help)| format!("{property}: {problem} ({help})"));
+        told.collect::<Vec<_>>().join("; ")
+    })
 }
 
 /// State shared by the clients of one arm; each workload has its own type behind it.

@@ -1,0 +1,117 @@
+//! Counters as ratios per operation: bytes of log and wire, context switches, the whole server's processor time.
+//!
+//! They are nearly free of noise and resolve in seconds. The interval is from the jackknife over frames.
+
+use tithe_model::record::ArmFrame;
+
+use super::{
+    estimate::{ratio, stated},
+    measured::Measured,
+    sizes::Read,
+};
+use crate::{
+    Estimate, Interval, Outcome,
+    statistics::pairing::{Spent, ratio_effect},
+};
+
+/// A counter that is divided by the operations.
+pub(super) struct Counter {
+    /// Name of the estimate; the level's is the same with `_per_op`.
+    pub name: &'static str,
+    title: &'static str,
+    /// Unit of the level.
+    pub unit: &'static str,
+    /// The level's unit in a sentence.
+    noun: &'static str,
+    /// From the counter's base unit to the level's.
+    pub scale: f64,
+    /// Takes it from the record.
+    pub read: Read,
+}
+
+const fn bytes(name: &'static str, title: &'static str, read: Read) -> Counter {
+    Counter { name, title, unit: "bytes/op", noun: "bytes per op", scale: 1.0, read }
+}
+
+/// All of them, in the order of the report.
+pub(super) const COUNTERS: [Counter; 8] = [
+    Counter {
+        name: "server_tree_cpu",
+        title: "CPU of all server processes per op",
+        unit: "µs/op",
+        noun: "µs per op",
+        scale: 1e-3,
+        read: |counters| counters.server_cpu_ns,
+    },
+    bytes("wal_bytes", "write-ahead log per op", |counters| counters.wal_bytes),
+    bytes("log_bytes", "server and audit log per op", |counters| counters.log_bytes),
+    bytes("read_bytes", "bytes read from storage per op", |counters| counters.read_bytes),
+    bytes("written_bytes", "bytes written to storage per op", |counters| counters.written_bytes),
+    bytes("sent_bytes", "bytes sent by the client per op", |counters| counters.sent_bytes),
+    bytes("received_bytes", "bytes received by the client per op", |counters| counters.received_bytes),
+    Counter {
+        name: "switches",
+        title: "context switches of the server per op",
+        unit: "switches/op",
+        noun: "context switches per op",
+        scale: 1.0,
+        read: |counters| counters.switches,
+    },
+];
+
+impl Counter {
+    /// What `frame` counted; `None` where it cannot be seen.
+    pub fn spent(&self, frame: &ArmFrame) -> Option<Spent> {
+        let cost = (self.read)(&frame.counters)? as f64 * self.scale;
+        Some(Spent { cost, operations: frame.operations as f64 })
+    }
+
+    fn estimate(&self, measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
+        let alone: Vec<Spent> = measured.arm(arm).filter_map(|frame| self.spent(frame)).collect();
+        let both: Vec<(Spent, Spent)> = measured
+            .pairs(arm)
+            .filter_map(|(plain, guarded)| Some((self.spent(plain)?, self.spent(guarded)?)))
+            .collect();
+        let (plain, guarded): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
+        let amount = |spent: Spent| format!("{} {}", significant(spent.per_operation()), self.noun);
+        let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
+        let state = |effect, outcome, text| Some(stated(self.name, self.title, effect, outcome, text, alone.len()));
+        match (plain.cost > 0.0, guarded.cost > 0.0) {
+            (true, true) => {
+                let effect = ratio_effect(&both, measured.alpha);
+                effect.estimate.is_finite().then(|| ratio(measured, self.name, self.title, effect, both.len()))
+            }
+            (false, true) => {
+                let text = format!("{}, none on the plain arm", amount(guarded));
+                state(certain(f64::INFINITY), Outcome::Costs, text)
+            }
+            (true, false) => {
+                let text = format!("none, {} on the plain arm", amount(plain));
+                state(certain(f64::NEG_INFINITY), Outcome::Gains, text)
+            }
+            (false, false) => {
+                let guarded: Spent = alone.into_iter().sum();
+                let unseen = measured.arm(0).all(|frame| (self.read)(&frame.counters).is_none());
+                (unseen && guarded.cost > 0.0).then(|| {
+                    let effect = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+                    let text = format!("{}, not to be seen on the plain arm", amount(guarded));
+                    stated(self.name, self.title, effect, Outcome::TooNoisy, text, measured.frames.len())
+                })
+            }
+        }
+    }
+}
+
+/// Every counter that arm `arm` has something of.
+pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
+    COUNTERS.iter().filter_map(|counter| counter.estimate(measured, arm)).collect()
+}
+
+/// Three significant digits where they matter: `156`, `15.6`, `1.56`, `0.16`.
+fn significant(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}

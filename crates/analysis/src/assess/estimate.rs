@@ -1,0 +1,108 @@
+//! From an interval to an estimate with its words, flags and the time it still needs.
+
+use super::measured::Measured;
+use crate::{
+    Estimate, Flag, Interval, Outcome,
+    statistics::{
+        inference::{Inference, infer, trend_p},
+        percentile,
+        verdict::verdict,
+    },
+    stopping,
+};
+
+/// An effect that moved with the frames at this p is flagged.
+const DRIFT_P: f64 = 0.01;
+
+/// The estimate of a series of paired effects, one a frame, in the order of time.
+///
+/// [`Flag::Drift`]: Spearman's rank correlation of the merged effects with their order has p < 0.01 ([`trend_p`]).
+pub(super) fn paired(measured: &Measured<'_>, name: &str, title: &str, effects: &[f64]) -> Estimate {
+    from_inference(measured, name, title, &infer(effects, measured.alpha), measured.frame_s)
+}
+
+/// The same from an inference whose values took `seconds_each` before neighbours were averaged.
+pub(super) fn from_inference(
+    measured: &Measured<'_>,
+    name: &str,
+    title: &str,
+    inference: &Inference,
+    seconds_each: f64,
+) -> Estimate {
+    let count = inference.merged.len() * inference.batch.max(1);
+    let more_s = || stopping::more_s(inference, measured.precision, seconds_each, measured.alpha);
+    let mut estimate = judged(measured, name, title, inference.interval, count, more_s);
+    estimate.batch = inference.batch.max(1);
+    if trend_p(&inference.merged) < DRIFT_P {
+        estimate.flags.push(Flag::Drift);
+    }
+    estimate
+}
+
+/// The estimate of a ratio of sums over `frames` frames: its width shrinks with the root of the time.
+pub(super) fn ratio(measured: &Measured<'_>, name: &str, title: &str, interval: Interval, frames: usize) -> Estimate {
+    let times = (interval.half_width() / measured.precision).powi(2);
+    let more_s = || times.is_finite().then_some((times - 1.0) * frames as f64 * measured.frame_s);
+    judged(measured, name, title, interval, frames, more_s)
+}
+
+/// An estimate with its verdict. `more_s` is asked only where the precision is not reached.
+fn judged(
+    measured: &Measured<'_>,
+    name: &str,
+    title: &str,
+    effect: Interval,
+    count: usize,
+    more_s: impl FnOnce() -> Option<f64>,
+) -> Estimate {
+    let (outcome, text) = verdict(effect, measured.margin, "cost");
+    let more_s = if effect.half_width() <= measured.precision { None } else { more_s() };
+    let estimate = Estimate { more_s, ..stated(name, title, effect, outcome, text, count) };
+    with_resolution(measured, estimate)
+}
+
+/// An estimate whose answer is already known.
+pub(super) fn stated(
+    name: &str,
+    title: &str,
+    effect: Interval,
+    verdict: Outcome,
+    text: String,
+    count: usize,
+) -> Estimate {
+    Estimate {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        primary: false,
+        effect,
+        total: None,
+        count,
+        batch: 1,
+        levels: None,
+        unit: "",
+        verdict,
+        text,
+        flags: Vec::new(),
+        more_s: None,
+    }
+}
+
+/// Says of a figure that is too noisy how long it would take to tell.
+pub(super) fn with_resolution(measured: &Measured<'_>, mut estimate: Estimate) -> Estimate {
+    if let (Outcome::TooNoisy, Some(more_s)) = (estimate.verdict, estimate.more_s) {
+        let minutes = (more_s / 60.0).ceil().max(1.0);
+        let plural = if minutes > 1.0 { "s" } else { "" };
+        // The precision was asked for as a percentage; two digits after the point give it back as it was written.
+        let resolution = (measured.precision * 1e4).round() / 100.0;
+        estimate.text += &format!("; about {minutes:.0} more minute{plural} would resolve {resolution}%");
+    }
+    estimate
+}
+
+/// Seconds of load until a percentile of `share` has enough groups of frames, when `frames` frames gave `samples`.
+pub(super) fn until_enough_groups(measured: &Measured<'_>, share: f64, samples: u64, frames: usize) -> f64 {
+    let beyond_per_frame = samples as f64 / frames as f64 * (1.0 - share);
+    let frames_per_group = (percentile::SAMPLES_BEYOND / beyond_per_frame).ceil().max(1.0);
+    let needed = frames_per_group * percentile::MIN_GROUPS as f64;
+    (needed - frames as f64).max(1.0) * measured.frame_s
+}

@@ -1,0 +1,109 @@
+//! How each arm did by itself: medians over frames, for orientation only.
+
+use tithe_model::{experiment::Metric, record::Slot};
+
+use super::{
+    counters::COUNTERS,
+    measured::{Measured, intended},
+    percentiles::{PERCENTILES, Source},
+    sizes::SIZES,
+};
+use crate::{
+    CONFIDENCE, Interval, Level,
+    statistics::{
+        order::median_interval,
+        pairing::{Spent, frame_spent},
+        percentile::{SAMPLES_BEYOND, group_frames, pooled},
+    },
+};
+
+/// The name of the level that the estimate called `estimate` compares.
+pub(super) fn level_of(estimate: &str) -> String {
+    match estimate {
+        "time" => "latency_mean".to_owned(),
+        "net" | "cpu" | "client_cpu" | "server_cpu" => format!("{estimate}_per_op"),
+        other if COUNTERS.iter().any(|counter| counter.name == other) => format!("{other}_per_op"),
+        other => other.to_owned(),
+    }
+}
+
+/// Every level of arm `arm` that can be seen.
+pub(super) fn levels(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
+    let mut levels = of_slots(measured, arm);
+    levels.extend(of_percentiles(measured, arm));
+    for counter in &COUNTERS {
+        let per_frame = measured.arm(arm).filter_map(|frame| counter.spent(frame)).map(Spent::per_operation);
+        levels.extend(level(&format!("{}_per_op", counter.name), counter.unit, per_frame));
+    }
+    for (name, _, read) in SIZES {
+        let megabytes = measured.arm(arm).filter_map(|frame| Some(read(&frame.counters)? as f64 / 1e6));
+        levels.extend(level(name, "MB", megabytes));
+    }
+    let connecting = measured.arm(arm).filter(|frame| frame.connect_ns > 0).map(|frame| frame.connect_ns as f64 / 1e3);
+    levels.extend(level("connect", "µs", connecting));
+    levels
+}
+
+/// The median of `values` with its interval; `None` of nothing.
+fn level(name: &str, unit: &'static str, values: impl Iterator<Item = f64>) -> Option<Level> {
+    let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    let Interval { estimate, low, high } = median_interval(&values, 1.0 - CONFIDENCE);
+    let count = values.len() as u64;
+    (count > 0).then(|| Level { name: name.to_owned(), unit, value: estimate, low, high, count })
+}
+
+fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
+    let per_op = |name: &str, unit: &'static str, metric: Metric| {
+        let spent = measured.frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
+        level(name, unit, spent.map(|spent| spent.per_operation() / 1e3))
+    };
+    let rates = measured.frames.iter().filter_map(|frame| throughput(&frame.slots, arm));
+    let done = measured.arm(arm).map(|frame| 100.0 * frame.operations as f64 / intended(frame) as f64);
+    // In an open loop the rate is given; what was done of it is the figure that compares.
+    let mut levels = if measured.open_loop() {
+        vec![level("throughput", "% of intended", done), level("operations", "op/s", rates)]
+    } else {
+        vec![level("throughput", "op/s", rates)]
+    };
+    levels.push(per_op("latency_mean", "µs", Metric::Time));
+    if measured.cell.clients as usize <= measured.lanes {
+        levels.push(per_op("net_per_op", "µs/op", Metric::Net));
+    }
+    levels.push(per_op("cpu_per_op", "µs/op", Metric::Cpu));
+    levels.push(per_op("client_cpu_per_op", "µs/op", Metric::ClientCpu));
+    if measured.server_seen {
+        levels.push(per_op("server_cpu_per_op", "µs/op", Metric::ServerCpu));
+    }
+    levels.into_iter().flatten().collect()
+}
+
+/// Operations per second of all lanes of `arm` together, in its own slots; `None` when it has none.
+fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
+    let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
+    let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.n, sum.1 + slot.wall_ns));
+    let lanes = crate::stopping::lanes(of_arm());
+    (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
+}
+
+/// Percentiles over groups of frames large enough for them, over all frames together where there is no group.
+fn of_percentiles(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
+    let source = Source::of(measured);
+    let mut levels = Vec::new();
+    for operation in source.operations(measured, arm) {
+        let frames = source.histograms(measured, arm, operation);
+        let counts: Vec<_> = frames.iter().map(|frame| (frame.total(), frame.total())).collect();
+        let samples = counts.iter().map(|(count, _)| count).sum();
+        for (percentile, share) in PERCENTILES {
+            let mut groups = group_frames(&counts, share, SAMPLES_BEYOND);
+            if groups.is_empty() && !frames.is_empty() {
+                groups.push((0, frames.len() - 1));
+            }
+            let values = groups.iter().filter_map(|(first, last)| {
+                Some(pooled(frames[*first..=*last].iter().copied()).quantile(share)? / 1e3)
+            });
+            let of_groups = level(&format!("{}_{percentile}_{operation}", source.name), "µs", values);
+            levels.extend(of_groups.map(|level| Level { count: samples, ..level }));
+        }
+    }
+    levels
+}

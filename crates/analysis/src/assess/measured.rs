@@ -1,0 +1,181 @@
+//! What counts of one cell: its complete, unspoiled frames with their slots.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tithe_model::{
+    experiment::{Arm, Arrivals},
+    plan::Cell,
+    record::{ArmFrame, Frame, Slot},
+};
+
+use crate::{Records, statistics::pairing::MIN_OPERATIONS, stopping};
+
+/// The reason under which a cell ends when its precision is reached.
+const BY_PRECISION: &str = "precision";
+
+/// A frame that counts.
+pub(super) struct MeasuredFrame<'a> {
+    pub record: &'a Frame,
+    pub slots: Vec<Slot>,
+}
+
+/// Everything that the figures of one cell are made of.
+pub(super) struct Measured<'a> {
+    pub cell: &'a Cell,
+    arms: &'a [Arm],
+    pub frames: Vec<MeasuredFrame<'a>>,
+    /// Frames that do not count, with the reason.
+    pub spoiled: Vec<(u32, String)>,
+    /// Epochs that any record of the cell belongs to.
+    pub epochs: BTreeSet<u32>,
+    /// Client threads.
+    pub lanes: usize,
+    /// Some slot has processor time of the server.
+    pub server_seen: bool,
+    /// No byte ever went over a wire: the database runs inside the client.
+    pub embedded: bool,
+    /// Error of each interval.
+    pub alpha: f64,
+    /// Largest cost that counts as none, natural-log ratio.
+    pub margin: f64,
+    /// Asked half-width, natural-log ratio.
+    pub precision: f64,
+    /// Planned length of a frame's slots, s.
+    pub frame_s: f64,
+}
+
+impl<'a> Measured<'a> {
+    /// The cell with index `index` in the plan.
+    pub fn new(records: &'a Records, index: usize) -> Self {
+        let (cell, experiment) = (&records.plan.cells[index], &records.plan.experiment);
+        let arms = experiment.arms.len();
+        let (frames, spoiled) = frames(records, index);
+        let slots = || frames.iter().flat_map(|frame| &frame.slots);
+        let by_precision = records.endings.get(index).is_some_and(|ending| ending == BY_PRECISION);
+        let of_cell = |cell: u32| cell as usize == index;
+        let frame_epochs = records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
+        let finding_epochs = records.findings.iter().filter(|it| of_cell(it.cell)).map(|it| it.epoch);
+        Self {
+            lanes: stopping::lanes(slots()),
+            server_seen: slots().any(|slot| slot.server_cpu_ns > 0),
+            embedded: frames
+                .iter()
+                .flat_map(|frame| &frame.record.arms)
+                .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
+            epochs: frame_epochs.chain(finding_epochs).collect(),
+            alpha: stopping::alpha(arms.saturating_sub(1), by_precision),
+            margin: experiment.measure.margin,
+            precision: experiment.measure.precision,
+            frame_s: cell.frame_ns(arms) as f64 / 1e9,
+            arms: &experiment.arms,
+            cell,
+            frames,
+            spoiled,
+        }
+    }
+
+    /// True when operations were offered at a rate of their own.
+    pub fn open_loop(&self) -> bool {
+        self.cell.arrivals != Arrivals::Closed
+    }
+
+    /// The server was there but could not be seen.
+    pub fn server_unseen(&self) -> bool {
+        !self.server_seen && !self.embedded
+    }
+
+    /// The records of arm `arm`, by frame.
+    pub fn arm(&self, arm: usize) -> impl Iterator<Item = &'a ArmFrame> {
+        self.frames.iter().map(move |frame| &frame.record.arms[arm])
+    }
+
+    /// The records of the baseline and of arm `arm`, by frame.
+    pub fn pairs(&self, arm: usize) -> impl Iterator<Item = (&'a ArmFrame, &'a ArmFrame)> {
+        self.arm(0).zip(self.arm(arm))
+    }
+
+    /// Share of the lanes' wall time in which client or server waited for a processor.
+    pub fn wait_share(&self) -> f64 {
+        self.share_of_wall(|_| true, |slot| slot.wait_ns)
+    }
+
+    /// Share of the wall time of arm `arm` in which the client ran.
+    pub fn client_share(&self, arm: usize) -> f64 {
+        self.share_of_wall(|slot| slot.arm as usize == arm, |slot| slot.client_cpu_ns)
+    }
+
+    /// Share of its intended operations that arm `arm` did not start or finish in time.
+    pub fn undrained_share(&self, arm: usize) -> f64 {
+        let undrained: u64 = self.arm(arm).map(|frame| frame.undrained).sum();
+        let intended: u64 = self.arm(arm).map(intended).sum();
+        undrained as f64 / intended.max(1) as f64
+    }
+
+    /// What the reader of any figure of this cell should know, without the final full stop.
+    pub fn complaints(&self) -> Vec<String> {
+        let mut complaints = Vec::new();
+        let begun = !self.frames.is_empty() || !self.spoiled.is_empty();
+        if begun && self.frames.is_empty() {
+            complaints.push("no frame can be used".to_owned());
+        }
+        let short = |slot: &Slot| slot.n < MIN_OPERATIONS;
+        if !self.frames.is_empty() && self.frames.iter().all(|frame| frame.slots.iter().all(short)) {
+            complaints.push(format!("no slot holds {MIN_OPERATIONS} operations: make the slots longer (`slot_ms`)"));
+        }
+        for (index, arm) in self.arms.iter().enumerate() {
+            let failed: u64 = self.arm(index).map(|frame| frame.failed).sum();
+            let operations: u64 = self.arm(index).map(|frame| frame.operations).sum();
+            if failed > 0 {
+                let of = failed + operations;
+                complaints.push(format!("{failed} of {of} operations of arm `{}` failed and are left out", arm.name));
+            }
+        }
+        complaints
+    }
+
+    fn share_of_wall(&self, which: impl Fn(&Slot) -> bool, part: impl Fn(&Slot) -> u64) -> f64 {
+        let (mut parts, mut wall) = (0, 0);
+        for slot in self.frames.iter().flat_map(|frame| &frame.slots).filter(|slot| which(slot)) {
+            parts += part(slot);
+            wall += slot.wall_ns;
+        }
+        parts as f64 / wall.max(1) as f64
+    }
+}
+
+/// Operations that an arm was to do in a frame.
+pub(super) fn intended(frame: &ArmFrame) -> u64 {
+    frame.operations + frame.failed + frame.undrained
+}
+
+/// The frames of a cell that count, and those that do not with the reason.
+fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32, String)>) {
+    let arms = records.plan.experiment.arms.len();
+    let mut by_number = BTreeMap::new();
+    for record in records.frames.iter().filter(|frame| frame.cell as usize == index) {
+        by_number.insert(record.frame, MeasuredFrame { record, slots: Vec::new() });
+    }
+    for slot in records.slots.iter().filter(|slot| slot.cell as usize == index) {
+        if let Some(frame) = by_number.get_mut(&slot.frame) {
+            frame.slots.push(*slot);
+        }
+    }
+    let (mut frames, mut spoiled, mut next) = (Vec::with_capacity(by_number.len()), Vec::new(), 0);
+    for (number, frame) in by_number {
+        match number - next {
+            0 => {}
+            1 => spoiled.push((next, "its record is missing".to_owned())),
+            // One row and not one a frame: a damaged number must not make us write billions.
+            gap => spoiled.push((next, format!("the records of {gap} frames from here on are missing"))),
+        }
+        next = number.saturating_add(1);
+        if let Some(reason) = &frame.record.spoiled {
+            spoiled.push((number, reason.clone()));
+        } else if frame.record.arms.len() != arms {
+            spoiled.push((number, format!("its record has {} arms and not {arms}", frame.record.arms.len())));
+        } else {
+            frames.push(frame);
+        }
+    }
+    (frames, spoiled)
+}

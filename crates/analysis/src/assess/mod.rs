@@ -1,0 +1,179 @@
+//! Records → analysis.
+//!
+//! [`assess`] looks at each cell alone: `measured` picks the frames and slots that count, `levels` says how
+//! each arm did, `slots`, `percentiles`, `counters` and `sizes` compare the guarded arms with the
+//! baseline, `proof` and `difference` tell what the arm was. All of it is a pure function of the records.
+//!
+//! Left out: absolute comparisons between cells, and any figure of a frame that is spoiled or has no record.
+
+mod counters;
+mod difference;
+mod estimate;
+mod levels;
+mod measured;
+mod percentiles;
+mod proof;
+mod sizes;
+mod slots;
+
+use tithe_model::{
+    experiment::{Arm, Arrivals, Metric},
+    record::{Finding, Host},
+};
+
+use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Level, Records, stopping};
+use measured::Measured;
+
+/// What the records say. The same records give the same analysis.
+pub fn assess(records: &Records) -> Analysis {
+    let experiment = &records.plan.experiment;
+    let mut warnings = records.warnings.clone();
+    let cells = (0..records.plan.cells.len()).map(|index| assess_cell(records, index, &mut warnings)).collect();
+    Analysis {
+        run: records.run.clone(),
+        title: experiment.title.clone(),
+        database: experiment.database.clone(),
+        tithe: records.tithe.clone(),
+        seed: experiment.measure.seed,
+        confidence: CONFIDENCE,
+        margin: experiment.measure.margin,
+        machine: records.machine.clone(),
+        cells,
+        warnings,
+    }
+}
+
+fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> CellAnalysis {
+    let measured = Measured::new(records, index);
+    let (cell, experiment) = (measured.cell, &records.plan.experiment);
+    let (primary, because) = match experiment.measure.primary {
+        // Without a frame nothing is known that could speak against the metric that was asked for.
+        asked if measured.frames.is_empty() => (asked, None),
+        asked => stopping::deciding(asked, cell.clients, measured.lanes, measured.server_seen),
+    };
+    let mut notes: Vec<String> =
+        because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
+    notes.extend(measured.complaints());
+    notes.extend(asymmetries(&measured, &experiment.arms, primary));
+    warnings.extend(notes.into_iter().map(|note| format!("{}: {note}.", cell.id)));
+
+    CellAnalysis {
+        id: cell.id.clone(),
+        workload: experiment.workloads.get(cell.workload).map(|it| it.name.clone()).unwrap_or_default(),
+        resources: experiment.resources.get(cell.resources).map(|it| it.name.clone()).unwrap_or_default(),
+        clients: cell.clients,
+        arrivals: arrivals(cell.arrivals),
+        notes: records.workload_notes.get(index).cloned().unwrap_or_default(),
+        mode: records.modes.get(index).cloned().unwrap_or_default(),
+        slot_ms: cell.slot_ns as f64 / 1e6,
+        frames: measured.frames.len(),
+        epochs: measured.epochs.len() as u32,
+        ending: records.endings.get(index).cloned().unwrap_or_default(),
+        host: mean_host(measured.frames.iter().map(|frame| &frame.record.host)),
+        wait_share: measured.wait_share(),
+        arms: arms(records, index, &measured, primary),
+        spoiled: measured.spoiled,
+    }
+}
+
+fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric) -> Vec<ArmAnalysis> {
+    let arms = &records.plan.experiment.arms;
+    let facts = |arm: usize| records.facts.get(cell).and_then(|arms| arms.get(arm)).cloned().unwrap_or_default();
+    let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
+    let plain = facts(0);
+    let assess_arm = |(index, arm): (usize, &Arm)| {
+        let guarded = facts(index);
+        let findings: Vec<Finding> = records
+            .findings
+            .iter()
+            .filter(|it| (it.cell as usize, it.arm as usize) == (cell, index))
+            .cloned()
+            .collect();
+        ArmAnalysis {
+            name: arm.name.clone(),
+            protections: arm.protections.iter().map(|protection| protection.id.clone()).collect(),
+            difference: if index == 0 { Vec::new() } else { difference::difference(&plain, &guarded) },
+            proof: if index == 0 { crate::Proof::Baseline } else { proof::proof(arm, &findings, &measured.epochs) },
+            estimates: if index == 0 { Vec::new() } else { estimates(measured, index, primary, &levels) },
+            levels: levels[index].clone(),
+            facts: guarded,
+            findings,
+        }
+    };
+    arms.iter().enumerate().map(assess_arm).collect()
+}
+
+/// Everything that can be said of arm `arm` against the baseline, the primary first.
+fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec<Level>]) -> Vec<Estimate> {
+    let mut estimates = slots::estimates(measured, arm, primary);
+    estimates.extend(percentiles::estimates(measured, arm));
+    estimates.extend(counters::estimates(measured, arm));
+    estimates.extend(sizes::estimates(measured, arm));
+    for estimate in &mut estimates {
+        let name = levels::level_of(&estimate.name);
+        let of_arm = |arm: usize| levels[arm].iter().find(|level| level.name == name);
+        if let (Some(plain), Some(guarded)) = (of_arm(0), of_arm(arm)) {
+            estimate.levels = Some((plain.value, guarded.value));
+            estimate.unit = guarded.unit;
+        }
+    }
+    estimates
+}
+
+/// Arms that are a second instance of the baseline and still differ from it in `primary`: a sentence each.
+fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<String> {
+    let second_baseline = |index: &usize| *index > 0 && !proof::has_something_to_prove(&arms[*index]);
+    let differ = |index: &usize| slots::differs(measured, *index, primary);
+    let told = |index: usize| {
+        let name = &arms[index].name;
+        format!("arm `{name}` protects nothing and still differs from the baseline: the set-up is not symmetric")
+    };
+    (0..arms.len()).filter(second_baseline).filter(differ).map(told).collect()
+}
+
+/// How operations were offered, in words.
+fn arrivals(arrivals: Arrivals) -> String {
+    match arrivals {
+        Arrivals::Closed => "closed loop".to_owned(),
+        Arrivals::Even(rate) => format!("{}/s, even arrivals", thousands(rate)),
+        Arrivals::Poisson(rate) => format!("{}/s, Poisson arrivals", thousands(rate)),
+    }
+}
+
+/// A rate with commas between thousands; below 10 with the digits that it has.
+fn thousands(rate: f64) -> String {
+    if rate < 10.0 {
+        return rate.to_string();
+    }
+    let digits = format!("{rate:.0}");
+    let grouped = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    grouped.collect::<Vec<_>>().join(",")
+}
+
+/// Mean of the machine's state; a figure that no frame has stays unknown.
+fn mean_host<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Host {
+    let mean = |read: fn(&Host) -> Option<f64>| {
+        let seen: Vec<f64> = hosts.clone().filter_map(read).collect();
+        (!seen.is_empty()).then(|| crate::statistics::mean(&seen))
+    };
+    Host {
+        load: mean(|host| Some(host.load)).unwrap_or_default(),
+        cpu_pressure: mean(|host| host.cpu_pressure),
+        io_pressure: mean(|host| host.io_pressure),
+        steal: mean(|host| host.steal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_in_words() {
+        let words = [Arrivals::Closed, Arrivals::Even(0.5), Arrivals::Even(150.0), Arrivals::Poisson(1_234_567.0)];
+        assert_eq!(
+            words.map(arrivals),
+            ["closed loop", "0.5/s, even arrivals", "150/s, even arrivals", "1,234,567/s, Poisson arrivals"]
+        );
+    }
+}

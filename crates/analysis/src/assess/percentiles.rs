@@ -1,0 +1,111 @@
+//! Latency percentiles per operation, from the intended start where there was one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use tithe_model::{histogram::Histogram, record::ArmFrame};
+
+use super::{
+    estimate::{from_inference, until_enough_groups},
+    measured::Measured,
+    slots::limits_of_time,
+};
+use crate::{
+    Estimate, Flag,
+    statistics::percentile::{MIN_GROUPS, quantile_effect, quantile_ratio},
+};
+
+/// The percentiles, by name and share.
+pub(super) const PERCENTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// From this share on, interference of neighbours is flagged: preemption sits in the tail.
+const TAIL_FROM: f64 = 0.99;
+
+/// A larger share of wall time spent waiting for a processor dilutes the tail.
+const MUCH_WAIT: f64 = 0.2;
+
+/// Which of an arm's two sets of histograms counts: the one from the intended start, where there is any.
+pub(super) struct Source {
+    /// What the names start with.
+    pub name: &'static str,
+    title: &'static str,
+    read: fn(&ArmFrame) -> &BTreeMap<String, Histogram>,
+}
+
+impl Source {
+    /// The one that `measured` has.
+    pub fn of(measured: &Measured<'_>) -> Self {
+        let intended = measured.frames.iter().flat_map(|frame| &frame.record.arms).any(|arm| !arm.intended.is_empty());
+        if intended {
+            Self { name: "intended", title: "latency from the intended start", read: |arm| &arm.intended }
+        } else {
+            Self { name: "latency", title: "latency", read: |arm| &arm.latency }
+        }
+    }
+
+    /// The operations that arm `arm` did.
+    pub fn operations<'a>(&self, measured: &Measured<'a>, arm: usize) -> BTreeSet<&'a str> {
+        measured.arm(arm).flat_map(|frame| (self.read)(frame).keys()).map(String::as_str).collect()
+    }
+
+    /// The histograms of `operation` by frame; frames without it are empty ones.
+    pub fn histograms<'a>(&self, measured: &Measured<'a>, arm: usize, operation: &str) -> Vec<&'a Histogram> {
+        static NONE: LazyLock<Histogram> = LazyLock::new(Histogram::default);
+        measured.arm(arm).map(|frame| (self.read)(frame).get(operation).unwrap_or(&NONE)).collect()
+    }
+}
+
+/// Every percentile of every operation that both the baseline and arm `arm` did.
+pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
+    let source = Source::of(measured);
+    let both = source.operations(measured, 0);
+    let mut estimates = Vec::new();
+    for operation in source.operations(measured, arm).intersection(&both) {
+        let plain = source.histograms(measured, 0, operation);
+        let guarded = source.histograms(measured, arm, operation);
+        let frames: Vec<_> = plain.into_iter().zip(guarded).collect();
+        for percentile in PERCENTILES {
+            estimates.extend(estimate(measured, &source, operation, percentile, &frames));
+        }
+    }
+    let limits = limits_of_time(measured, arm);
+    for estimate in &mut estimates {
+        estimate.flags.extend(&limits);
+    }
+    estimates
+}
+
+fn estimate(
+    measured: &Measured<'_>,
+    source: &Source,
+    operation: &str,
+    (percentile, share): (&str, f64),
+    frames: &[(&Histogram, &Histogram)],
+) -> Option<Estimate> {
+    let mut inference = quantile_effect(frames, share, measured.alpha);
+    let groups = inference.merged.len() * inference.batch.max(1);
+    let enough = groups >= MIN_GROUPS;
+    if !enough {
+        // With few groups or none, all samples together say more than the median of the groups.
+        inference.interval.estimate = quantile_ratio(frames, share)?;
+    }
+    let name = format!("{}_{percentile}_{operation}", source.name);
+    let title = format!("{percentile} {} of {operation}", source.title);
+    let seconds_each = measured.frame_s * frames.len() as f64 / groups.max(1) as f64;
+    let mut estimate = from_inference(measured, &name, &title, &inference, seconds_each);
+    if !enough {
+        let samples = |side: fn(&(&Histogram, &Histogram)) -> u64| frames.iter().map(side).sum::<u64>();
+        let fewest = samples(|it| it.0.total()).min(samples(|it| it.1.total()));
+        let more_s = until_enough_groups(measured, share, fewest, frames.len());
+        estimate.text = format!("not enough data for {percentile}: needs about {:.0} more seconds", more_s.ceil());
+        estimate.more_s = Some(more_s);
+        estimate.flags.push(Flag::NotEnoughData);
+    }
+    if share >= TAIL_FROM && measured.wait_share() > MUCH_WAIT {
+        estimate.flags.push(Flag::NeighboursInTail);
+    }
+    Some(estimate)
+}

@@ -1,0 +1,79 @@
+//! Was the protection of an arm on?
+
+use std::collections::BTreeSet;
+
+use tithe_model::{
+    experiment::Arm,
+    record::{Finding, Phase, Role, Verdict},
+};
+
+use crate::Proof;
+
+/// What `findings` prove about `arm`, which was measured in `epochs`.
+///
+/// Every protection needs a claim before and a claim after each epoch's frames, and every claim must hold. A
+/// claim that fails outweighs one that could not be told. Disclosures prove nothing either way.
+pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
+    if !has_something_to_prove(arm) {
+        return Proof::Baseline;
+    }
+    if arm.protections.is_empty() {
+        return Proof::Unproven(vec!["the arm names no protection, so nothing was looked at".to_owned()]);
+    }
+    let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Claim).collect();
+    let quoted = |verdict: Verdict| {
+        let such = claims.iter().filter(|finding| finding.verdict == verdict);
+        such.map(|finding| quote(finding)).collect::<Vec<_>>()
+    };
+    let failed = quoted(Verdict::Fails);
+    if !failed.is_empty() {
+        return Proof::Disproven(failed);
+    }
+    let mut open = quoted(Verdict::CannotTell);
+    open.extend(not_looked_at(arm, &claims, epochs));
+    if open.is_empty() { Proof::Proven } else { Proof::Unproven(open) }
+}
+
+/// False for a second instance of the baseline: it names no protection, no statements, no address of its own.
+pub(super) fn has_something_to_prove(arm: &Arm) -> bool {
+    !arm.protections.is_empty() || !arm.on.is_empty() || arm.url.is_some()
+}
+
+fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<String> {
+    if epochs.is_empty() {
+        return vec!["nothing was looked at yet".to_owned()];
+    }
+    let mut missing = Vec::new();
+    for protection in &arm.protections {
+        for epoch in epochs {
+            for phase in [Phase::Before, Phase::After] {
+                let looked = |it: &&Finding| (it.epoch, it.phase) == (*epoch, phase) && it.protection == protection.id;
+                if !claims.iter().any(looked) {
+                    missing.push(format!("{}: not looked at {}", protection.id, when(phase, *epoch)));
+                }
+            }
+        }
+    }
+    missing
+}
+
+fn quote(finding: &Finding) -> String {
+    let Finding { protection, claim, epoch, phase, guarded, control, .. } = finding;
+    let when = when(*phase, *epoch);
+    let claim = claim.trim_end_matches('.');
+    match finding.verdict {
+        Verdict::CannotTell => {
+            format!("{protection}, {when}: {claim}: cannot tell; guarded: {guarded}; control: {control}")
+        }
+        _ => format!("{protection}, {when}: {claim}: does not hold; seen: {guarded}"),
+    }
+}
+
+/// Epochs are told from 1, as people count.
+fn when(phase: Phase, epoch: u32) -> String {
+    let word = match phase {
+        Phase::Before => "before",
+        Phase::After => "after",
+    };
+    format!("{word} epoch {}", epoch + 1)
+}

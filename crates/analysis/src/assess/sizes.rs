@@ -1,0 +1,58 @@
+//! Memory, size on disk, time to connect: what an arm takes, not what an operation costs.
+
+use tithe_model::record::{ArmFrame, Counters};
+
+use super::{
+    estimate::{paired, stated},
+    measured::Measured,
+};
+use crate::{
+    Estimate, Interval,
+    statistics::{
+        order::quantile7,
+        verdict::{digits, outcome, percent},
+    },
+};
+
+/// Takes a counter from the record; `None` where it cannot be seen.
+pub(super) type Read = fn(&Counters) -> Option<u64>;
+
+/// Name, title and source of each level that is compared at the end of the last frame.
+pub(super) const SIZES: [(&str, &str, Read); 2] = [
+    ("memory_bytes", "memory of the server", |counters| counters.memory_bytes),
+    ("disk_bytes", "size on disk", |counters| counters.disk_bytes),
+];
+
+/// Memory, disk and connecting of arm `arm`, as far as they can be seen.
+pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
+    let sizes = SIZES.iter().filter_map(|(name, title, read)| {
+        let ratios = ratios(measured, arm, |frame| read(&frame.counters).unwrap_or(0));
+        at_the_end(measured, name, title, &ratios)
+    });
+    let connecting = ratios(measured, arm, |frame| frame.connect_ns);
+    let connect = (!connecting.is_empty()).then(|| paired(measured, "connect", "time to connect", &connecting));
+    sizes.chain(connect).collect()
+}
+
+/// ln(guarded/plain) of every frame that has both.
+fn ratios(measured: &Measured<'_>, arm: usize, read: impl Fn(&ArmFrame) -> u64) -> Vec<f64> {
+    let both = measured.pairs(arm).map(|(plain, guarded)| (read(plain), read(guarded)));
+    both.filter(|(plain, guarded)| *plain > 0 && *guarded > 0).map(|(p, g)| (g as f64 / p as f64).ln()).collect()
+}
+
+/// The ratio at the end of the last frame, between the 2.5 % and 97.5 % quantiles of all frames.
+///
+/// That is the spread over the frames and no interval of confidence: sizes of neighbouring frames are not independent.
+fn at_the_end(measured: &Measured<'_>, name: &str, title: &str, ratios: &[f64]) -> Option<Estimate> {
+    let estimate = *ratios.last()?;
+    let (low, high) = (quantile7(ratios, 0.025).min(estimate), quantile7(ratios, 0.975).max(estimate));
+    let effect = Interval { estimate, low, high };
+    let direction = if estimate < 0.0 { "less" } else { "more" };
+    let text = format!(
+        "{}% {direction} at the end, between {}% and {}% over the frames",
+        digits(percent(estimate).abs()),
+        digits(percent(low)),
+        digits(percent(high))
+    );
+    Some(stated(name, title, effect, outcome(effect, measured.margin), text, ratios.len()))
+}

@@ -1,0 +1,166 @@
+//! Estimates from slots: time, net time and processor time per operation, and the throughput that follows.
+
+use tithe_model::experiment::Metric;
+
+use super::{
+    estimate::{paired, ratio, with_resolution},
+    measured::{Measured, MeasuredFrame, intended},
+};
+use crate::{
+    Estimate, Flag, Interval, Outcome,
+    statistics::{
+        inference::infer,
+        order::signed_rank_p,
+        pairing::{Spent, fewest_pairs, frame_effect, frame_spent, ratio_effect},
+        verdict::{digits, percent, verdict},
+    },
+};
+
+/// The metrics of slots in the order of the report, with the name and the title of each.
+const METRICS: [(Metric, &str, &str); 5] = [
+    (Metric::Net, "net", "net time per op"),
+    (Metric::Time, "time", "time per op"),
+    (Metric::Cpu, "cpu", "CPU per op"),
+    (Metric::ClientCpu, "client_cpu", "client CPU per op"),
+    (Metric::ServerCpu, "server_cpu", "server CPU per op"),
+];
+
+/// A client that ran for a larger share of its wall time is saturated.
+const SATURATED: f64 = 0.9;
+
+/// Two instances of the baseline whose signed-rank p is smaller are not the same.
+const DIFFERS_P: f64 = 0.01;
+
+/// An open loop that left a larger share of its operations undone was not at its rate.
+const UNDRAINED: f64 = 0.01;
+
+/// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
+pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
+    let has_meaning = |metric: Metric| match metric {
+        Metric::Net => measured.cell.clients as usize <= measured.lanes,
+        Metric::ServerCpu => measured.server_seen,
+        Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
+    };
+    let mut estimates = Vec::new();
+    let mut of_time = None;
+    for (metric, name, title) in METRICS {
+        let mut estimate = paired(measured, name, title, &effects(measured, arm, metric));
+        estimate.primary = metric == primary;
+        if !estimate.primary && (estimate.count == 0 || !has_meaning(metric)) {
+            continue;
+        }
+        estimate.total = total(measured, arm, metric);
+        if estimate.total.is_some_and(|total| disjoint(total, estimate.effect)) {
+            estimate.flags.push(Flag::TailDriven);
+        }
+        estimate.flags.extend(limits(measured, arm, metric));
+        if metric == Metric::Time {
+            of_time = Some(estimate.clone());
+        }
+        estimates.push(estimate);
+    }
+    estimates.sort_by_key(|estimate| !estimate.primary);
+    if measured.open_loop() {
+        estimates.extend(achieved(measured, arm));
+    } else {
+        estimates.extend(of_time.filter(|time| time.count > 0).map(|time| throughput(measured, &time)));
+    }
+    estimates
+}
+
+/// Does arm `arm` differ from the baseline in `metric`? Signed-rank test of the merged frame effects at 1 %.
+pub(super) fn differs(measured: &Measured<'_>, arm: usize, metric: Metric) -> bool {
+    signed_rank_p(&infer(&effects(measured, arm, metric), measured.alpha).merged) < DIFFERS_P
+}
+
+/// What limits a figure that depends on how fast the clients are served.
+pub(super) fn limits_of_time(measured: &Measured<'_>, arm: usize) -> Vec<Flag> {
+    let either = |holds: &dyn Fn(usize) -> bool| holds(0) || holds(arm);
+    let mut flags = Vec::new();
+    if measured.open_loop() && either(&|arm| measured.undrained_share(arm) > UNDRAINED) {
+        flags.push(Flag::NotAtRate);
+    }
+    if !measured.embedded && either(&|arm| measured.client_share(arm) > SATURATED) {
+        flags.push(Flag::ClientSaturated);
+    }
+    flags
+}
+
+fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
+    let mut flags = match metric {
+        Metric::Time | Metric::Net => limits_of_time(measured, arm),
+        Metric::Cpu | Metric::ClientCpu | Metric::ServerCpu => Vec::new(),
+    };
+    // Net time is wall time less the wait of both ends; of an unseen server the wait is not seen either.
+    if measured.server_unseen() && matches!(metric, Metric::Cpu | Metric::Net) {
+        flags.push(Flag::ServerUnseen);
+    }
+    flags
+}
+
+/// The effect of each frame that has enough pairs.
+fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
+    let fewest = fewest_pairs(measured.cell.blocks, measured.lanes);
+    measured.frames.iter().filter_map(|frame| frame_effect(&frame.slots, 0, arm as u32, metric, fewest)).collect()
+}
+
+/// The effect with every stall counted; `None` where no frame has both arms or nothing was spent.
+fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Interval> {
+    let spent = |frame: &MeasuredFrame<'_>| {
+        Some((frame_spent(&frame.slots, 0, metric)?, frame_spent(&frame.slots, arm as u32, metric)?))
+    };
+    let frames: Vec<_> = measured.frames.iter().filter_map(spent).collect();
+    let total = ratio_effect(&frames, measured.alpha);
+    total.estimate.is_finite().then_some(total)
+}
+
+fn disjoint(a: Interval, b: Interval) -> bool {
+    a.high < b.low || b.high < a.low
+}
+
+/// What the time per operation means for the throughput of a closed loop: 1 − exp(−effect) fewer operations.
+///
+/// The effect stays that of the time, so that a positive one is a cost here too.
+fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
+    let Interval { estimate, low, high } = time.effect;
+    // Fewer operations: −percent(−effect); more: percent(−effect).
+    let fewer = |effect: f64| digits(-percent(-effect));
+    let more = |effect: f64| digits(percent(-effect));
+    let text = match time.verdict {
+        Outcome::Costs => {
+            let small = if high <= measured.margin { " (below your margin)" } else { "" };
+            format!("{}% fewer operations [{}, {}]{small}", fewer(estimate), fewer(low), fewer(high))
+        }
+        Outcome::Gains => format!("{}% more operations [{}, {}]", more(estimate), more(high), more(low)),
+        Outcome::NoneFound => format!("no loss found, at most {}%", digits(-percent(-high.max(0.0)))),
+        Outcome::TooNoisy if low.is_finite() && high.is_finite() => {
+            format!("too noisy to tell: between {}% and {}% fewer operations", fewer(low), fewer(high))
+        }
+        Outcome::TooNoisy => verdict(time.effect, measured.margin, "cost").1,
+    };
+    let estimate = Estimate {
+        name: "throughput".to_owned(),
+        title: "throughput".to_owned(),
+        primary: false,
+        text,
+        ..time.clone()
+    };
+    with_resolution(measured, estimate)
+}
+
+/// The share of the intended operations that an open loop did, as a cost: intended operations per operation done.
+fn achieved(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
+    let spent = |frame| Spent { cost: intended(frame) as f64, operations: frame.operations as f64 };
+    let frames: Vec<_> = measured.pairs(arm).map(|(plain, guarded)| (spent(plain), spent(guarded))).collect();
+    let effect = ratio_effect(&frames, measured.alpha);
+    if !effect.estimate.is_finite() {
+        return None;
+    }
+    let share = |sum: Spent| 100.0 / sum.per_operation();
+    let (plain, guarded) = (frames.iter().map(|it| it.0).sum(), frames.iter().map(|it| it.1).sum());
+    let mut estimate = ratio(measured, "throughput", "share of the intended operations done", effect, frames.len());
+    estimate.text =
+        format!("{:.1}% of the intended operations done, {:.1}% on the plain arm", share(guarded), share(plain));
+    estimate.flags = limits_of_time(measured, arm);
+    Some(estimate)
+}

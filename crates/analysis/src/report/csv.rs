@@ -1,0 +1,169 @@
+//! The estimates as CSV (RFC 4180), one row each, for spreadsheets and data frames.
+//!
+//! Numbers are written in full with a decimal point and no thousands separator; an end of an interval that
+//! is not finite and a level that is not known are empty. Evidence, settings and the machine are left out:
+//! they are in the JSON report.
+
+use std::fmt::Write;
+
+use super::{number, words};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Proof};
+
+/// Columns in their order, each with what it holds.
+pub const COLUMNS: [(&str, &str); 24] = [
+    ("run", "name of the run folder"),
+    ("cell", "short name of the cell"),
+    ("workload", "name of the workload"),
+    ("resources", "name of the resources; empty when unnamed"),
+    ("clients", "connections that are busy at the same time, per arm"),
+    ("arm", "name of the guarded arm"),
+    ("protections", "its protections, joined with +"),
+    ("proof", "proven, unproven or disproven: was the protection on"),
+    ("name", "identifier of the figure: net, cpu, latency_p99_READ"),
+    ("title", "how the figure reads"),
+    ("primary", "true for the figure that was declared before the run to decide"),
+    ("unit", "unit of plain and guarded"),
+    ("plain", "level of the baseline, for orientation"),
+    ("guarded", "level of the arm, for orientation"),
+    ("effect_ln", "natural logarithm of guarded/plain; positive is a cost"),
+    ("low_ln", "lower end of its interval"),
+    ("high_ln", "upper end of its interval"),
+    ("cost_percent", "the same in percent of the baseline"),
+    ("low_percent", "lower end of its interval"),
+    ("high_percent", "upper end of its interval"),
+    ("count", "frames, or groups of frames, behind the figure"),
+    ("batch", "frames averaged together because neighbours were correlated; 1 is none"),
+    ("verdict", "COSTS, GAINS, NONE_FOUND or TOO_NOISY"),
+    ("flags", "what limits the figure, joined with +"),
+];
+
+/// The estimates of `analysis`, with a header; lines end with CR LF as the standard asks.
+pub fn render(analysis: &Analysis) -> String {
+    let mut text = String::new();
+    record(&mut text, &COLUMNS.map(|(name, _)| name.to_owned()));
+    for cell in &analysis.cells {
+        for arm in &cell.arms {
+            for estimate in &arm.estimates {
+                record(&mut text, &row(analysis, cell, arm, estimate));
+            }
+        }
+    }
+    text
+}
+
+fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &Estimate) -> [String; COLUMNS.len()] {
+    let effect = &estimate.effect;
+    let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
+    [
+        analysis.run.clone(),
+        cell.id.clone(),
+        cell.workload.clone(),
+        cell.resources.clone(),
+        cell.clients.to_string(),
+        arm.name.clone(),
+        arm.protections.join("+"),
+        proof(&arm.proof).to_owned(),
+        estimate.name.clone(),
+        estimate.title.clone(),
+        estimate.primary.to_string(),
+        estimate.unit.to_owned(),
+        estimate.levels.map_or(String::new(), |(plain, _)| finite(plain)),
+        estimate.levels.map_or(String::new(), |(_, guarded)| finite(guarded)),
+        finite(effect.estimate),
+        finite(effect.low),
+        finite(effect.high),
+        percent(effect.estimate),
+        percent(effect.low),
+        percent(effect.high),
+        estimate.count.to_string(),
+        estimate.batch.to_string(),
+        words::outcome_code(estimate.verdict).to_owned(),
+        flags.join("+"),
+    ]
+}
+
+fn proof(proof: &Proof) -> &'static str {
+    match proof {
+        Proof::Baseline => "baseline",
+        Proof::Proven => "proven",
+        Proof::Unproven(_) => "unproven",
+        Proof::Disproven(_) => "disproven",
+    }
+}
+
+fn finite(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}
+
+/// An infinite end has no percentage, although the lower one would come out as -100.
+fn percent(ln_ratio: f64) -> String {
+    if ln_ratio.is_finite() { finite(number::percent(ln_ratio)) } else { String::new() }
+}
+
+fn record(text: &mut String, fields: &[String]) {
+    for (index, field) in fields.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        if field.contains([',', '"', '\r', '\n']) {
+            write!(text, "{comma}\"{}\"", field.replace('"', "\"\"")).expect("a String takes every text");
+        } else {
+            write!(text, "{comma}{field}").expect("a String takes every text");
+        }
+    }
+    text.push_str("\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::report::sample;
+
+    /// A reader of RFC 4180, written apart from the writer.
+    fn read(text: &str) -> Vec<Vec<String>> {
+        let mut records = Vec::new();
+        let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            match (quoted, character) {
+                (true, '"') if characters.peek() == Some(&'"') => field.extend(characters.next()),
+                (_, '"') => quoted = !quoted,
+                (false, ',') => fields.push(std::mem::take(&mut field)),
+                (false, '\r') => {
+                    assert_eq!(characters.next(), Some('\n'));
+                    fields.push(std::mem::take(&mut field));
+                    records.push(std::mem::take(&mut fields));
+                }
+                (_, other) => field.push(other),
+            }
+        }
+        assert!(fields.is_empty() && field.is_empty() && !quoted, "the last record is complete");
+        records
+    }
+
+    #[test]
+    fn one_row_per_estimate() {
+        let text = render(&sample::full());
+        expect_file!["golden/full.csv"].assert_eq(&text.replace("\r\n", "\n"));
+        let records = read(&text);
+        let estimates: usize =
+            sample::full().cells.iter().flat_map(|cell| &cell.arms).map(|arm| arm.estimates.len()).sum();
+        assert_eq!(records.len(), 1 + estimates);
+        assert!(records.iter().all(|fields| fields.len() == COLUMNS.len()));
+    }
+
+    #[test]
+    fn without_cells_there_is_the_header() {
+        assert_eq!(read(&render(&sample::empty())).len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_survives(fields in proptest::collection::vec("[a-c,\"\r\n ]{0,6}", 1..5)) {
+            let mut text = String::new();
+            record(&mut text, &fields);
+            prop_assert_eq!(read(&text), vec![fields]);
+        }
+    }
+}

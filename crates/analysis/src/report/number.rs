@@ -1,0 +1,240 @@
+//! How numbers are written, for all media.
+//!
+//! A figure is written in two parts, the estimate and its interval, because a table aligns them apart.
+
+use crate::{Interval, Outcome};
+
+/// From here on a cost reads as a factor (`×6.4`) instead of a percentage: twice the plain level.
+const FACTOR_FROM: f64 = std::f64::consts::LN_2;
+
+/// A number and what surrounds it, ready for a table: `+3.1%` and `[2.6, 3.7]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// The estimate with its unit, or `~` where the interval is too wide to give one.
+    pub lead: String,
+    /// The interval in the unit of the estimate, or the range in words.
+    pub rest: String,
+}
+
+impl std::fmt::Display for Figure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} {}", self.lead, self.rest)
+    }
+}
+
+/// The percentage that a natural-log ratio stands for: 0.0305 is 3.1 %.
+pub fn percent(ln_ratio: f64) -> f64 {
+    100.0 * ln_ratio.exp_m1()
+}
+
+/// A percentage or factor with as many decimals as are worth reading: none from 20, one from 0.95, else two.
+pub fn digits(value: f64) -> String {
+    let size = value.abs();
+    let decimals = if size >= 20.0 { 0 } else { usize::from(size < 0.95) + 1 };
+    fixed(value, decimals)
+}
+
+/// A percentage of a share: `0.082` is `8.2%`.
+pub fn share(share: f64) -> String {
+    format!("{}%", digits(100.0 * share))
+}
+
+/// A cost (natural-log ratio guarded/plain) as `+3.1% [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
+/// and as `~ -3.0% to +5.1%` when it is too noisy to tell.
+pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
+    if !(effect.low.is_finite() && effect.high.is_finite()) {
+        return Figure { lead: "~".to_owned(), rest: "not enough data".to_owned() };
+    }
+    if outcome == Outcome::TooNoisy {
+        return Figure { lead: "~".to_owned(), rest: format!("{} to {}", one_cost(effect.low), one_cost(effect.high)) };
+    }
+    let as_read = if effect.estimate >= FACTOR_FROM { f64::exp } else { percent };
+    Figure {
+        lead: one_cost(effect.estimate),
+        rest: format!("[{}, {}]", digits(as_read(effect.low)), digits(as_read(effect.high))),
+    }
+}
+
+/// One end of a cost alone: `+3.1%` or `×6.4`.
+fn one_cost(ln_ratio: f64) -> String {
+    if ln_ratio >= FACTOR_FROM {
+        return format!("×{}", digits(ln_ratio.exp()));
+    }
+    let text = digits(percent(ln_ratio));
+    let sign = if text.starts_with('-') || text.bytes().all(|byte| matches!(byte, b'0' | b'.')) { "" } else { "+" };
+    format!("{sign}{text}%")
+}
+
+/// An absolute level with its interval, in the unit that reads best: `41.2 µs` and `[40.8, 41.9]`.
+pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
+    let (divisor, unit) = readable(value.abs(), unit);
+    let decimals = decimals(value / divisor);
+    let text = |value: f64| fixed(value / divisor, decimals);
+    Figure { lead: with_unit(text(value), &unit), rest: format!("[{}, {}]", text(low), text(high)) }
+}
+
+/// An absolute level alone: `1.53 ms`.
+pub fn amount(value: f64, unit: &str) -> String {
+    let (divisor, unit) = readable(value.abs(), unit);
+    with_unit(fixed(value / divisor, decimals(value / divisor)), &unit)
+}
+
+/// How a level changed, both ends in one unit: `41.2 → 43.0 µs`.
+pub fn change(plain: f64, guarded: f64, unit: &str) -> String {
+    let (divisor, unit) = readable(plain.abs().max(guarded.abs()), unit);
+    let text = |value: f64| fixed(value / divisor, decimals(value / divisor));
+    with_unit(format!("{} → {}", text(plain), text(guarded)), &unit)
+}
+
+/// Bytes of memory, in binary units: `23.4 GiB`.
+pub fn memory(bytes: u64) -> String {
+    let gib = bytes as f64 / f64::from(1 << 30);
+    if gib >= 1.0 {
+        format!("{} GiB", fixed(gib, decimals(gib)))
+    } else {
+        format!("{} MiB", fixed(gib * 1024.0, decimals(gib * 1024.0)))
+    }
+}
+
+/// A length of time to be understood, not to be computed with: `40 s`, `6 min`, `1 h 20 min`.
+pub fn duration(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round();
+    if !seconds.is_finite() {
+        "∞".to_owned()
+    } else if seconds < 99.5 {
+        format!("{seconds:.0} s")
+    } else if minutes < 60.0 {
+        format!("{minutes:.0} min")
+    } else {
+        format!("{} h {:.0} min", fixed((minutes / 60.0).floor(), 0), minutes % 60.0)
+    }
+}
+
+/// A whole number with thousands separated: `24,310`.
+pub fn count(number: u64) -> String {
+    group(&number.to_string())
+}
+
+/// The divisor and the unit in which `size` reads best: microseconds become ms and s, bytes become kB, MB and GB.
+fn readable(size: f64, unit: &str) -> (f64, String) {
+    let steps: &[(f64, f64, &str)] = match unit.split('/').next() {
+        Some("µs") => &[(1e6, 1e6, "s"), (1e3, 1e3, "ms")],
+        Some("bytes") => &[(1e9, 1e9, "GB"), (1e6, 1e6, "MB"), (1e4, 1e3, "kB")],
+        _ => &[],
+    };
+    let Some((_, divisor, larger)) = steps.iter().find(|(from, ..)| size >= *from) else {
+        return (1.0, unit.to_owned());
+    };
+    let per = unit.split_once('/').map(|(_, per)| format!("/{per}")).unwrap_or_default();
+    (*divisor, format!("{larger}{per}"))
+}
+
+/// Decimals that leave three significant digits, at most six.
+fn decimals(value: f64) -> usize {
+    let size = value.abs();
+    if size >= 100.0 || size == 0.0 || !size.is_finite() {
+        return 0;
+    }
+    (2.0 - size.log10().floor()).clamp(0.0, 6.0) as usize
+}
+
+/// `value` with `decimals` decimals, thousands separated, no negative zero.
+fn fixed(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() {
+            "?"
+        } else if value < 0.0 {
+            "-∞"
+        } else {
+            "∞"
+        }
+        .to_owned();
+    }
+    let text = format!("{:.decimals$}", value.abs());
+    let sign = if value < 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9')) { "-" } else { "" };
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{sign}{}.{fraction}", group(whole)),
+        None => format!("{sign}{}", group(&text)),
+    }
+}
+
+/// A comma before every third digit from the right.
+fn group(digits: &str) -> String {
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+fn with_unit(text: String, unit: &str) -> String {
+    if unit.is_empty() { text } else { format!("{text} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cost_of(estimate: f64, low: f64, high: f64, outcome: Outcome) -> String {
+        cost(&Interval { estimate, low, high }, outcome).to_string()
+    }
+
+    #[test]
+    fn costs_read_as_percent_and_from_twice_as_factors() {
+        assert_eq!(cost_of(0.031, 0.026, 0.036, Outcome::Costs), "+3.1% [2.6, 3.7]");
+        assert_eq!(cost_of(0.002, 0.001, 0.003, Outcome::Costs), "+0.20% [0.10, 0.30]");
+        assert_eq!(cost_of(-0.05, -0.07, -0.03, Outcome::Gains), "-4.9% [-6.8, -3.0]");
+        assert_eq!(cost_of(0.0, -0.002, 0.008, Outcome::NoneFound), "0.00% [-0.20, 0.80]");
+        assert_eq!(cost_of(0.69, 0.68, 0.70, Outcome::Costs), "+99% [97, 101]");
+        assert_eq!(cost_of(6.4_f64.ln(), 6.2_f64.ln(), 6.6_f64.ln(), Outcome::Costs), "×6.4 [6.2, 6.6]");
+    }
+
+    #[test]
+    fn noise_is_a_range_and_never_a_number() {
+        assert_eq!(cost_of(0.01, -0.03, 0.05, Outcome::TooNoisy), "~ -3.0% to +5.1%");
+        assert_eq!(cost_of(0.3, -0.1, 1.2, Outcome::TooNoisy), "~ -9.5% to ×3.3");
+        assert_eq!(cost_of(0.0, f64::NEG_INFINITY, f64::INFINITY, Outcome::TooNoisy), "~ not enough data");
+        assert_eq!(cost_of(0.1, 0.05, f64::INFINITY, Outcome::Costs), "~ not enough data");
+    }
+
+    #[test]
+    fn levels_choose_their_unit() {
+        assert_eq!(level(41.23, 40.8, 41.94, "µs").to_string(), "41.2 µs [40.8, 41.9]");
+        assert_eq!(level(24310.4, 24100.0, 24512.0, "op/s").to_string(), "24,310 op/s [24,100, 24,512]");
+        assert_eq!(level(1534.0, 990.0, 1600.0, "µs/op").to_string(), "1.53 ms/op [0.99, 1.60]");
+        assert_eq!(amount(2_500_000.0, "µs"), "2.50 s");
+        assert_eq!(amount(9216.0, "bytes/op"), "9,216 bytes/op");
+        assert_eq!(amount(15_100_000.0, "bytes"), "15.1 MB");
+        assert_eq!(amount(0.0342, "switches/op"), "0.0342 switches/op");
+        assert_eq!(amount(0.0, "bytes/op"), "0 bytes/op");
+        assert_eq!(amount(3.0, ""), "3.00");
+        assert_eq!(change(310.0, 12_400.0, "bytes/op"), "0.310 → 12.4 kB/op");
+        assert_eq!(memory(25_125_000_000), "23.4 GiB");
+    }
+
+    #[test]
+    fn times_are_rounded_to_what_one_plans_with() {
+        let all: Vec<String> = [4.4, 99.0, 100.0, 3540.0, 4800.0, f64::INFINITY].map(duration).to_vec();
+        assert_eq!(all.join("; "), "4 s; 99 s; 2 min; 59 min; 1 h 20 min; ∞");
+    }
+
+    proptest! {
+        #[test]
+        fn grouping_only_adds_commas(number: u64) {
+            let text = count(number);
+            prop_assert_eq!(text.replace(',', ""), number.to_string());
+            prop_assert!(text.split(',').skip(1).all(|group| group.len() == 3));
+        }
+
+        #[test]
+        fn rounding_keeps_order(a in -500.0..500.0f64, b in -500.0..500.0f64) {
+            let back = |value: f64| digits(value).parse::<f64>().unwrap();
+            prop_assert!(back(a.min(b)) <= back(a.max(b)));
+        }
+    }
+}

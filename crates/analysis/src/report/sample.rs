@@ -1,0 +1,473 @@
+//! Analyses made by hand, for the tests of every renderer.
+
+use std::collections::BTreeMap;
+
+use tithe_model::record::{ArmFacts, Finding, Host, Machine, Phase, Role, Verdict};
+
+use super::number;
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof};
+
+/// Every sample.
+pub(super) fn all() -> Vec<Analysis> {
+    vec![full(), open_loop(), failed(), empty()]
+}
+
+/// Cost in percent of the plain level as a natural-log ratio.
+fn percent(percent: f64) -> f64 {
+    (percent / 100.0).ln_1p()
+}
+
+impl Interval {
+    fn of_percent(estimate: f64, low: f64, high: f64) -> Self {
+        Self { estimate: percent(estimate), low: percent(low), high: percent(high) }
+    }
+}
+
+impl Estimate {
+    /// An estimate with the verdict that a margin of 3 % gives it.
+    fn new(name: &str, title: &str, effect: Interval, levels: (f64, f64), unit: &'static str) -> Self {
+        let (low, high) = (number::digits(number::percent(effect.low)), number::digits(number::percent(effect.high)));
+        let size = number::digits(number::percent(effect.estimate));
+        let (verdict, text) = if !(effect.low.is_finite() && effect.high.is_finite()) {
+            (Outcome::TooNoisy, "too noisy to tell (not enough frames)".to_owned())
+        } else if effect.low > 0.0 {
+            (Outcome::Costs, format!("costs {size}% [{low}, {high}]"))
+        } else if effect.high < 0.0 {
+            (Outcome::Gains, format!("runs faster: {size}% [{low}, {high}]"))
+        } else if effect.high <= percent(3.0) {
+            (Outcome::NoneFound, format!("no cost found, at most {high}%"))
+        } else {
+            (Outcome::TooNoisy, format!("too noisy to tell: between {low}% and {high}%"))
+        };
+        Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            primary: false,
+            effect,
+            total: None,
+            count: 30,
+            batch: 1,
+            levels: Some(levels),
+            unit,
+            verdict,
+            text,
+            flags: Vec::new(),
+            more_s: None,
+        }
+    }
+
+    fn primary(mut self, total: Interval) -> Self {
+        (self.primary, self.total) = (true, Some(total));
+        self
+    }
+
+    fn flags(mut self, flags: &[Flag]) -> Self {
+        self.flags = flags.to_vec();
+        self
+    }
+
+    fn counted(mut self, count: usize, batch: usize) -> Self {
+        (self.count, self.batch) = (count, batch);
+        self
+    }
+}
+
+fn level(name: &str, unit: &'static str, value: f64, relative: f64, count: u64) -> Level {
+    let (low, high) = (value * (1.0 - relative), value * (1.0 + relative));
+    Level { name: name.to_owned(), unit, value, low, high, count }
+}
+
+fn finding(
+    arm: u32,
+    phase: Phase,
+    protection: &str,
+    check: (&str, &str),
+    verdict: Verdict,
+    seen: [&str; 2],
+) -> Finding {
+    Finding {
+        cell: 0,
+        epoch: 0,
+        arm,
+        phase,
+        protection: protection.to_owned(),
+        check: check.0.to_owned(),
+        claim: check.1.to_owned(),
+        role: Role::Claim,
+        verdict,
+        guarded: seen[0].to_owned(),
+        control: seen[1].to_owned(),
+    }
+}
+
+/// The same finding before and after.
+fn twice(arm: u32, protection: &str, check: (&str, &str), verdict: Verdict, seen: [&str; 2]) -> Vec<Finding> {
+    [Phase::Before, Phase::After].map(|phase| finding(arm, phase, protection, check, verdict, seen)).to_vec()
+}
+
+const WIRE: (&str, &str) = ("wire-canary", "no field value in the clear between client and server");
+const DISK: (&str, &str) = ("disk-canary", "no field value in the clear below the data folder");
+const AUDIT: (&str, &str) = ("audit-complete", "every statement stands in the audit log");
+const REPEATS: (&str, &str) = ("repeats", "equal values have different ciphertexts");
+
+fn arm(name: &str, proof: Proof) -> ArmAnalysis {
+    ArmAnalysis {
+        name: name.to_owned(),
+        protections: if proof == Proof::Baseline { Vec::new() } else { vec![name.to_owned()] },
+        facts: ArmFacts { version: "PostgreSQL 15.14".to_owned(), ..ArmFacts::default() },
+        difference: Vec::new(),
+        proof,
+        findings: Vec::new(),
+        levels: Vec::new(),
+        estimates: Vec::new(),
+    }
+}
+
+fn plain() -> ArmAnalysis {
+    ArmAnalysis {
+        levels: vec![
+            level("throughput", "op/s", 48_310.0, 0.021, 30),
+            level("net", "µs", 38.42, 0.011, 30),
+            level("cpu_per_op", "µs", 34.1, 0.008, 30),
+            level("latency_p50_READ", "µs", 36.9, 0.01, 30),
+            level("latency_p99_READ", "µs", 212.0, 0.09, 30),
+        ],
+        ..arm("plain", Proof::Baseline)
+    }
+}
+
+fn levels(factor: f64) -> Vec<Level> {
+    vec![level("throughput", "op/s", 48_310.0 / factor, 0.021, 30), level("cpu_per_op", "µs", 34.1 * factor, 0.008, 30)]
+}
+
+fn tls() -> ArmAnalysis {
+    let mut findings = twice(
+        1,
+        "tls",
+        WIRE,
+        Verdict::Holds,
+        ["0 of 20 canaries in 412 kB; the first record is a TLS 1.3 ClientHello", "20 of 20 canaries in 398 kB"],
+    );
+    findings.extend(twice(
+        1,
+        "tls",
+        ("plaintext-refused", "a client without TLS is refused"),
+        Verdict::Holds,
+        [
+            "FATAL: no pg_hba.conf entry for host \"127.0.0.1\", user \"tithe\", database \"tithe\", no encryption",
+            "served",
+        ],
+    ));
+    let facts =
+        [("cipher", "TLS_AES_256_GCM_SHA384"), ("TLS library", "OpenSSL 3.0.17 of the server, rustls of the client")];
+    ArmAnalysis {
+        facts: ArmFacts {
+            version: "PostgreSQL 15.14".to_owned(),
+            facts: facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            configuration: vec!["ssl = on".to_owned()],
+        },
+        difference: ["+ ssl = on", "+ ssl_min_protocol_version = TLSv1.3", "- ssl = off"].map(str::to_owned).to_vec(),
+        findings,
+        levels: levels(1.45),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(40.5, 38.7, 42.3), (38.42, 53.98), "µs")
+                .primary(Interval::of_percent(44.1, 39.0, 49.4)),
+            Estimate::new("time", "time per op", Interval::of_percent(45.4, 43.4, 47.4), (41.2, 59.9), "µs")
+                .flags(&[Flag::NeighboursInTail]),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(46.3, 45.0, 47.6), (34.1, 49.9), "µs"),
+            Estimate::new("latency_p50_READ", "READ p50", Interval::of_percent(38.4, 37.9, 38.9), (36.9, 51.1), "µs"),
+            Estimate::new("latency_p99_READ", "READ p99", Interval::of_percent(9.8, 2.0, 18.2), (212.0, 232.8), "µs")
+                .counted(12, 1)
+                .flags(&[Flag::NeighboursInTail]),
+            Estimate::new(
+                "latency_p99.9_READ",
+                "READ p99.9",
+                Interval { estimate: 0.02, low: f64::NEG_INFINITY, high: f64::INFINITY },
+                (7512.0, 7663.0),
+                "µs",
+            )
+            .counted(4, 1)
+            .flags(&[Flag::NeighboursInTail, Flag::NotEnoughData]),
+            Estimate::new("sent_bytes", "bytes sent", Interval::of_percent(35.5, 35.4, 35.6), (62.0, 84.0), "bytes/op"),
+        ],
+        ..arm("tls", Proof::Proven)
+    }
+}
+
+/// Unproven: the audit log was complete before and could not be read after.
+fn audit() -> ArmAnalysis {
+    let seen = ["200 of 200 marked statements", "0 of 200 marked statements"];
+    let mut findings = vec![finding(2, Phase::Before, "audit", AUDIT, Verdict::Holds, seen)];
+    let lost = ["could not read the log: No such file or directory (os error 2)", ""];
+    findings.push(finding(2, Phase::After, "audit", AUDIT, Verdict::CannotTell, lost));
+    ArmAnalysis {
+        findings,
+        levels: levels(1.129),
+        difference: vec!["+ shared_preload_libraries = pgaudit".to_owned(), "+ pgaudit.log = read, write".to_owned()],
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(12.9, 8.4, 17.6), (38.42, 43.4), "µs")
+                .primary(Interval::of_percent(13.3, 3.9, 23.5))
+                .counted(15, 2)
+                .flags(&[Flag::Drift]),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(12.4, 11.9, 12.9), (34.1, 38.3), "µs"),
+            Estimate::new("latency_p50_READ", "READ p50", Interval::of_percent(11.1, 10.6, 11.6), (36.9, 41.0), "µs"),
+            Estimate::new(
+                "log_bytes",
+                "log bytes",
+                Interval::of_percent(5100.0, 5050.0, 5150.0),
+                (3.0, 156.0),
+                "bytes/op",
+            ),
+        ],
+        ..arm(
+            "audit",
+            Proof::Unproven(vec!["every statement stands in the audit log: cannot tell after measuring".to_owned()]),
+        )
+    }
+}
+
+/// Disproven: the volume keeps plaintext.
+fn luks() -> ArmAnalysis {
+    let seen =
+        ["canary \"T1the-7f3a\u{1b}[31m\" at 0x4f2200 of\nbase/16384/16401", "canary at 0x4f2200 of base/16384/16401"];
+    ArmAnalysis {
+        findings: twice(3, "luks", DISK, Verdict::Fails, seen),
+        levels: levels(1.004),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(0.4, -0.2, 0.8), (38.42, 38.57), "µs")
+                .primary(Interval::of_percent(0.5, -1.9, 2.8)),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(0.2, 0.1, 0.3), (34.1, 34.2), "µs"),
+        ],
+        ..arm("luks", Proof::Disproven(vec!["no field value in the clear below the data folder: fails".to_owned()]))
+    }
+}
+
+/// A big cost, and a disclosure that the reader must see.
+fn columns() -> ArmAnalysis {
+    let mut findings =
+        twice(4, "column-encryption", DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]);
+    let repeats = ["the same 16 bytes stand 4,096 times in base/16384/16401", "does not apply"];
+    for mut disclosure in twice(4, "column-encryption", REPEATS, Verdict::Fails, repeats) {
+        disclosure.role = Role::Disclosure;
+        findings.push(disclosure);
+    }
+    ArmAnalysis {
+        protections: vec!["column-encryption".to_owned()],
+        findings,
+        levels: levels(6.4),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(540.0, 520.0, 560.0), (38.42, 245.9), "µs")
+                .primary(Interval::of_percent(910.0, 840.0, 990.0))
+                .flags(&[Flag::TailDriven]),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(610.0, 602.0, 619.0), (34.1, 242.0), "µs"),
+            Estimate::new(
+                "latency_p50_READ",
+                "READ p50",
+                Interval::of_percent(505.0, 500.0, 511.0),
+                (36.9, 223.0),
+                "µs",
+            ),
+            Estimate::new(
+                "latency_p99_READ",
+                "READ p99",
+                Interval::of_percent(1240.0, 980.0, 1560.0),
+                (212.0, 2841.0),
+                "µs",
+            )
+            .counted(12, 1),
+            Estimate::new(
+                "disk_bytes",
+                "size on disk",
+                Interval::of_percent(63.0, 63.0, 63.0),
+                (27_260_000.0, 44_430_000.0),
+                "bytes",
+            ),
+        ],
+        ..arm("columns", Proof::Proven)
+    }
+}
+
+/// Proven, but the machine was too loud.
+fn noisy() -> ArmAnalysis {
+    let mut net = Estimate::new("net", "net time per op", Interval::of_percent(1.0, -3.0, 5.1), (38.42, 38.8), "µs");
+    net.more_s = Some(370.0);
+    ArmAnalysis {
+        findings: twice(5, "fscrypt", DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]),
+        levels: levels(1.01),
+        estimates: vec![
+            net.primary(Interval::of_percent(2.0, -6.0, 10.7)),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(0.6, -0.1, 1.3), (34.1, 34.3), "µs"),
+        ],
+        ..arm("fscrypt", Proof::Proven)
+    }
+}
+
+/// Proven, and faster than without.
+fn gains() -> ArmAnalysis {
+    ArmAnalysis {
+        findings: twice(
+            6,
+            "auth",
+            ("wrong-password", "a wrong password is refused"),
+            Verdict::Holds,
+            ["refused", "served"],
+        ),
+        levels: levels(0.95),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(-4.9, -6.8, -3.0), (38.42, 36.5), "µs")
+                .primary(Interval::of_percent(-4.0, -7.7, -0.2)),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(-0.42, -0.61, -0.23), (34.1, 34.0), "µs"),
+        ],
+        ..arm("auth", Proof::Proven)
+    }
+}
+
+fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
+    CellAnalysis {
+        id: id.to_owned(),
+        workload: "c".to_owned(),
+        resources: "in-memory".to_owned(),
+        clients: 2,
+        arrivals: "closed loop".to_owned(),
+        notes: vec![("requestdistribution".to_owned(), "zipfian".to_owned()), ("values".to_owned(), "ycsb".to_owned())],
+        mode: "twin".to_owned(),
+        slot_ms: 20.0,
+        frames: 30,
+        spoiled: Vec::new(),
+        epochs: 1,
+        ending: "precision".to_owned(),
+        host: Host { load: 11.3, cpu_pressure: Some(0.917), io_pressure: Some(0.021), steal: Some(0.004) },
+        wait_share: 0.284,
+        arms,
+    }
+}
+
+fn machine() -> Machine {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    Machine {
+        processor: "Intel(R) Xeon(R) Platinum 8481C".to_owned(),
+        processors: 2,
+        memory_bytes: 24_640_000_000,
+        kernel: "6.1.0-37-amd64".to_owned(),
+        system: "Debian GNU/Linux 12".to_owned(),
+        crypto_flags: words(&["aes", "vaes", "sha_ni", "avx2"]),
+        kernel_crypto: words(&["xts(aes): xts-aes-vaes-avx512", "gcm(aes): generic-gcm-vaes-avx512"]),
+        clock: "tsc".to_owned(),
+        file_system: "ext4".to_owned(),
+        virtualised: true,
+    }
+}
+
+fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
+    Analysis {
+        run: "2026-11-21-0812".to_owned(),
+        title: title.to_owned(),
+        database: "postgresql".to_owned(),
+        tithe: "0.1.0".to_owned(),
+        seed: 42,
+        confidence: 0.95,
+        margin: percent(3.0),
+        machine: machine(),
+        cells,
+        warnings: Vec::new(),
+    }
+}
+
+/// A cell with every kind of arm: proven, unproven, disproven, big, noisy and faster.
+pub(super) fn full() -> Analysis {
+    let mut cell = cell("c/in-memory", vec![plain(), tls(), audit(), luks(), columns(), noisy(), gains()]);
+    cell.spoiled = vec![
+        (7, "a server process was moved to another processor".to_owned()),
+        (12, "the client was saturated".to_owned()),
+        (19, "a server process was moved to another processor".to_owned()),
+    ];
+    let mut analysis = analysis("What each protection of PostgreSQL costs", vec![cell]);
+    analysis.warnings = vec![
+        "The kernel serves xts(aes) by xts-aes-vaes-avx512: on a machine without AES instructions encryption at rest \
+         costs many times more."
+            .to_owned(),
+        "Other programs used 91% of the processors: close them for tail latencies that mean something.".to_owned(),
+    ];
+    analysis
+}
+
+/// An open loop with two operations, latencies from both starts, an arm that did not keep up, and several epochs.
+pub(super) fn open_loop() -> Analysis {
+    let latency = |name: &str, effect: (f64, f64, f64), levels: (f64, f64)| {
+        let title = name.replace("latency_", "").replace('_', " ");
+        Estimate::new(name, &title, Interval::of_percent(effect.0, effect.1, effect.2), levels, "µs").counted(9, 1)
+    };
+    let mut findings = Vec::new();
+    for epoch in 0..3 {
+        for mut found in twice(1, "tls", WIRE, Verdict::Holds, ["0 of 20 canaries", "20 of 20 canaries"]) {
+            found.epoch = epoch;
+            findings.push(found);
+        }
+    }
+    let guarded = ArmAnalysis {
+        findings,
+        levels: vec![level("throughput", "op/s", 1_981.0, 0.004, 60)],
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(21.0, 19.4, 22.7), (812.0, 982.0), "µs")
+                .primary(Interval::of_percent(22.0, 18.0, 26.2))
+                .counted(60, 1)
+                .flags(&[Flag::NotAtRate, Flag::ServerUnseen]),
+            latency("latency_p50_READ", (20.1, 19.8, 20.4), (398.0, 478.0)),
+            latency("latency_p99_READ", (45.0, 31.0, 60.5), (2210.0, 3204.0)),
+            latency("intended_p50_READ", (22.0, 21.0, 23.0), (412.0, 503.0)),
+            latency("intended_p99_READ", (76.0, 41.0, 119.7), (34_100.0, 60_016.0)),
+            latency("intended_p50_UPDATE", (18.0, 17.0, 19.0), (1_412.0, 1_666.0)),
+            latency("intended_p99_UPDATE", (70.0, 39.0, 107.9), (39_100.0, 66_470.0)),
+        ],
+        ..arm("tls", Proof::Proven)
+    };
+    let baseline = ArmAnalysis {
+        levels: vec![
+            level("throughput", "op/s", 1_999.6, 0.0004, 60),
+            level("intended_p50_READ", "µs", 412.0, 0.02, 60),
+            level("intended_p99_READ", "µs", 34_100.0, 0.2, 60),
+        ],
+        ..arm("plain", Proof::Baseline)
+    };
+    let open = CellAnalysis {
+        workload: "a".to_owned(),
+        resources: String::new(),
+        clients: 1,
+        arrivals: "2,000/s, Poisson arrivals".to_owned(),
+        slot_ms: 250.0,
+        frames: 60,
+        epochs: 3,
+        ending: "budget".to_owned(),
+        host: Host { load: 0.4, cpu_pressure: None, io_pressure: None, steal: None },
+        wait_share: 0.002,
+        ..cell("a", vec![baseline, guarded])
+    };
+    analysis("TLS under an open loop", vec![open])
+}
+
+/// A single cell that failed before its first frame.
+pub(super) fn failed() -> Analysis {
+    let unproven = Proof::Unproven(vec!["the cell did not begin".to_owned()]);
+    let failed = CellAnalysis {
+        frames: 0,
+        epochs: 0,
+        mode: String::new(),
+        ending: "arm tls did not start: could not load server certificate file: permission denied".to_owned(),
+        ..cell(
+            "c/in-memory",
+            vec![
+                arm("plain", Proof::Baseline),
+                ArmAnalysis {
+                    facts: ArmFacts { facts: BTreeMap::new(), ..ArmFacts::default() },
+                    ..arm("tls", unproven)
+                },
+            ],
+        )
+    };
+    analysis("A server that does not start", vec![failed])
+}
+
+/// No cell at all.
+pub(super) fn empty() -> Analysis {
+    analysis("Nothing yet", Vec::new())
+}

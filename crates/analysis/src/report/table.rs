@@ -1,0 +1,227 @@
+//! Tables of fixed-width text: numbers aligned at the decimal point, their intervals behind them, and split
+//! into several blocks where they are wider than the page.
+//!
+//! Knows nothing of colour: the caller paints each finished entry, so that escapes never count as width.
+
+use super::view::{Entry, Table, Tone};
+
+const GAP: usize = 2;
+
+/// Lines of `table`, none wider than `page`; `paint` may add escapes that take no room.
+pub(super) fn lines(table: &Table, page: usize, paint: &dyn Fn(&str, Tone) -> String) -> Vec<String> {
+    let layouts: Vec<Layout> = (0..table.columns.len()).map(|column| Layout::of(table, column, page)).collect();
+    let mut lines = Vec::new();
+    for columns in blocks(table.sticky, &layouts, page) {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        let row = |entry: &dyn Fn(usize) -> (String, Tone)| {
+            let last = columns.len() - 1;
+            let cells = columns.iter().enumerate().map(|(place, &column)| {
+                let (text, tone) = entry(column);
+                let text = text.trim_end();
+                let blanks = if place == last { 0 } else { layouts[column].width - width(text) };
+                format!("{}{}", paint(text, tone), " ".repeat(blanks))
+            });
+            cells.collect::<Vec<_>>().join(&" ".repeat(GAP))
+        };
+        lines.push(row(&|column| (layouts[column].heading(&table.columns[column].title), Tone::Strong)));
+        if columns.iter().any(|&column| !table.columns[column].note.is_empty()) {
+            lines.push(row(&|column| (layouts[column].heading(&table.columns[column].note), Tone::Faint)));
+        }
+        for entries in &table.rows {
+            lines.push(row(&|column| (layouts[column].text(&entries[column]), entries[column].tone)));
+        }
+    }
+    lines
+}
+
+/// Columns of each block: the sticky ones, then as many others as fit, at least one.
+fn blocks(sticky: usize, layouts: &[Layout], page: usize) -> Vec<Vec<usize>> {
+    let start: Vec<usize> = (0..sticky).collect();
+    let start_width: usize = layouts[..sticky].iter().map(|layout| layout.width + GAP).sum();
+    let (mut blocks, mut block, mut taken) = (Vec::new(), start.clone(), start_width);
+    for (column, layout) in layouts.iter().enumerate().skip(sticky) {
+        if block.len() > sticky && taken + layout.width > page {
+            blocks.push(std::mem::replace(&mut block, start.clone()));
+            taken = start_width;
+        }
+        block.push(column);
+        taken += layout.width + GAP;
+    }
+    blocks.push(block);
+    blocks
+}
+
+/// How wide a column is, and its parts: before the decimal point, from it on, interval.
+struct Layout {
+    figures: bool,
+    whole: usize,
+    fraction: usize,
+    width: usize,
+}
+
+impl Layout {
+    fn of(table: &Table, column: usize, page: usize) -> Self {
+        let described = &table.columns[column];
+        let entries = || table.rows.iter().map(|row| &row[column]);
+        let heading = width(&described.title).max(width(&described.note));
+        if !described.figures {
+            // A long name must leave room for one column of numbers.
+            let widest = entries().map(|entry| width(&entry.lead)).max().unwrap_or(0).max(heading);
+            let most = if column < table.sticky { page * 2 / (5 * table.sticky.max(1)) + 8 } else { page / 2 };
+            return Self { figures: false, whole: 0, fraction: 0, width: widest.min(most) };
+        }
+        let whole = entries().map(|entry| width(at_point(&entry.lead).0)).max().unwrap_or(0);
+        let fraction = entries().map(|entry| width(at_point(&entry.lead).1)).max().unwrap_or(0);
+        let rest = entries().map(|entry| width(&entry.rest)).max().unwrap_or(0);
+        let gap = usize::from(rest > 0);
+        let numbers = whole + fraction + gap + rest;
+        Self { figures: true, whole, fraction, width: numbers.max(heading.min(page / 2)) }
+    }
+
+    fn heading(&self, text: &str) -> String {
+        cut(text, self.width)
+    }
+
+    fn text(&self, entry: &Entry) -> String {
+        if !self.figures {
+            return cut(&entry.lead, self.width);
+        }
+        let (whole, fraction) = at_point(&entry.lead);
+        let indent = " ".repeat(self.whole.saturating_sub(width(whole)));
+        format!("{indent}{whole}{} {}", pad(fraction, self.fraction), entry.rest)
+    }
+}
+
+/// A number taken apart behind its whole part: `+3` and `.1%`, `24,310` and ` op/s`.
+fn at_point(text: &str) -> (&str, &str) {
+    let Some(first) = text.find(|character: char| character.is_ascii_digit()) else { return (text, "") };
+    let whole = text[first..].find(|character: char| !(character.is_ascii_digit() || character == ','));
+    text.split_at(whole.map_or(text.len(), |end| first + end))
+}
+
+/// Columns that `text` takes on a terminal: two for the wide characters of East Asia and pictographs, none
+/// for the usual combining marks. Enough for names in any script; it is not all of Unicode Annex 11.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+fn char_width(character: char) -> usize {
+    match character as u32 {
+        0x0300..=0x036f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f => 2,
+        0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
+/// `text` with blanks behind it up to `to` columns.
+pub(super) fn pad(text: &str, to: usize) -> String {
+    format!("{text}{}", " ".repeat(to.saturating_sub(width(text))))
+}
+
+/// `text`, shortened with `…` where it is wider than `to`.
+pub(super) fn cut(text: &str, to: usize) -> String {
+    if width(text) <= to {
+        return text.to_owned();
+    }
+    let mut shortened = String::new();
+    let mut taken = 1;
+    for character in text.chars() {
+        taken += char_width(character);
+        if taken > to {
+            break;
+        }
+        shortened.push(character);
+    }
+    if to > 0 {
+        shortened.push('…');
+    }
+    shortened
+}
+
+/// `text` broken at blanks into lines of at most `to` columns; a longer word is cut.
+pub(super) fn wrap(text: &str, to: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let word = cut(word, to);
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(&word) <= to => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::report::view::Column;
+
+    fn table() -> Table {
+        let column = |title: &str, note: &str, figures| Column { title: title.into(), note: note.into(), figures };
+        let entry = |lead: &str, rest: &str| Entry { lead: lead.into(), rest: rest.into(), tone: Tone::Normal };
+        Table {
+            columns: vec![column("arm", "", false), column("time", "n = 30", true), column("rate", "n = 30", true)],
+            rows: vec![
+                vec![entry("plain", ""), entry("41.2 µs", "[40.8, 41.9]"), entry("24,310 op/s", "[24,100, 24,500]")],
+                vec![entry("tls", ""), entry("+3.1%", "[2.6, 3.7]"), entry("987 op/s", "[960, 1,014]")],
+                vec![entry("暗号化", ""), entry("~", "-3.0% to +5.1%"), entry("–", "")],
+            ],
+            sticky: 1,
+        }
+    }
+
+    #[test]
+    fn numbers_align_at_the_decimal_point() {
+        let lines = lines(&table(), 80, &|text, _| text.to_owned());
+        expect![[r#"
+            arm     time                    rate
+                    n = 30                  n = 30
+            plain   41.2 µs [40.8, 41.9]    24,310 op/s [24,100, 24,500]
+            tls     +3.1%   [2.6, 3.7]         987 op/s [960, 1,014]
+            暗号化   ~      -3.0% to +5.1%       –"#]]
+        .assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn a_wide_table_is_split_and_names_its_rows_again() {
+        let lines = lines(&table(), 40, &|text, _| text.to_owned());
+        expect![[r#"
+            arm     time
+                    n = 30
+            plain   41.2 µs [40.8, 41.9]
+            tls     +3.1%   [2.6, 3.7]
+            暗号化   ~      -3.0% to +5.1%
+
+            arm     rate
+                    n = 30
+            plain   24,310 op/s [24,100, 24,500]
+            tls        987 op/s [960, 1,014]
+            暗号化       –"#]]
+        .assert_eq(&lines.join("\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn cut_keeps_the_width_and_the_beginning(text in "\\PC{0,40}", to in 0_usize..50) {
+            let shortened = cut(&text, to);
+            prop_assert!(width(&shortened) <= to);
+            prop_assert!(text.starts_with(shortened.trim_end_matches('…')) || text.contains('…'));
+        }
+
+        #[test]
+        fn wrap_loses_no_word(words in proptest::collection::vec("[a-z]{1,20}", 0..30), to in 20_usize..60) {
+            let lines = wrap(&words.join("  "), to);
+            prop_assert!(lines.iter().all(|line| width(line) <= to));
+            prop_assert_eq!(lines.join(" "), words.join(" "));
+        }
+    }
+}

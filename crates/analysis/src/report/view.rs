@@ -1,0 +1,346 @@
+//! What a report says and in which order, for every medium with a reader.
+//!
+//! A report is a list of [`Block`]s. A block carries words and what they mean ([`Tone`]), and leaves width,
+//! colour and markup to the renderer, which only has to lay out seven kinds of block. The documents hold no
+//! numbers to compute with: a renderer that draws takes those from the [`Analysis`].
+
+mod costs;
+mod details;
+mod evidence;
+
+use std::collections::BTreeSet;
+
+use super::{number, words};
+use crate::{Analysis, CellAnalysis};
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Costs, a summary of the evidence, conditions and warnings: what a run prints at its end.
+    Short,
+    /// Everything: every finding with what was seen, every figure, settings, versions, the machine.
+    Long,
+}
+
+/// What a piece of text means to the reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    /// Nothing special.
+    #[default]
+    Normal,
+    /// What the eye should find first.
+    Strong,
+    /// Not to be relied on, or of little interest.
+    Faint,
+    /// As it should be.
+    Good,
+    /// Needs a second look.
+    Caution,
+    /// Wrong.
+    Bad,
+}
+
+/// A piece of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// A heading: level 1 is the report, 2 a cell, 3 a part of it.
+    Heading(u8, String),
+    /// One or more sentences.
+    Paragraph(String),
+    /// Labels with what belongs to them.
+    Facts(Vec<(String, String)>),
+    /// A table.
+    Table(Table),
+    /// Findings, claim by claim.
+    Claims(Vec<Claim>),
+    /// Lines to be shown as they are: configuration.
+    Verbatim(Vec<String>),
+    /// Footnotes and warnings.
+    Notes(Vec<Note>),
+}
+
+/// A table. The first `sticky` columns say what a row is about and are repeated where a table is split.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Columns, at least `sticky`.
+    pub columns: Vec<Column>,
+    /// Rows, each as long as `columns`.
+    pub rows: Vec<Vec<Entry>>,
+    /// Number of columns that name the row.
+    pub sticky: usize,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// What it shows.
+    pub title: String,
+    /// How many observations stand behind its figures (`n = 30`), or empty.
+    pub note: String,
+    /// True when its entries are numbers, to be aligned at the decimal point.
+    pub figures: bool,
+}
+
+impl Column {
+    fn text(title: &str) -> Self {
+        Self { title: title.to_owned(), note: String::new(), figures: false }
+    }
+
+    fn figures(title: impl Into<String>, note: impl Into<String>) -> Self {
+        Self { title: title.into(), note: note.into(), figures: true }
+    }
+}
+
+/// One place of a table: a text, or a number with its interval.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Entry {
+    /// The text, or the number with its unit.
+    pub lead: String,
+    /// The interval and the marks of footnotes; empty for a text.
+    pub rest: String,
+    /// What it means.
+    pub tone: Tone,
+}
+
+impl Entry {
+    fn text(text: impl Into<String>, tone: Tone) -> Self {
+        Self { lead: text.into(), rest: String::new(), tone }
+    }
+
+    fn figure(figure: number::Figure, tone: Tone) -> Self {
+        Self { lead: figure.lead, rest: figure.rest, tone }
+    }
+
+    fn absent() -> Self {
+        Self::text("–", Tone::Faint)
+    }
+}
+
+/// Findings on one claim that came out the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// `✓`, `✗`, `?` or `i`.
+    pub mark: &'static str,
+    /// `holds`, `FAILS`, `cannot tell`, `keeps`, `exposes`.
+    pub word: &'static str,
+    /// What the outcome means.
+    pub tone: Tone,
+    /// The claim, with the protection that makes it where the arm has several.
+    pub claim: String,
+    /// When it was looked at: `before and after`.
+    pub when: String,
+    /// What was seen; looks that saw the same are told once.
+    pub seen: Vec<Seen>,
+}
+
+/// What one look at both arms saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// On the guarded arm.
+    pub guarded: String,
+    /// On the plain arm, or of the check's own control.
+    pub control: String,
+}
+
+/// A footnote or a warning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Note {
+    /// The sign it is referred to by.
+    pub mark: String,
+    /// What it says.
+    pub text: String,
+    /// What it means.
+    pub tone: Tone,
+}
+
+/// The report on `analysis`.
+pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
+    let mut blocks = preamble(analysis);
+    if analysis.cells.is_empty() {
+        blocks.push(Block::Paragraph("No cell was measured.".to_owned()));
+    }
+    for cell in &analysis.cells {
+        blocks.extend(of_cell(analysis, cell, form));
+    }
+    if form == Form::Long {
+        blocks.extend(machine(analysis));
+    }
+    blocks.extend(warnings(analysis));
+    blocks.iter_mut().for_each(|block| block.each_text(clean));
+    blocks
+}
+
+fn preamble(analysis: &Analysis) -> Vec<Block> {
+    let versions: BTreeSet<&str> = (analysis.cells.iter().flat_map(|cell| &cell.arms))
+        .map(|arm| arm.facts.version.as_str())
+        .filter(|version| !version.is_empty())
+        .collect();
+    let version: String = versions.into_iter().map(|version| format!(", {version}")).collect();
+    let mut facts = vec![
+        ("run".to_owned(), format!("{}, seed {}, tithe {}", analysis.run, analysis.seed, analysis.tithe)),
+        ("database".to_owned(), format!("{}{version}", analysis.database)),
+    ];
+    if !analysis.cells.is_empty() {
+        facts.push(("figures".to_owned(), legend(analysis)));
+    }
+    vec![Block::Heading(1, analysis.title.clone()), Block::Facts(facts)]
+}
+
+/// How to read a figure.
+fn legend(analysis: &Analysis) -> String {
+    format!(
+        "cost relative to the first arm [{} interval, simultaneous over the arms of a cell]; n: frames, or groups of \
+         frames, behind it; a cost of at most {}% counts as none; in (parentheses): the protection was not proven to \
+         be on",
+        number::share(analysis.confidence),
+        number::digits(number::percent(analysis.margin)),
+    )
+}
+
+fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading(2, cell.id.clone()), Block::Paragraph(conditions(cell))];
+    blocks.extend(costs::of_cell(analysis, cell, form));
+    blocks.push(Block::Facts(context(cell, form)));
+    match form {
+        Form::Short => blocks.extend(evidence::summary(cell)),
+        Form::Long => blocks.extend(details::of_cell(analysis, cell)),
+    }
+    blocks
+}
+
+/// What was measured, under which conditions: one sentence's worth.
+fn conditions(cell: &CellAnalysis) -> String {
+    let mut parts = vec![format!("workload {}", cell.workload)];
+    if !cell.resources.is_empty() {
+        parts.push(cell.resources.clone());
+    }
+    parts.push(words::plural(cell.clients.into(), "client"));
+    parts.push(cell.arrivals.clone());
+    parts.extend(cell.notes.iter().map(|(name, value)| format!("{name} = {value}")));
+    parts.join(" · ")
+}
+
+/// How the cell was measured and what the machine was like: without it, a figure cannot be judged.
+fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
+    let mut method = Vec::new();
+    if !cell.mode.is_empty() {
+        method.push(format!("mode {}", cell.mode));
+    }
+    method.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
+    method.push(words::plural(cell.frames as u64, "frame"));
+    method.push(words::plural(cell.epochs.into(), "epoch"));
+    let mut facts = vec![("measured".to_owned(), method.join(", "))];
+    if cell.frames > 0 {
+        facts.push(("machine".to_owned(), host(cell)));
+    }
+    if !cell.spoiled.is_empty() {
+        facts.push(("spoiled".to_owned(), spoiled(cell, form)));
+    }
+    facts.push(("ended".to_owned(), words::ending(&cell.ending)));
+    facts
+}
+
+fn host(cell: &CellAnalysis) -> String {
+    let shares = [
+        ("processor pressure", cell.host.cpu_pressure),
+        ("storage pressure", cell.host.io_pressure),
+        ("steal", cell.host.steal),
+    ];
+    let mut parts = vec![format!("load {}", number::digits(cell.host.load))];
+    parts.extend(shares.iter().filter_map(|(name, seen)| Some(format!("{name} {}", number::share((*seen)?)))));
+    parts.push(format!("clients waited {} of their time for a processor", number::share(cell.wait_share)));
+    let unseen: Vec<&str> = shares.iter().filter(|(_, seen)| seen.is_none()).map(|(name, _)| *name).collect();
+    if !unseen.is_empty() {
+        parts.push(format!("not seen: {}", unseen.join(", ")));
+    }
+    parts.join(", ")
+}
+
+/// Frames that do not count, by reason: a failure is told, not left out.
+fn spoiled(cell: &CellAnalysis, form: Form) -> String {
+    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
+    for (frame, reason) in &cell.spoiled {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, frames)) => frames.push(*frame),
+            None => reasons.push((reason, vec![*frame])),
+        }
+    }
+    let told = reasons.into_iter().map(|(reason, frames)| match form {
+        Form::Short => format!("{} × {reason}", frames.len()),
+        Form::Long => {
+            let frames: Vec<String> = frames.iter().map(u32::to_string).collect();
+            format!("frame {}: {reason}", frames.join(", "))
+        }
+    });
+    format!("{} left out: {}", words::plural(cell.spoiled.len() as u64, "frame"), told.collect::<Vec<_>>().join("; "))
+}
+
+fn machine(analysis: &Analysis) -> Vec<Block> {
+    let machine = &analysis.machine;
+    let list = |items: &[String]| if items.is_empty() { "none seen".to_owned() } else { items.join(", ") };
+    let virtualised = if machine.virtualised { ", virtual machine" } else { "" };
+    let facts = [
+        ("processor", format!("{}, {} usable{virtualised}", machine.processor, machine.processors)),
+        ("memory", number::memory(machine.memory_bytes)),
+        ("system", format!("{}, kernel {}", machine.system, machine.kernel)),
+        ("crypto flags", list(&machine.crypto_flags)),
+        ("kernel drivers", list(&machine.kernel_crypto)),
+        ("data folders", machine.file_system.clone()),
+        ("clock", machine.clock.clone()),
+    ];
+    let facts = facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect();
+    vec![Block::Heading(2, "Machine".to_owned()), Block::Facts(facts)]
+}
+
+fn warnings(analysis: &Analysis) -> Vec<Block> {
+    if analysis.warnings.is_empty() {
+        return Vec::new();
+    }
+    let note = |text: &String| Note { mark: "!".to_owned(), text: text.clone(), tone: Tone::Caution };
+    vec![Block::Heading(2, "Warnings".to_owned()), Block::Notes(analysis.warnings.iter().map(note).collect())]
+}
+
+impl Block {
+    /// Replaces every text that may come from outside.
+    fn each_text(&mut self, change: fn(&mut String)) {
+        match self {
+            Self::Heading(_, text) | Self::Paragraph(text) => change(text),
+            Self::Facts(facts) => facts.iter_mut().for_each(|(label, text)| [label, text].into_iter().for_each(change)),
+            Self::Table(table) => {
+                table.columns.iter_mut().for_each(|column| change(&mut column.title));
+                table.rows.iter_mut().flatten().for_each(|entry| change(&mut entry.lead));
+            }
+            Self::Claims(claims) => {
+                for claim in claims {
+                    change(&mut claim.claim);
+                    claim
+                        .seen
+                        .iter_mut()
+                        .for_each(|seen| [&mut seen.guarded, &mut seen.control].into_iter().for_each(change));
+                }
+            }
+            Self::Verbatim(lines) => lines.iter_mut().for_each(change),
+            Self::Notes(notes) => notes.iter_mut().for_each(|note| change(&mut note.text)),
+        }
+    }
+}
+
+/// Makes text harmless that a server, a file or the wire gave: quotations must not be able to move the
+/// cursor, colour the report or reorder what stands beside them.
+fn clean(text: &mut String) {
+    let steers = |character: char| {
+        character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return;
+    }
+    let mut cleaned = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' | '\t' => cleaned.push(' '),
+            other if steers(other) => cleaned.extend(other.escape_unicode()),
+            other => cleaned.push(other),
+        }
+    }
+    *text = cleaned;
+}

@@ -1,0 +1,146 @@
+//! What the long form adds to a cell: evidence in full, settings, and every figure of every arm.
+
+use super::{
+    Block, Column, Entry, Form, Note, Table, Tone,
+    costs::{self, Footnotes},
+    evidence,
+};
+use crate::{
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome,
+    report::{number, words},
+};
+
+/// The arms of `cell`, the baseline first, then the absolute levels of all.
+pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis) -> Vec<Block> {
+    let footnotes = Footnotes::of(cell, Form::Long);
+    let mut blocks: Vec<Block> =
+        cell.arms.iter().flat_map(|arm| of_arm(arm, baseline(cell), analysis.margin, &footnotes)).collect();
+    blocks.extend(levels(cell));
+    blocks
+}
+
+fn baseline(cell: &CellAnalysis) -> &str {
+    cell.arms.first().map_or("the baseline", |arm| &arm.name)
+}
+
+fn of_arm(arm: &ArmAnalysis, baseline: &str, margin: f64, footnotes: &Footnotes) -> Vec<Block> {
+    let (mark, _) = words::proof(&arm.proof);
+    let mut blocks = vec![Block::Heading(3, format!("Arm {}: {mark}", arm.name)), Block::Facts(facts(arm))];
+    let reasons = evidence::reasons(&arm.proof);
+    if !reasons.is_empty() {
+        let note = |text: &String| Note { mark: "!".to_owned(), text: text.clone(), tone: Tone::Caution };
+        blocks.push(Block::Notes(reasons.iter().map(note).collect()));
+    }
+    let claims = evidence::claims(arm, |_| true);
+    if !claims.is_empty() {
+        blocks.push(Block::Claims(claims));
+    }
+    if !arm.difference.is_empty() {
+        blocks.push(Block::Paragraph(format!("Settings that differ from {baseline}:")));
+        blocks.push(Block::Verbatim(arm.difference.clone()));
+    }
+    if !arm.estimates.is_empty() {
+        blocks.push(Block::Table(figures(arm, margin, footnotes)));
+        blocks.extend(batches(arm));
+    }
+    blocks
+}
+
+fn facts(arm: &ArmAnalysis) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    if !arm.protections.is_empty() {
+        facts.push(("protections".to_owned(), arm.protections.join(", ")));
+    }
+    if !arm.facts.version.is_empty() {
+        facts.push(("version".to_owned(), arm.facts.version.clone()));
+    }
+    facts.extend(arm.facts.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
+    facts
+}
+
+/// Every cost of one arm, with the levels behind it.
+fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
+    let columns = vec![
+        Column::text("figure"),
+        Column::figures("cost", ""),
+        Column::text("n"),
+        Column::text("plain → guarded"),
+        Column::text("verdict"),
+    ];
+    let mut rows = Vec::new();
+    for estimate in &arm.estimates {
+        rows.push(vec![
+            Entry::text(&estimate.title, if estimate.primary { Tone::Strong } else { Tone::Normal }),
+            costs::figure(estimate, &arm.proof, footnotes),
+            Entry::text(count(estimate), Tone::Normal),
+            Entry::text(change(estimate), Tone::Normal),
+            costs::verdict(estimate, &arm.proof, margin),
+        ]);
+        rows.extend(total(estimate, arm));
+    }
+    Table { columns, rows, sticky: 1 }
+}
+
+/// `30`, or `15 × 2` where frames were averaged in pairs.
+fn count(estimate: &Estimate) -> String {
+    let count = number::count(estimate.count as u64);
+    if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count }
+}
+
+/// What `15 × 2` means, where it stands in the table.
+fn batches(arm: &ArmAnalysis) -> Option<Block> {
+    let estimate = arm.estimates.iter().find(|estimate| estimate.batch > 1)?;
+    let text = format!(
+        "{}: {} groups of {} frames each, averaged because neighbours in time were correlated.",
+        count(estimate),
+        number::count(estimate.count as u64),
+        estimate.batch
+    );
+    Some(Block::Notes(vec![Note { mark: "n".to_owned(), text, tone: Tone::Faint }]))
+}
+
+fn change(estimate: &Estimate) -> String {
+    estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, estimate.unit))
+}
+
+/// The same effect with every stall counted. It has no verdict of its own: the answer is the typical effect's.
+fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
+    let total = estimate.total?;
+    Some(vec![
+        Entry::text("  every stall counted", Tone::Normal),
+        costs::cost(&total, Outcome::Costs, &arm.proof),
+        Entry::text(number::count(estimate.count as u64), Tone::Normal),
+        Entry::default(),
+        Entry::default(),
+    ])
+}
+
+/// Absolute levels, one column an arm: for orientation, because they belong to this machine and hour.
+fn levels(cell: &CellAnalysis) -> Vec<Block> {
+    let mut names: Vec<&str> = Vec::new();
+    for level in cell.arms.iter().flat_map(|arm| &arm.levels) {
+        if !names.contains(&level.name.as_str()) {
+            names.push(&level.name);
+        }
+    }
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let mut columns = vec![Column::text("level")];
+    columns.extend(cell.arms.iter().map(|arm| Column::figures(&arm.name, "")));
+    let row = |name: &&str| {
+        let counts = cell.arms.iter().flat_map(|arm| &arm.levels).filter(|level| level.name == *name);
+        let usual = costs::usual(counts.map(|level| level.count));
+        let behind = usual.map_or(String::new(), |count| format!(", n = {}", number::count(count)));
+        let mut row = vec![Entry::text(format!("{name}{behind}"), Tone::Normal)];
+        row.extend(cell.arms.iter().map(|arm| {
+            let level = arm.levels.iter().find(|level| level.name == *name);
+            level.map_or(Entry::absent(), |level| costs::level_entry(level, arm))
+        }));
+        row
+    };
+    vec![
+        Block::Heading(3, "Absolute levels, for orientation: they belong to this machine and hour".to_owned()),
+        Block::Table(Table { columns, rows: names.iter().map(row).collect(), sticky: 1 }),
+    ]
+}

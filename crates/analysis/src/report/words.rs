@@ -1,0 +1,115 @@
+//! The vocabulary of the reports: one word or sentence per outcome, the same in every medium.
+
+use tithe_model::record::{Role, Verdict};
+
+use super::{number, view::Tone};
+use crate::{Estimate, Flag, Outcome, Proof};
+
+/// The outcome as the machine-readable reports name it.
+pub fn outcome_code(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Costs => "COSTS",
+        Outcome::Gains => "GAINS",
+        Outcome::NoneFound => "NONE_FOUND",
+        Outcome::TooNoisy => "TOO_NOISY",
+    }
+}
+
+/// The answer of one estimate in words that do not repeat its number; `margin` is a natural-log ratio.
+pub fn outcome(estimate: &Estimate, margin: f64) -> &'static str {
+    match estimate.verdict {
+        Outcome::Costs if estimate.effect.high <= margin => "costs, below margin",
+        Outcome::Costs => "costs",
+        Outcome::Gains => "saves: check set-up",
+        Outcome::NoneFound => "no cost found",
+        Outcome::TooNoisy => "too noisy to tell",
+    }
+}
+
+/// How an outcome is to be felt.
+pub fn outcome_tone(outcome: Outcome) -> Tone {
+    match outcome {
+        Outcome::Costs | Outcome::NoneFound => Tone::Normal,
+        Outcome::Gains => Tone::Caution,
+        Outcome::TooNoisy => Tone::Faint,
+    }
+}
+
+/// The mark of an arm. What is not proven is written in capitals, because colour does not survive a pipe.
+pub fn proof(proof: &Proof) -> (&'static str, Tone) {
+    match proof {
+        Proof::Baseline => ("baseline", Tone::Normal),
+        Proof::Proven => ("proven", Tone::Good),
+        Proof::Unproven(_) => ("UNPROVEN", Tone::Caution),
+        Proof::Disproven(_) => ("DISPROVEN", Tone::Bad),
+    }
+}
+
+/// Mark, word and feeling of a finding.
+pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Tone) {
+    match (role, verdict) {
+        (Role::Claim, Verdict::Holds) => ("✓", "holds", Tone::Good),
+        (Role::Claim, Verdict::Fails) => ("✗", "FAILS", Tone::Bad),
+        (_, Verdict::CannotTell) => ("?", "cannot tell", Tone::Caution),
+        (Role::Disclosure, Verdict::Holds) => ("i", "keeps", Tone::Normal),
+        (Role::Disclosure, Verdict::Fails) => ("i", "exposes", Tone::Caution),
+    }
+}
+
+/// The flag as the machine-readable reports name it.
+pub fn flag_code(flag: Flag) -> &'static str {
+    match flag {
+        Flag::TailDriven => "TAIL_DRIVEN",
+        Flag::NeighboursInTail => "NEIGHBOURS_IN_TAIL",
+        Flag::Drift => "DRIFT",
+        Flag::NotEnoughData => "NOT_ENOUGH_DATA",
+        Flag::NotAtRate => "NOT_AT_RATE",
+        Flag::ClientSaturated => "CLIENT_SATURATED",
+        Flag::ServerUnseen => "SERVER_UNSEEN",
+    }
+}
+
+/// What the flag means and what to do, one sentence.
+pub fn flag_advice(flag: Flag) -> &'static str {
+    match flag {
+        Flag::TailDriven => {
+            "The cost sits in rare stalls, not in the typical operation: read the total beside it, \
+             and look for checkpoints, flushes and slow storage."
+        }
+        Flag::NeighboursInTail => {
+            "More than 20% of the time went into waiting for a processor, which dilutes tail latencies: \
+             rely on p50 and CPU, or measure again with processors to spare."
+        }
+        Flag::Drift => {
+            "The cost moved while it was measured: measure again with more epochs, and look for growing data \
+             or caches that still fill."
+        }
+        Flag::NotEnoughData => {
+            "Too few samples lie beyond this percentile: raise the budget or read a lower percentile."
+        }
+        Flag::NotAtRate => "The offered rate was not sustained: offer at most 70% of what the slowest arm can serve.",
+        Flag::ClientSaturated => {
+            "The client was busy most of the time, so the figure may be the client's: \
+             use fewer clients, a lower rate or more processors."
+        }
+        Flag::ServerUnseen => {
+            "The server's processes could not be seen, so processor time is the client's alone: \
+             let Tithe launch the server, or run Tithe beside it as the same user."
+        }
+    }
+}
+
+/// Why a cell ended.
+pub fn ending(ending: &str) -> String {
+    match ending {
+        "" => "not ended: interrupted, or still running".to_owned(),
+        "precision" => "the asked precision was reached".to_owned(),
+        "budget" => "the budget was used up".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// `1 frame`, `30 frames`.
+pub fn plural(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", number::count(count), if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,152 @@
+//! From the effects of the frames to an interval, and what many intervals at once need.
+
+use super::{
+    distribution::{t_two_sided, t_upper},
+    mean,
+    order::hodges_lehmann,
+    variance,
+};
+use crate::Interval;
+
+/// Averaging neighbours stops when fewer than this many values would be left.
+const FEWEST_MERGED: usize = 8;
+
+/// From this many values on the signed-rank interval is used, below it the t interval.
+const RANKS_FROM: usize = 10;
+
+/// One-sided 5 % point of the normal distribution: the lag-1 correlation of n independent values stays below this/√n.
+const CORRELATED: f64 = 1.645;
+
+/// An interval with what led to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inference {
+    /// Estimate and interval.
+    pub interval: Interval,
+    /// Values that the interval stands on, after averaging neighbours.
+    pub merged: Vec<f64>,
+    /// Values averaged into one; 1 is none.
+    pub batch: usize,
+    /// Correlation of neighbours that is left.
+    pub lag1: f64,
+}
+
+/// The interval of confidence 1 − `alpha` of the centre of `effects`, which are in the order of time.
+///
+/// Neighbours are averaged in pairs while they are correlated, so that slow noise cannot pass for
+/// precision. Then Hodges–Lehmann, or the t interval for fewer than 10 values. Values that are not finite are left out.
+pub fn infer(effects: &[f64], alpha: f64) -> Inference {
+    let mut merged: Vec<f64> = effects.iter().copied().filter(|effect| effect.is_finite()).collect();
+    let mut batch = 1;
+    while merged.len() >= 2 * FEWEST_MERGED && lag1(&merged) > CORRELATED / (merged.len() as f64).sqrt() {
+        merged = merged.chunks_exact(2).map(|pair| (pair[0] + pair[1]) / 2.0).collect();
+        batch *= 2;
+    }
+    let interval = if merged.len() >= RANKS_FROM { hodges_lehmann(&merged, alpha) } else { t_interval(&merged, alpha) };
+    let lag1 = lag1(&merged);
+    Inference { interval, merged, batch, lag1 }
+}
+
+/// The mean with Student's interval of confidence 1 − `alpha`; infinite ends for fewer than two values.
+pub fn t_interval(values: &[f64], alpha: f64) -> Interval {
+    let n = values.len() as f64;
+    let half =
+        if values.len() < 2 { f64::INFINITY } else { t_upper(alpha / 2.0, n - 1.0) * (variance(values) / n).sqrt() };
+    let estimate = mean(values);
+    if half.is_finite() {
+        Interval { estimate, low: estimate - half, high: estimate + half }
+    } else {
+        Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY }
+    }
+}
+
+/// Correlation of each value with the one before; 0 for fewer than three values or none that differ.
+pub fn lag1(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let square: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    if values.len() < 3 || square <= 0.0 {
+        return 0.0;
+    }
+    values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / square
+}
+
+/// Two-sided p of Spearman's rank correlation between the values and their order, by Student's
+/// approximation t = r·√((n − 2)/(1 − r²)) with n − 2 degrees of freedom; 1 for fewer than 10 values.
+///
+/// Answers whether an effect moved while it was measured. Give it merged values: neighbours that are correlated
+/// count as a trend.
+pub fn trend_p(values: &[f64]) -> f64 {
+    let n = values.len();
+    if n < RANKS_FROM {
+        return 1.0;
+    }
+    let ranks = mean_ranks(values);
+    let middle = (n as f64 - 1.0) / 2.0;
+    let (mut product, mut square_rank, mut square_order) = (0.0, 0.0, 0.0);
+    for (order, rank) in ranks.iter().enumerate() {
+        let (rank, order) = (rank - middle, order as f64 - middle);
+        product += rank * order;
+        square_rank += rank * rank;
+        square_order += order * order;
+    }
+    if square_rank <= 0.0 {
+        return 1.0;
+    }
+    let degrees = n as f64 - 2.0;
+    let unexplained = 1.0 - product * product / (square_rank * square_order);
+    if unexplained <= 0.0 {
+        return 0.0;
+    }
+    t_two_sided(((1.0 - unexplained) * degrees / unexplained).sqrt(), degrees)
+}
+
+/// Ranks from 0, ties at their mean rank.
+fn mean_ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut below = 0.0;
+    for tied in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        for index in tied {
+            ranks[*index] = below + (tied.len() as f64 - 1.0) / 2.0;
+        }
+        below += tied.len() as f64;
+    }
+    ranks
+}
+
+/// The error of each of `comparisons` intervals that makes all of them right with probability 1 − `alpha` (Šidák 1967).
+///
+/// At least as wide as Dunnett's intervals against a common baseline, and needs no table.
+pub fn sidak(alpha: f64, comparisons: usize) -> f64 {
+    1.0 - (1.0 - alpha).powf(1.0 / comparisons.max(1) as f64)
+}
+
+/// Which of the hypotheses with these p values are rejected when `alpha` bounds the chance of any wrong
+/// rejection (Holm 1979).
+pub fn holm(p_values: &[f64], alpha: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    let mut rejected = vec![false; p_values.len()];
+    for (done, index) in order.into_iter().enumerate() {
+        if p_values[index] > alpha / (p_values.len() - done) as f64 {
+            break;
+        }
+        rejected[index] = true;
+    }
+    rejected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trend_is_seen_and_its_absence_too() {
+        // scipy 1.17.1: `spearmanr(range(12), values).pvalue`.
+        let values = [0.3, -0.1, 0.25, 0.4, 0.05, 0.2, -0.3, 0.15, 0.35, 0.1, 0.45, 0.1];
+        assert!((trend_p(&values) - 0.8797094411808867).abs() < 1e-9, "{}", trend_p(&values));
+        let rising: Vec<f64> = values.iter().enumerate().map(|(i, value)| value + i as f64).collect();
+        assert!(trend_p(&rising) < 1e-4);
+        assert_eq!(trend_p(&[1.0; 12]), 1.0);
+    }
+}

@@ -1,0 +1,126 @@
+//! Slots to effects: the cost of a slot, the effect of a frame, the ratio of sums.
+
+use tithe_model::{experiment::Metric, record::Slot};
+
+use super::{distribution::t_upper, order::midmean, variance};
+use crate::Interval;
+
+/// A slot with fewer successful operations says too little about the cost of one.
+pub const MIN_OPERATIONS: u64 = 20;
+
+/// A frame with fewer pairs of slots has no effect, unless fewer were planned.
+pub const MIN_PAIRS: usize = 8;
+
+/// The fewest pairs of slots that make a frame's effect: [`MIN_PAIRS`], or as many as were planned
+/// (`blocks` times `lanes`) where that is fewer, and at least one.
+pub fn fewest_pairs(blocks: u32, lanes: usize) -> usize {
+    MIN_PAIRS.min(blocks as usize * lanes).max(1)
+}
+
+/// Cost in ns and the number of operations that it was spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// Cost, ns (or bytes, switches: whatever is divided).
+    pub cost: f64,
+    /// Operations.
+    pub operations: f64,
+}
+
+impl Spent {
+    /// Cost per operation; NaN without operations.
+    pub fn per_operation(self) -> f64 {
+        self.cost / self.operations
+    }
+}
+
+impl std::ops::Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { cost: self.cost + other.cost, operations: self.operations + other.operations }
+    }
+}
+
+impl std::ops::Sub for Spent {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { cost: self.cost - other.cost, operations: self.operations - other.operations }
+    }
+}
+
+impl std::iter::Sum for Spent {
+    fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
+        values.fold(Self::default(), |sum, value| sum + value)
+    }
+}
+
+/// What `slot` spent, in the sense of `metric`, ns.
+///
+/// `Time` counts the operations that started after the guard. `Net` is wall time less the time that client or
+/// server waited for a processor: what an operation costs when nobody is in the way.
+pub fn spent(slot: &Slot, metric: Metric) -> Spent {
+    let all = |cost: f64| Spent { cost, operations: slot.n as f64 };
+    match metric {
+        Metric::Time => Spent { cost: slot.wall_g_ns as f64, operations: slot.n_g as f64 },
+        Metric::Net => all(slot.wall_ns as f64 - slot.wait_ns as f64),
+        Metric::Cpu => all(slot.client_cpu_ns as f64 + slot.server_cpu_ns as f64),
+        Metric::ClientCpu => all(slot.client_cpu_ns as f64),
+        Metric::ServerCpu => all(slot.server_cpu_ns as f64),
+    }
+}
+
+/// ns per operation of a slot; `None` where it has too few operations or no cost can be seen.
+pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
+    let cost = spent(slot, metric).per_operation();
+    (slot.n >= MIN_OPERATIONS && slot.n_g >= 1 && cost > 0.0).then_some(cost)
+}
+
+/// The effect of one frame: the midmean over blocks and lanes of ln(cost of `guarded` / cost of `plain`).
+///
+/// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used.
+pub fn frame_effect(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
+    let costs = |arm: u32| {
+        let of_arm = slots.iter().filter(|slot| slot.arm == arm);
+        let mut costs: Vec<_> =
+            of_arm.filter_map(|slot| Some(((slot.block, slot.client), slot_cost(slot, metric)?.ln()))).collect();
+        costs.sort_unstable_by_key(|(place, _)| *place);
+        costs
+    };
+    let (plain, guarded) = (costs(plain), costs(guarded));
+    let ratios: Vec<f64> = guarded
+        .iter()
+        .filter_map(|(place, cost)| {
+            let partner = plain.binary_search_by_key(place, |(place, _)| *place).ok()?;
+            Some(cost - plain[partner].1)
+        })
+        .collect();
+    (ratios.len() >= fewest).then(|| midmean(&ratios))
+}
+
+/// What `arm` spent in a frame, every slot counted; `None` when it has no slot in `slots`.
+pub fn frame_spent(slots: &[Slot], arm: u32, metric: Metric) -> Option<Spent> {
+    let mut of_arm = slots.iter().filter(|slot| slot.arm == arm).peekable();
+    of_arm.peek()?;
+    Some(of_arm.map(|slot| spent(slot, metric)).sum())
+}
+
+/// The total effect: ln of guarded over plain, each a ratio of sums over all frames, every stall counted.
+///
+/// `frames` are (plain, guarded) pairs. The interval of confidence 1 − `alpha` is from the jackknife that leaves
+/// out one frame at a time, with Student's t (Quenouille 1956, Tukey 1958). Its ends are infinite for fewer
+/// than two frames and where leaving one out leaves nothing to divide; the estimate is NaN of nothing.
+pub fn ratio_effect(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
+    let plain: Spent = frames.iter().map(|(plain, _)| *plain).sum();
+    let guarded: Spent = frames.iter().map(|(_, guarded)| *guarded).sum();
+    let effect = |plain: Spent, guarded: Spent| (guarded.per_operation() / plain.per_operation()).ln();
+    let estimate = effect(plain, guarded);
+    let n = frames.len() as f64;
+    let pseudo: Vec<f64> =
+        frames.iter().map(|(p, g)| n * estimate - (n - 1.0) * effect(plain - *p, guarded - *g)).collect();
+    if frames.len() < 2 || pseudo.iter().any(|value| !value.is_finite()) {
+        return Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY };
+    }
+    let half = t_upper(alpha / 2.0, n - 1.0) * (variance(&pseudo) / n).sqrt();
+    Interval { estimate, low: estimate - half, high: estimate + half }
+}

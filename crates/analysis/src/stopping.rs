@@ -1,0 +1,143 @@
+//! Live: is a cell measured precisely enough, and how much longer would it take?
+//!
+//! [`Live`] takes the slots of each complete frame as they come, keeps the frame's effects only, and can be
+//! asked after every frame. What it shows after any frame is an estimate for display; that it is *enough* it
+//! says only at the frame counts of [`precision::looks`], from 15 frames on, and by the width of the intervals
+//! alone. The intervals are those that the analysis of a cell ended by precision gives.
+
+use std::collections::BTreeSet;
+
+use tithe_model::{
+    experiment::{Measure, Metric},
+    plan::Cell,
+    record::Slot,
+};
+
+use crate::{
+    CONFIDENCE, Interval,
+    statistics::{
+        inference::{Inference, infer, sidak},
+        pairing::{fewest_pairs, frame_effect},
+        precision::{self, STOPPING_FACTOR},
+    },
+};
+
+/// The error of each arm's interval, so that all `guarded` arms together are right with [`CONFIDENCE`].
+///
+/// Where the width decides when to stop, a smaller error pays for choosing the moment.
+pub fn alpha(guarded: usize, by_precision: bool) -> f64 {
+    let alpha = 1.0 - CONFIDENCE;
+    sidak(if by_precision { STOPPING_FACTOR * alpha } else { alpha }, guarded)
+}
+
+/// How many lanes (client threads) there are in `slots`.
+pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
+    slots.into_iter().map(|slot| slot.client).collect::<BTreeSet<_>>().len()
+}
+
+/// The metric that decides, and why it is not the one that was asked for.
+///
+/// Net time needs lanes that drive one connection each: with several, one waits while another is served. The
+/// server's processor time needs a server that can be seen. Both give way to the processor time that is seen.
+pub fn deciding(asked: Metric, clients: u32, lanes: usize, server_seen: bool) -> (Metric, Option<&'static str>) {
+    match asked {
+        Metric::Net if clients as usize > lanes => {
+            (Metric::Cpu, Some("a lane drives several connections, so net time per op cannot be told"))
+        }
+        Metric::ServerCpu if !server_seen => (Metric::Cpu, Some("the server's processes could not be seen")),
+        asked => (asked, None),
+    }
+}
+
+/// What is known after the frames so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// True at a look at which every guarded arm has reached the precision.
+    pub enough: bool,
+    /// Index of the arm with the widest interval; 0 before anything is known.
+    pub widest: usize,
+    /// The deciding metric of each guarded arm (arm 1 first): natural-log ratio against the baseline.
+    pub arms: Vec<Interval>,
+    /// Seconds of measured load until the widest arm is precise enough; 0 when it is, `None` when it cannot be told.
+    pub more_s: Option<f64>,
+}
+
+/// The frame effects of one cell, as they come.
+#[derive(Debug, Clone)]
+pub struct Live {
+    asked: Metric,
+    precision: f64,
+    clients: u32,
+    blocks: u32,
+    frame_s: f64,
+    deciding: Option<Metric>,
+    frames: usize,
+    effects: Vec<Vec<f64>>,
+}
+
+impl Live {
+    /// Nothing seen yet of `cell`, whose experiment has `arms` arms.
+    pub fn new(cell: &Cell, measure: &Measure, arms: usize) -> Self {
+        Self {
+            asked: measure.primary,
+            precision: measure.precision,
+            clients: cell.clients,
+            blocks: cell.blocks,
+            frame_s: cell.frame_ns(arms) as f64 / 1e9,
+            deciding: None,
+            frames: 0,
+            effects: vec![Vec::new(); arms.saturating_sub(1)],
+        }
+    }
+
+    /// Takes the slots of one complete frame that is not spoiled.
+    ///
+    /// The first frame settles how many lanes there are and whether the server can be seen.
+    pub fn push(&mut self, slots: &[Slot]) {
+        let lanes = lanes(slots);
+        let metric = *self.deciding.get_or_insert_with(|| {
+            deciding(self.asked, self.clients, lanes, slots.iter().any(|slot| slot.server_cpu_ns > 0)).0
+        });
+        self.frames += 1;
+        for (arm, effects) in (1..).zip(&mut self.effects) {
+            effects.extend(frame_effect(slots, 0, arm, metric, fewest_pairs(self.blocks, lanes)));
+        }
+    }
+
+    /// Frames taken so far.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// The metric that decides; `None` before the first frame.
+    pub fn metric(&self) -> Option<Metric> {
+        self.deciding
+    }
+
+    /// What the frames so far say.
+    pub fn decide(&self) -> Decision {
+        let alpha = alpha(self.effects.len(), true);
+        let arms: Vec<Inference> = self.effects.iter().map(|effects| infer(effects, alpha)).collect();
+        let width = |inference: &Inference| inference.interval.half_width();
+        let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
+            return Decision { enough: false, widest: 0, arms: Vec::new(), more_s: None };
+        };
+        let reached = width(&arms[widest]) <= self.precision;
+        // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
+        let fewest = self.effects.iter().map(Vec::len).min().unwrap_or(0);
+        Decision {
+            enough: reached && fewest >= precision::MIN_FRAMES && precision::may_stop_at(self.frames),
+            more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.frame_s, alpha) },
+            widest: widest + 1,
+            arms: arms.into_iter().map(|inference| inference.interval).collect(),
+        }
+    }
+}
+
+/// Seconds of measured load that `inference` still needs for `target`, at least one value's worth.
+///
+/// `seconds_each` is the length of one value before averaging neighbours. `None` when it cannot be told.
+pub fn more_s(inference: &Inference, target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
+    let seconds_each = seconds_each * inference.batch.max(1) as f64;
+    Some(precision::predict_more(&inference.merged, target, seconds_each, alpha)?.max(seconds_each))
+}

@@ -1,0 +1,470 @@
+//! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
+
+use expect_test::{Expect, expect};
+use tithe_analysis::{Analysis, Estimate, Flag, Outcome, Proof, Records, assess::assess};
+use tithe_model::{
+    experiment::{Arrivals, Metric},
+    record::{Phase, Role, Verdict},
+};
+
+use crate::synthetic::{Invented, finding};
+
+/// Every figure of an analysis, one a line.
+fn summary(analysis: &Analysis) -> String {
+    let mut text = String::new();
+    for warning in &analysis.warnings {
+        text += &format!("! {warning}\n");
+    }
+    for cell in &analysis.cells {
+        text += &format!(
+            "{}: {}, {}, {} frames, {} spoiled, wait {:.2}\n",
+            cell.id,
+            cell.arrivals,
+            cell.mode,
+            cell.frames,
+            cell.spoiled.len(),
+            cell.wait_share
+        );
+        for arm in &cell.arms {
+            text += &format!("{}: {:?} {:?}\n", arm.name, arm.proof, arm.difference);
+            for level in &arm.levels {
+                text += &format!(
+                    "    {} {:.2} [{:.2}, {:.2}] {} n={}\n",
+                    level.name, level.value, level.low, level.high, level.unit, level.count
+                );
+            }
+            for estimate in &arm.estimates {
+                text += &format!("  {}", line(estimate));
+            }
+        }
+    }
+    text
+}
+
+fn line(estimate: &Estimate) -> String {
+    let Estimate { name, primary, count, batch, verdict, text, flags, .. } = estimate;
+    let mark = if *primary { "*" } else { "-" };
+    let levels = estimate.levels.map_or(String::new(), |(a, b)| format!(" {a:.2} -> {b:.2} {}", estimate.unit));
+    format!("{mark} {name}: {verdict:?}, {text} (n={count}/{batch}{levels}) {flags:?}\n")
+}
+
+fn check(records: &Records, expect: Expect) {
+    expect.assert_eq(&summary(&assess(records)));
+}
+
+/// The estimate called `name` of arm `arm` of the only cell.
+#[track_caller]
+fn estimate(records: &Records, arm: usize, name: &str) -> Estimate {
+    let analysis = assess(records);
+    let estimates = &analysis.cells[0].arms[arm].estimates;
+    estimates.iter().find(|estimate| estimate.name == name).unwrap_or_else(|| panic!("no {name}")).clone()
+}
+
+fn names(records: &Records, arm: usize) -> Vec<String> {
+    assess(records).cells[0].arms[arm].estimates.iter().map(|estimate| estimate.name.clone()).collect()
+}
+
+#[test]
+fn a_known_cost_is_found_and_a_second_baseline_is_not() {
+    let records = Invented::default().records();
+    for metric in ["net", "time", "cpu", "client_cpu", "server_cpu", "throughput", "latency_p50_READ"] {
+        let (costs, none) = (estimate(&records, 1, metric), estimate(&records, 2, metric));
+        assert_eq!((costs.verdict, none.verdict), (Outcome::Costs, Outcome::NoneFound), "{metric}");
+        assert!(costs.effect.low <= 0.05 && 0.05 <= costs.effect.high, "{metric} {:?}", costs.effect);
+        assert!(none.effect.low <= 0.0 && 0.0 <= none.effect.high, "{metric} {:?}", none.effect);
+    }
+    check(
+        &records,
+        expect![[r#"
+            c: closed loop, twin, 60 frames, 0 spoiled, wait 0.05
+            plain: Baseline []
+                throughput 98893.35 [86920.13, 108500.78] op/s n=60
+                latency_mean 20.23 [18.43, 23.01] µs n=60
+                net_per_op 19.21 [17.51, 21.86] µs/op n=60
+                cpu_per_op 15.37 [14.01, 17.49] µs/op n=60
+                client_cpu_per_op 5.76 [5.25, 6.56] µs/op n=60
+                server_cpu_per_op 9.61 [8.76, 10.93] µs/op n=60
+                latency_p50_READ 17.14 [15.52, 19.35] µs n=1140765
+                latency_p90_READ 33.48 [30.46, 37.91] µs n=1140765
+                latency_p95_READ 40.61 [36.85, 46.05] µs n=1140765
+                latency_p99_READ 56.82 [52.25, 64.97] µs n=1140765
+                latency_p99.9_READ 90.08 [81.04, 106.12] µs n=1140765
+                server_tree_cpu_per_op 10.57 [9.63, 12.02] µs/op n=60
+                wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                log_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
+                received_bytes_per_op 1000.00 [1000.00, 1000.00] bytes/op n=60
+                memory_bytes 100.03 [100.02, 100.04] MB n=60
+                connect 2002.00 [2001.00, 2003.00] µs n=60
+            guarded 1: Proven ["-audit = off", "+audit = all"]
+                throughput 94350.61 [83245.51, 103906.98] op/s n=60
+                latency_mean 21.20 [19.25, 24.03] µs n=60
+                net_per_op 20.14 [18.29, 22.82] µs/op n=60
+                cpu_per_op 16.11 [14.63, 18.26] µs/op n=60
+                client_cpu_per_op 6.04 [5.49, 6.85] µs/op n=60
+                server_cpu_per_op 10.07 [9.14, 11.41] µs/op n=60
+                latency_p50_READ 17.91 [16.30, 20.43] µs n=1080894
+                latency_p90_READ 35.16 [31.85, 39.58] µs n=1080894
+                latency_p95_READ 42.41 [38.35, 48.20] µs n=1080894
+                latency_p99_READ 59.46 [54.32, 67.54] µs n=1080894
+                latency_p99.9_READ 96.51 [87.76, 101.33] µs n=1080894
+                server_tree_cpu_per_op 11.08 [10.06, 12.55] µs/op n=60
+                wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                log_bytes_per_op 156.00 [156.00, 156.00] bytes/op n=60
+                sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
+                received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
+                memory_bytes 105.03 [105.02, 105.04] MB n=60
+                connect 3299.44 [3298.44, 3300.44] µs n=60
+              * net: Costs, costs 5.4% [4.9, 6.0] (n=60/1 19.21 -> 20.14 µs/op) []
+              - time: Costs, costs 5.4% [4.9, 6.0] (n=60/1 20.23 -> 21.20 µs) []
+              - cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 15.37 -> 16.11 µs/op) []
+              - client_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 5.76 -> 6.04 µs/op) []
+              - server_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 9.61 -> 10.07 µs/op) []
+              - throughput: Costs, 5.1% fewer operations [4.7, 5.6] (n=60/1 98893.35 -> 94350.61 op/s) []
+              - latency_p50_READ: Costs, costs 5.5% [4.9, 6.0] (n=60/1 17.14 -> 17.91 µs) []
+              - latency_p90_READ: Costs, costs 5.3% [4.6, 6.0] (n=60/1 33.48 -> 35.16 µs) []
+              - latency_p95_READ: Costs, costs 5.4% [4.7, 6.1] (n=60/1 40.61 -> 42.41 µs) []
+              - latency_p99_READ: Costs, costs 5.2% [4.4, 6.1] (n=60/1 56.82 -> 59.46 µs) []
+              - latency_p99.9_READ: Costs, costs 5.2% [3.2, 7.6] (n=18/1 90.08 -> 96.51 µs) []
+              - server_tree_cpu: Costs, costs 5.5% [5.1, 6.0] (n=60/1 10.57 -> 11.08 µs/op) []
+              - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
+              - sent_bytes: Costs, costs 0.01% [0.01, 0.01] (below your margin) (n=60/1 40.05 -> 40.05 bytes/op) []
+              - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
+              - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=60/1 100.03 -> 105.03 MB) []
+              - connect: Costs, costs 65% [65, 65] (n=60/1 2002.00 -> 3299.44 µs) []
+            guarded 2: Proven ["-audit = off", "+audit = all"]
+                throughput 98546.38 [87139.06, 108861.97] op/s n=60
+                latency_mean 20.30 [18.37, 22.95] µs n=60
+                net_per_op 19.28 [17.45, 21.80] µs/op n=60
+                cpu_per_op 15.42 [13.96, 17.44] µs/op n=60
+                client_cpu_per_op 5.78 [5.24, 6.54] µs/op n=60
+                server_cpu_per_op 9.64 [8.73, 10.90] µs/op n=60
+                latency_p50_READ 17.21 [15.58, 19.53] µs n=1137175
+                latency_p90_READ 33.67 [30.50, 38.30] µs n=1137175
+                latency_p95_READ 41.01 [36.68, 46.63] µs n=1137175
+                latency_p99_READ 57.79 [52.31, 64.72] µs n=1137175
+                latency_p99.9_READ 93.04 [79.91, 101.07] µs n=1137175
+                server_tree_cpu_per_op 10.60 [9.60, 11.99] µs/op n=60
+                wal_bytes_per_op 0.00 [0.00, 0.00] bytes/op n=60
+                log_bytes_per_op 156.00 [156.00, 156.00] bytes/op n=60
+                sent_bytes_per_op 40.05 [40.05, 40.06] bytes/op n=60
+                received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
+                memory_bytes 110.03 [110.02, 110.04] MB n=60
+                connect 2002.00 [2001.00, 2003.00] µs n=60
+              * net: NoneFound, no cost found, at most 0.78% (n=60/1 19.21 -> 19.28 µs/op) []
+              - time: NoneFound, no cost found, at most 0.78% (n=60/1 20.23 -> 20.30 µs) []
+              - cpu: NoneFound, no cost found, at most 0.78% (n=60/1 15.37 -> 15.42 µs/op) []
+              - client_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 5.76 -> 5.78 µs/op) []
+              - server_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 9.61 -> 9.64 µs/op) []
+              - throughput: NoneFound, no loss found, at most 0.78% (n=60/1 98893.35 -> 98546.38 op/s) []
+              - latency_p50_READ: NoneFound, no cost found, at most 0.62% (n=60/1 17.14 -> 17.21 µs) []
+              - latency_p90_READ: NoneFound, no cost found, at most 0.64% (n=60/1 33.48 -> 33.67 µs) []
+              - latency_p95_READ: NoneFound, no cost found, at most 0.66% (n=60/1 40.61 -> 41.01 µs) []
+              - latency_p99_READ: NoneFound, no cost found, at most 0.91% (n=60/1 56.82 -> 57.79 µs) []
+              - latency_p99.9_READ: NoneFound, no cost found, at most 2.4% (n=18/1 90.08 -> 93.04 µs) []
+              - server_tree_cpu: NoneFound, no cost found, at most 0.71% (n=60/1 10.57 -> 10.60 µs/op) []
+              - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
+              - sent_bytes: NoneFound, no cost found, at most 0.00% (n=60/1 40.05 -> 40.05 bytes/op) []
+              - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
+              - memory_bytes: Costs, 10.0% more at the end, between 10.0% and 10.0% over the frames (n=60/1 100.03 -> 110.03 MB) []
+              - connect: NoneFound, no cost found, at most 0.00% (n=60/1 2002.00 -> 2002.00 µs) []
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes() {
+    let records = Invented { frames: 12, ..Invented::default() }.records();
+    let json = || serde_json::to_string(&assess(&records)).expect("an analysis can be written");
+    assert_eq!(json(), json());
+}
+
+#[test]
+fn too_few_frames_say_how_long_it_would_take() {
+    let records = Invented { frames: 11, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    let text: String = assess(&records).cells[0].arms[1].estimates.iter().map(line).collect();
+    expect![[r#"
+        * net: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 17.65 -> 21.16 µs/op) []
+        - time: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 18.58 -> 22.27 µs) []
+        - cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 14.12 -> 16.93 µs/op) []
+        - client_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 5.30 -> 6.35 µs/op) []
+        - server_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 8.83 -> 10.58 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between -2.7% and 11.5% fewer operations; about 5 more minutes would resolve 1% (n=11/1 107630.61 -> 89805.73 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between -4.6% and 14.7%; about 6 more minutes would resolve 1% (n=11/1 15.20 -> 18.61 µs) []
+        - latency_p90_READ: TooNoisy, too noisy to tell: between -3.0% and 11.6%; about 4 more minutes would resolve 1% (n=11/1 32.70 -> 37.47 µs) []
+        - latency_p95_READ: TooNoisy, too noisy to tell: between -3.2% and 10.9%; about 4 more minutes would resolve 1% (n=11/1 40.75 -> 46.40 µs) []
+        - latency_p99_READ: TooNoisy, too noisy to tell: between -2.3% and 8.5%; about 3 more minutes would resolve 1% (n=11/1 59.24 -> 67.77 µs) []
+        - latency_p99.9_READ: TooNoisy, not enough data for p99.9: needs about 6 more seconds (n=4/1 97.09 -> 102.04 µs) [NotEnoughData]
+        - server_tree_cpu: TooNoisy, too noisy to tell: between -3.8% and 11.0%; about 4 more minutes would resolve 1% (n=11/1 9.71 -> 11.64 µs/op) []
+        - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=11/1 0.00 -> 156.00 bytes/op) []
+        - sent_bytes: NoneFound, no cost found, at most 0.01% (n=11/1 40.05 -> 40.06 bytes/op) []
+        - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=11/1 1000.00 -> 1020.00 bytes/op) []
+        - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=11/1 100.00 -> 105.00 MB) []
+        - connect: NoneFound, no cost found, at most 0.00% (n=11/1 2002.00 -> 2002.00 µs) []
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_run_without_frames_is_a_row_and_not_a_gap() {
+    let records = Invented { frames: 0, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    check(
+        &records,
+        expect![[r#"
+            c: closed loop, twin, 0 frames, 0 spoiled, wait 0.00
+            plain: Baseline []
+            guarded 1: Proven ["-audit = off", "+audit = all"]
+              * net: TooNoisy, too noisy to tell (not enough frames) (n=0/1) []
+        "#]],
+    );
+    let one = Invented { frames: 1, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    expect![[r#"
+          * net: TooNoisy, too noisy to tell (not enough frames) (n=1/1 19.59 -> 20.09 µs/op) []
+    "#]]
+    .assert_eq(&line(&estimate(&one, 1, "net")));
+}
+
+#[test]
+fn spoiled_and_missing_frames_are_left_out_and_listed() {
+    let mut records = Invented::default().records();
+    let clean = {
+        let mut records = records.clone();
+        records.frames.retain(|frame| ![3, 7, 8].contains(&frame.frame));
+        records.slots.retain(|slot| ![3, 7, 8].contains(&slot.frame));
+        assess(&records)
+    };
+    records.frames[3].spoiled = Some("the server was restarted".to_owned());
+    records.frames[3].arms[1].counters.sent_bytes = Some(1 << 40);
+    records.slots.iter_mut().filter(|slot| slot.frame == 3 && slot.arm == 1).for_each(|slot| slot.wall_ns *= 9);
+    records.frames[7].arms.pop();
+    records.frames.remove(8);
+    let analysis = assess(&records);
+    expect![[r#"
+        [
+            (
+                3,
+                "the server was restarted",
+            ),
+            (
+                7,
+                "its record has 2 arms and not 3",
+            ),
+            (
+                8,
+                "its record is missing",
+            ),
+        ]"#]]
+    .assert_eq(&format!("{:#?}", analysis.cells[0].spoiled));
+    assert_eq!(analysis.cells[0].arms, clean.cells[0].arms);
+}
+
+#[test]
+fn a_run_of_spoiled_frames_says_so() {
+    let mut records = Invented { frames: 9, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    records.frames.drain(1..8);
+    records.frames.iter_mut().for_each(|frame| frame.spoiled = Some("the clock jumped".to_owned()));
+    let analysis = assess(&records);
+    assert_eq!(analysis.warnings, ["c: no frame can be used."]);
+    let cell = &analysis.cells[0];
+    assert_eq!((cell.frames, cell.arms[1].estimates.len(), cell.arms[1].estimates[0].count), (0, 1, 0));
+    expect![[
+        r#"[(0, "the clock jumped"), (1, "the records of 7 frames from here on are missing"), (8, "the clock jumped")]"#
+    ]]
+    .assert_eq(&format!("{:?}", cell.spoiled));
+}
+
+#[test]
+fn net_time_needs_a_connection_a_lane() {
+    let records = Invented { clients: 8, ..Invented::default() }.records();
+    let analysis = assess(&records);
+    expect!["c: a lane drives several connections, so net time per op cannot be told; CPU per op decides instead."]
+        .assert_eq(&analysis.warnings.join("\n"));
+    let names = names(&records, 1);
+    assert_eq!(names[0], "cpu");
+    assert!(!names.contains(&"net".to_owned()));
+    assert!(estimate(&records, 1, "cpu").primary);
+}
+
+#[test]
+fn an_unseen_server_is_flagged_and_an_embedded_database_is_not() {
+    let mut records = Invented { primary: Metric::ServerCpu, ..Invented::default() }.records();
+    records.slots.iter_mut().for_each(|slot| slot.server_cpu_ns = 0);
+    assert_eq!(estimate(&records, 1, "cpu").flags, [Flag::ServerUnseen]);
+    assert!(!names(&records, 1).contains(&"server_cpu".to_owned()));
+    expect!["c: the server's processes could not be seen; CPU per op decides instead."]
+        .assert_eq(&assess(&records).warnings.join("\n"));
+
+    for slot in &mut records.slots {
+        slot.client_cpu_ns = slot.wall_ns * 95 / 100;
+    }
+    assert!(estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
+    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+        (arm.counters.sent_bytes, arm.counters.received_bytes) = (Some(0), Some(0));
+    }
+    assert_eq!(estimate(&records, 1, "cpu").flags, []);
+    assert!(!estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
+}
+
+#[test]
+fn rare_stalls_of_one_arm_are_flagged() {
+    let mut records = Invented::default().records();
+    // One slot in twenty of arm 2 takes four times as long; the midmean hardly moves, the sum does.
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2 && slot.block == 0 && slot.client == 0) {
+        slot.wall_g_ns *= 4;
+    }
+    let time = estimate(&records, 2, "time");
+    assert_eq!(time.flags, [Flag::TailDriven]);
+    assert!(time.effect.high < 0.02, "{:?}", time.effect);
+    assert!(time.total.expect("has a total").low > 0.1);
+    assert_eq!(estimate(&records, 1, "time").flags, []);
+}
+
+#[test]
+fn an_effect_that_moves_is_flagged() {
+    let mut records = Invented::default().records();
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
+        slot.client_cpu_ns += slot.client_cpu_ns * u64::from(slot.frame) / 100;
+    }
+    assert!(estimate(&records, 1, "client_cpu").flags.contains(&Flag::Drift));
+    assert!(!estimate(&records, 2, "client_cpu").flags.contains(&Flag::Drift));
+}
+
+#[test]
+fn neighbours_are_flagged_in_the_tail_only() {
+    let records = Invented { wait: 0.3, ..Invented::default() }.records();
+    assert!(estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
+    assert!(!estimate(&records, 1, "latency_p95_READ").flags.contains(&Flag::NeighboursInTail));
+}
+
+#[test]
+fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
+    let mut records = Invented { arrivals: Arrivals::Poisson(2000.0), ..Invented::default() }.records();
+    for frame in &mut records.frames {
+        frame.arms[1].undrained = frame.arms[1].operations / 20;
+    }
+    let (slow, fine) = (estimate(&records, 1, "throughput"), estimate(&records, 2, "throughput"));
+    expect![[r#"
+        - throughput: Costs, 95.2% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 95.24 % of intended) [NotAtRate]
+        - throughput: NoneFound, 100.0% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 100.00 % of intended) []
+    "#]].assert_eq(&(line(&slow) + &line(&fine)));
+    let p99 = estimate(&records, 1, "intended_p99_READ");
+    assert_eq!(p99.flags, [Flag::NotAtRate]);
+    assert!(names(&records, 1).iter().all(|name| !name.starts_with("latency")));
+}
+
+#[test]
+fn failed_operations_are_told() {
+    let mut records = Invented { frames: 2, ..Invented::default() }.records();
+    records.frames[1].arms[2].failed = 7;
+    expect!["c: 7 of 43364 operations of arm `guarded 2` failed and are left out."]
+        .assert_eq(&assess(&records).warnings.join("\n"));
+}
+
+#[test]
+fn slots_that_are_too_short_are_told() {
+    let mut records = Invented { frames: 2, ..Invented::default() }.records();
+    records.slots.iter_mut().for_each(|slot| slot.n = 19);
+    expect!["c: no slot holds 20 operations: make the slots longer (`slot_ms`)."]
+        .assert_eq(&assess(&records).warnings.join("\n"));
+}
+
+#[test]
+fn stopping_by_precision_widens_the_intervals() {
+    let mut records = Invented::default().records();
+    let by_budget = estimate(&records, 1, "net").effect;
+    records.endings = vec!["precision".to_owned()];
+    let by_precision = estimate(&records, 1, "net").effect;
+    assert!(by_precision.low < by_budget.low && by_budget.high < by_precision.high);
+}
+
+#[test]
+fn a_second_baseline_that_differs_is_told() {
+    let asymmetric = |effect: f64| {
+        let mut records = Invented { effects: vec![0.0, effect], ..Invented::default() }.records();
+        records.plan.experiment.arms[1].protections.clear();
+        assess(&records).warnings.join("\n")
+    };
+    assert_eq!(asymmetric(0.0), "");
+    expect!["c: arm `guarded 1` protects nothing and still differs from the baseline: the set-up is not symmetric."]
+        .assert_eq(&asymmetric(0.03));
+}
+
+#[test]
+fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
+    let proof = |change: &dyn Fn(&mut Records)| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        change(&mut records);
+        assess(&records).cells[0].arms[1].proof.clone()
+    };
+    assert_eq!(proof(&|_| ()), Proof::Proven);
+    assert_eq!(
+        proof(&|records| records.findings[1].cell = 1),
+        Proof::Unproven(vec!["audit: not looked at after epoch 1".to_owned()])
+    );
+    let stories = [
+        proof(&|records| records.findings[0].verdict = Verdict::Fails),
+        proof(&|records| records.findings[0].verdict = Verdict::CannotTell),
+        proof(&|records| records.findings[0].role = Role::Disclosure),
+        proof(&|records| records.frames[1].epoch = 1),
+        proof(&|records| records.plan.experiment.arms[1].protections.clear()),
+        proof(&|records| {
+            records.plan.experiment.arms[1].protections.clear();
+            records.plan.experiment.arms[1].on = vec!["SET audit = on".to_owned()];
+        }),
+        // A disclosure that fails beside claims that hold.
+        proof(&|records| {
+            let mut disclosure = finding(1, Phase::After);
+            (disclosure.role, disclosure.verdict) = (Role::Disclosure, Verdict::Fails);
+            records.findings.push(disclosure);
+        }),
+    ];
+    expect![[r#"
+        [
+            Disproven(
+                [
+                    "audit, before epoch 1: Every marked operation is in the audit log: does not hold; seen: 100 of 100",
+                ],
+            ),
+            Unproven(
+                [
+                    "audit, before epoch 1: Every marked operation is in the audit log: cannot tell; guarded: 100 of 100; control: 0 of 100",
+                ],
+            ),
+            Unproven(
+                [
+                    "audit: not looked at before epoch 1",
+                ],
+            ),
+            Unproven(
+                [
+                    "audit: not looked at before epoch 2",
+                    "audit: not looked at after epoch 2",
+                ],
+            ),
+            Baseline,
+            Unproven(
+                [
+                    "the arm names no protection, so nothing was looked at",
+                ],
+            ),
+            Proven,
+        ]"#]].assert_eq(&format!("{stories:#?}"));
+}
+
+#[test]
+fn counters_that_only_one_arm_has() {
+    let mut records = Invented { frames: 12, ..Invented::default() }.records();
+    for frame in &mut records.frames {
+        frame.arms[0].counters.read_bytes = Some(8192);
+        frame.arms[1].counters.read_bytes = Some(0);
+        frame.arms[1].counters.switches = Some(2 * frame.arms[1].operations);
+    }
+    let text: String =
+        ["log_bytes", "read_bytes", "switches"].iter().map(|name| line(&estimate(&records, 1, name))).collect();
+    expect![[r#"
+        - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=12/1 0.00 -> 156.00 bytes/op) []
+        - read_bytes: Gains, none, 0.39 bytes per op on the plain arm (n=12/1 0.41 -> 0.00 bytes/op) []
+        - switches: TooNoisy, 2.00 context switches per op, not to be seen on the plain arm (n=12/1) []
+    "#]]
+    .assert_eq(&text);
+    assert!(!names(&records, 1).contains(&"wal_bytes".to_owned()));
+}

@@ -1,0 +1,88 @@
+//! The decision to stop, frame by frame.
+
+use expect_test::expect;
+use tithe_analysis::{Records, assess::assess, stopping::Live};
+use tithe_model::{experiment::Metric, record::Slot};
+
+use crate::synthetic::Invented;
+
+fn live(records: &Records) -> Live {
+    let plan = &records.plan;
+    Live::new(&plan.cells[0], &plan.experiment.measure, plan.experiment.arms.len())
+}
+
+fn frames(records: &Records) -> impl Iterator<Item = &[Slot]> {
+    records.slots.chunk_by(|a, b| a.frame == b.frame)
+}
+
+#[test]
+fn stops_at_a_look_and_the_analysis_says_the_same() {
+    let mut records = Invented { frames: 60, ..Invented::default() }.records();
+    let mut live = live(&records);
+    let mut story = String::new();
+    let mut decision = live.decide();
+    for slots in frames(&records) {
+        live.push(slots);
+        decision = live.decide();
+        if live.frames().is_multiple_of(6) || decision.enough {
+            let widest = decision.arms[decision.widest - 1];
+            let more = decision.more_s.map_or("?".to_owned(), |more_s| format!("{more_s:.1}"));
+            story += &format!(
+                "{} frames: arm {} +-{:.4}, {more} s more, enough: {}\n",
+                live.frames(),
+                decision.widest,
+                widest.half_width(),
+                decision.enough
+            );
+        }
+        if decision.enough {
+            break;
+        }
+    }
+    expect![[r#"
+        6 frames: arm 2 +-0.0227, 17.4 s more, enough: false
+        12 frames: arm 1 +-0.0132, 6.6 s more, enough: false
+        18 frames: arm 1 +-0.0113, 6.6 s more, enough: false
+        24 frames: arm 1 +-0.0140, 15.6 s more, enough: false
+        30 frames: arm 1 +-0.0114, 10.8 s more, enough: false
+        36 frames: arm 1 +-0.0091, 0.0 s more, enough: false
+        40 frames: arm 1 +-0.0081, 0.0 s more, enough: true
+    "#]]
+    .assert_eq(&story);
+
+    let frames = live.frames() as u32;
+    records.frames.retain(|frame| frame.frame < frames);
+    records.slots.retain(|slot| slot.frame < frames);
+    records.endings = vec!["precision".to_owned()];
+    let analysis = assess(&records);
+    for (arm, interval) in analysis.cells[0].arms[1..].iter().zip(&decision.arms) {
+        assert_eq!(arm.estimates[0].effect, *interval);
+    }
+}
+
+#[test]
+fn never_stops_before_fifteen_frames_or_between_looks() {
+    let records = Invented { frames: 40, spread: 0.001, ..Invented::default() }.records();
+    let mut live = live(&records);
+    let mut enough = Vec::new();
+    for slots in frames(&records) {
+        live.push(slots);
+        if live.decide().enough {
+            enough.push(live.frames());
+        }
+    }
+    assert_eq!(enough, [15, 18, 22, 27, 33, 40]);
+}
+
+#[test]
+fn several_connections_a_lane_decide_by_processor_time() {
+    let records = Invented { frames: 1, clients: 8, ..Invented::default() }.records();
+    let mut live = live(&records);
+    assert_eq!((live.metric(), live.decide().enough), (None, false));
+    frames(&records).for_each(|slots| live.push(slots));
+    assert_eq!(live.metric(), Some(Metric::Cpu));
+    // One frame gives an estimate and no interval.
+    let decision = live.decide();
+    assert!(decision.arms.iter().all(|arm| arm.estimate.is_finite() && arm.high.is_infinite()));
+    assert_eq!(decision.more_s, None);
+}

@@ -1,0 +1,8 @@
+//! The estimator against golden vectors, laws and simulated experiments, and the analysis of a synthetic run.
+
+mod assessment;
+mod coverage;
+mod golden;
+mod laws;
+mod live;
+mod synthetic;

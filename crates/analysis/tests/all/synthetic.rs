@@ -1,0 +1,241 @@
+//! Invented noise and invented runs.
+
+use std::collections::BTreeMap;
+
+use tithe_analysis::Records;
+use tithe_model::{
+    experiment::{Arm, Arrivals, Data, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload},
+    histogram::Histogram,
+    plan::{Cell, Plan},
+    record::{ArmFacts, ArmFrame, Counters, Finding, Frame, Host, Machine, Phase, Role, Slot, Verdict},
+    schedule::SplitMix64,
+};
+
+/// Random numbers of the shapes that measured noise has.
+pub struct Noise(SplitMix64);
+
+impl Noise {
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
+    /// Standard normal (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.0.next_f64()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.0.next_f64()).cos()
+    }
+
+    /// Exponential with mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.0.next_f64()).ln()
+    }
+
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.0.next_f64() < probability
+    }
+}
+
+/// A run to invent: two lanes of one connection each, arms of known cost, noise that both arms share and noise of
+/// their own.
+#[derive(Clone)]
+pub struct Invented {
+    pub seed: u64,
+    pub frames: u32,
+    /// Cost of each arm against the baseline, natural-log ratio.
+    pub effects: Vec<f64>,
+    /// Scatter of a slot's cost, natural-log scale.
+    pub spread: f64,
+    /// Share of wall time spent waiting for a processor.
+    pub wait: f64,
+    pub arrivals: Arrivals,
+    pub clients: u32,
+    pub primary: Metric,
+}
+
+impl Default for Invented {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            frames: 60,
+            effects: vec![0.0, 0.05, 0.0],
+            spread: 0.05,
+            wait: 0.05,
+            arrivals: Arrivals::Closed,
+            clients: 2,
+            primary: Metric::Net,
+        }
+    }
+}
+
+const BLOCKS: u32 = 10;
+const LANES: u32 = 2;
+
+impl Invented {
+    /// The records that such a run would leave.
+    pub fn records(&self) -> Records {
+        let plan = self.plan();
+        let mut noise = Noise::new(self.seed);
+        let (mut slots, mut frames) = (Vec::new(), Vec::new());
+        for number in 0..self.frames {
+            let of_frame = self.slots(number, &mut noise);
+            frames.push(self.frame(number, &of_frame, &mut noise));
+            slots.extend(of_frame);
+        }
+        let arms = self.effects.len();
+        let facts = (0..arms).map(|arm| ArmFacts {
+            version: "Invented 1.0".to_owned(),
+            facts: BTreeMap::new(),
+            configuration: vec!["port = 1".to_owned(), format!("audit = {}", if arm == 0 { "off" } else { "all" })],
+        });
+        Records {
+            run: "invented".to_owned(),
+            machine: Machine { processor: "Invented".to_owned(), processors: 2, ..Machine::default() },
+            facts: vec![facts.collect()],
+            frames,
+            slots,
+            findings: (1..arms as u32)
+                .flat_map(|arm| [finding(arm, Phase::Before), finding(arm, Phase::After)])
+                .collect(),
+            modes: vec!["twin".to_owned()],
+            endings: vec!["budget".to_owned()],
+            warnings: Vec::new(),
+            workload_notes: vec![vec![("requestdistribution".to_owned(), "zipfian".to_owned())]],
+            tithe: "0.1.0".to_owned(),
+            plan,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let arms = self.effects.iter().enumerate().map(|(index, _)| Arm {
+            name: if index == 0 { "plain".to_owned() } else { format!("guarded {index}") },
+            protections: if index == 0 { Vec::new() } else { vec![protection()] },
+            url: None,
+            on: Vec::new(),
+            off: Vec::new(),
+        });
+        let cell = Cell {
+            id: "c".to_owned(),
+            workload: 0,
+            resources: 0,
+            clients: self.clients,
+            arrivals: self.arrivals,
+            seed: self.seed,
+            slot_ns: 20_000_000,
+            guard_ns: 1_000_000,
+            warmup_ns: 100_000_000,
+            blocks: BLOCKS,
+            frames_max: self.frames,
+            epochs: 1,
+        };
+        let experiment = Experiment {
+            title: "What an invented protection costs".to_owned(),
+            database: "invented".to_owned(),
+            settings: BTreeMap::new(),
+            data: Data { records: 1000, values: Values::Ycsb },
+            load: Load { clients: self.clients, arrivals: self.arrivals },
+            resources: vec![Resources { name: String::new(), settings: BTreeMap::new(), clients: None }],
+            workloads: vec![Workload { name: "c".to_owned(), kind: "ycsb".to_owned(), properties: BTreeMap::new() }],
+            arms: arms.collect(),
+            measure: Measure {
+                precision: 0.01,
+                budget_s: 60.0,
+                seed: self.seed,
+                margin: 1.03_f64.ln(),
+                primary: self.primary,
+                epochs: 1,
+                slot_ms: None,
+            },
+        };
+        Plan { format: tithe_model::plan::FORMAT, experiment, cells: vec![cell] }
+    }
+
+    fn slots(&self, frame: u32, noise: &mut Noise) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        let machine = 0.3 * noise.normal();
+        for (block, client) in (0..BLOCKS).flat_map(|block| (0..LANES).map(move |client| (block, client))) {
+            for (arm, effect) in self.effects.iter().enumerate() {
+                let busy_ns = 20_000.0 * (machine + effect + self.spread * noise.normal()).exp();
+                let wall_ns = busy_ns / (1.0 - self.wait);
+                let n = (20_000_000.0 / wall_ns) as u64;
+                let n_g = n * 19 / 20;
+                let of = |each: f64, count: u64| (each * count as f64) as u64;
+                slots.push(Slot {
+                    cell: 0,
+                    frame,
+                    block,
+                    client,
+                    arm: arm as u32,
+                    n,
+                    n_g,
+                    wall_ns: of(wall_ns, n),
+                    wall_g_ns: of(wall_ns, n_g),
+                    client_cpu_ns: of(0.3 * busy_ns, n),
+                    server_cpu_ns: of(0.5 * busy_ns, n),
+                    wait_ns: of(wall_ns - busy_ns, n),
+                });
+            }
+        }
+        slots
+    }
+
+    fn frame(&self, number: u32, slots: &[Slot], noise: &mut Noise) -> Frame {
+        let arms = self.effects.iter().enumerate().map(|(arm, effect)| {
+            let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
+            let operations: u64 = of_arm().map(|slot| slot.n).sum();
+            let mut latency = Histogram::default();
+            for slot in of_arm() {
+                let mean = slot.wall_g_ns as f64 / slot.n_g as f64;
+                (0..slot.n_g).for_each(|_| latency.record((mean * (0.5 + 0.5 * noise.exponential())) as u64));
+            }
+            let latency = BTreeMap::from([("READ".to_owned(), latency)]);
+            ArmFrame {
+                operations,
+                failed: 0,
+                undrained: 0,
+                intended: if self.arrivals == Arrivals::Closed { BTreeMap::new() } else { latency.clone() },
+                latency,
+                connect_ns: (2e6 * (10.0 * effect).exp()) as u64 + u64::from(number % 5) * 1000,
+                counters: Counters {
+                    server_cpu_ns: Some(of_arm().map(|slot| slot.server_cpu_ns * 11 / 10).sum()),
+                    wal_bytes: Some(0),
+                    log_bytes: Some(if arm == 0 { 0 } else { 156 * operations }),
+                    sent_bytes: Some(40 * operations + 1000),
+                    received_bytes: Some(if arm == 0 { 1000 } else { 1020 } * operations),
+                    memory_bytes: Some(100_000_000 + 5_000_000 * arm as u64 + u64::from(number) * 1000),
+                    ..Counters::default()
+                },
+            }
+        });
+        Frame {
+            cell: 0,
+            frame: number,
+            epoch: 0,
+            start_unix_ns: 1_700_000_000_000_000_000 + u64::from(number) * 1_000_000_000,
+            duration_ns: 900_000_000,
+            spoiled: None,
+            arms: arms.collect(),
+            host: Host { load: 2.0, cpu_pressure: Some(0.25), io_pressure: None, steal: Some(0.0) },
+        }
+    }
+}
+
+fn protection() -> Protection {
+    Protection { id: "audit".to_owned(), options: BTreeMap::new() }
+}
+
+/// A claim that holds.
+pub fn finding(arm: u32, phase: Phase) -> Finding {
+    Finding {
+        cell: 0,
+        epoch: 0,
+        arm,
+        phase,
+        protection: "audit".to_owned(),
+        check: "audit-complete".to_owned(),
+        claim: "Every marked operation is in the audit log.".to_owned(),
+        role: Role::Claim,
+        verdict: Verdict::Holds,
+        guarded: "100 of 100".to_owned(),
+        control: "0 of 100".to_owned(),
+    }
+}

@@ -1,0 +1,62 @@
+//! `tithe doctor`: what this machine offers, and what will stand in the way of a precise figure.
+
+use tithe_harness::{sandbox::account::Account, watch::host};
+
+use crate::{
+    MachineArgs,
+    exit::{self, Stop},
+    prepare,
+};
+
+/// Runs the command; returns the exit status.
+pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let machine = host::machine(&here);
+    let list = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+    let row = |name: &str, value: String| anstream::println!("{name:<16}{value}");
+    row("processor", format!("{} ({} usable)", machine.processor, machine.processors));
+    row("crypto flags", list(&machine.crypto_flags));
+    row("kernel crypto", list(&machine.kernel_crypto));
+    row("memory", format!("{:.1} GiB", machine.memory_bytes as f64 / (1u64 << 30) as f64));
+    row("system", format!("{}, Linux {}", machine.system, machine.kernel));
+    row("virtualised", if machine.virtualised { "yes" } else { "no" }.to_owned());
+    row("clock", machine.clock);
+    let free =
+        host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{:.1} GB free", bytes as f64 / 1e9));
+    row("disk here", format!("{free}, {}", machine.file_system));
+    row("load", format!("{:.2} (1 min)", host::load()));
+    row("pressure", pressure());
+    row(
+        "wait times",
+        if std::path::Path::new("/proc/self/schedstat").exists() {
+            "seen (schedstat)"
+        } else {
+            "hidden: net time is wall time here"
+        }
+        .to_owned(),
+    );
+    let account = match Account::unprivileged() {
+        Ok(None) => "yours".to_owned(),
+        Ok(Some(account)) => format!("nobody ({}), because tithe runs as root", account.user),
+        Err(fault) => fault.to_string(),
+    };
+    row("servers run as", account);
+    for database in prepare::databases() {
+        match database.find(&prepare::search(arguments)) {
+            Ok(install) => row(database.id(), format!("{} {}", install.version, install.programs.display())),
+            Err(missing) => row(database.id(), format!("not found; install: {}", missing.how_to_install.join(" or "))),
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Share of the last ten seconds in which some task waited, as the kernel says it.
+fn pressure() -> String {
+    let some = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/pressure/{name}")).ok()?;
+        let average = text.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg10="))?.to_owned();
+        Some(format!("{name} {average} %"))
+    };
+    let seen: Vec<String> = ["cpu", "io", "memory"].into_iter().filter_map(some).collect();
+    if seen.is_empty() { "hidden by this kernel".to_owned() } else { format!("{} (last 10 s)", seen.join(", ")) }
+}

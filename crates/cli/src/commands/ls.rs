@@ -1,0 +1,62 @@
+//! `tithe ls`: what can be measured.
+
+use tithe_model::catalogue::{DatabaseEntry, OptionEntry, OptionKind, WorkloadEntry};
+
+use crate::{
+    exit::{self, Stop},
+    prepare,
+};
+
+/// Runs the command; returns the exit status.
+pub fn ls() -> Result<i32, Stop> {
+    let catalogue = prepare::catalogue();
+    let mut text = String::new();
+    for database in &catalogue.databases {
+        describe_database(database, &mut text);
+    }
+    for workload in &catalogue.workloads {
+        describe_workload(workload, &mut text);
+    }
+    anstream::print!("{text}");
+    Ok(exit::OK)
+}
+
+fn describe_database(database: &DatabaseEntry, text: &mut String) {
+    let how = match (database.embedded, database.schemes) {
+        (true, _) => "runs inside tithe".to_owned(),
+        (false, []) => "launched by tithe".to_owned(),
+        (false, schemes) => format!("launched by tithe, or attached by {}://", schemes.join(":// or ")),
+    };
+    text.push_str(&format!("database \"{}\"  {} ({how})\n", database.id, database.title));
+    for protection in &database.protections {
+        text.push_str(&format!("  {{ use = \"{}\" }}  {}\n", protection.id, protection.title));
+        text.push_str(&format!("      guards against: {}\n", protection.guards_against));
+        text.push_str(&format!("      leaves open:    {}\n", protection.leaves_open));
+        protection.options.iter().for_each(|option| describe_option(option, text));
+    }
+    text.push('\n');
+}
+
+fn describe_option(option: &OptionEntry, text: &mut String) {
+    let takes = match option.kind {
+        OptionKind::Number { low, high } => format!("{low} to {high}"),
+        OptionKind::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" | "),
+        OptionKind::Text => "text".to_owned(),
+        OptionKind::Flag => "true | false".to_owned(),
+    };
+    let default = match option.default.map(tithe_model::catalogue::Default::value) {
+        Some(tithe_model::experiment::OptionValue::Number(number)) => format!(", default {number}"),
+        Some(tithe_model::experiment::OptionValue::Text(text)) => format!(", default \"{text}\""),
+        Some(tithe_model::experiment::OptionValue::Flag(flag)) => format!(", default {flag}"),
+        None => ", required".to_owned(),
+    };
+    text.push_str(&format!("      {} = {takes}{default}: {}\n", option.name, option.help));
+}
+
+fn describe_workload(workload: &WorkloadEntry, text: &mut String) {
+    text.push_str(&format!("workload \"{}\"  {}\n", workload.id, workload.title));
+    for (name, sentence, _) in workload.ready {
+        text.push_str(&format!("  {} = \"{name}\"  {sentence}\n", workload.id));
+    }
+    text.push_str(&format!("  {}_file = \"FILE\"  any property file\n", workload.id));
+}

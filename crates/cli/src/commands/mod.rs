@@ -1,0 +1,8 @@
+//! One file a command.
+
+pub mod doctor;
+pub mod ls;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod verify;

@@ -1,0 +1,73 @@
+//! `tithe plan`: what an experiment would do, and what each arm changes.
+
+use std::path::PathBuf;
+
+use tithe_harness::{
+    database::Place,
+    protection::Materials,
+    run::{configuration, setup},
+    secret::Secret,
+};
+
+use crate::{
+    ExperimentArgs,
+    exit::{self, Stop},
+    prepare::{self, Prepared},
+};
+
+/// Runs the command; returns the exit status.
+pub fn plan(arguments: &ExperimentArgs) -> Result<i32, Stop> {
+    let prepared = prepare::prepare(arguments)?;
+    anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &prepare::catalogue()));
+    anstream::print!("{}", differences(&prepared)?);
+    Ok(exit::OK)
+}
+
+/// What each guarded arm changes in the configuration of the plain one, in the first cell.
+fn differences(prepared: &Prepared) -> Result<String, Stop> {
+    let mut text = String::from("\nWhat each arm changes\n");
+    let arms = &prepared.plan.experiment.arms;
+    let plain = lines(prepared, 0)?;
+    for (number, arm) in arms.iter().enumerate().skip(1) {
+        let guarded = lines(prepared, number)?;
+        text.push_str(&format!("  {}\n", arm.name));
+        let mut told = false;
+        let mut tell = |sign: char, line: &str| {
+            told = true;
+            text.push_str(&format!("    {sign} {line}\n"));
+        };
+        guarded.iter().filter(|line| !plain.contains(line)).for_each(|line| tell('+', line));
+        plain.iter().filter(|line| !guarded.contains(line)).for_each(|line| tell('-', line));
+        if !told {
+            text.push_str("    nothing on the server: this protection acts in the client\n");
+        }
+    }
+    Ok(text)
+}
+
+fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
+    let arm = &prepared.plan.experiment.arms[arm];
+    if let Some(url) = &arm.url {
+        let on = arm.on.iter().map(|statement| format!("on: {statement}"));
+        return Ok(std::iter::once(format!("attached to {}", url.redacted())).chain(on).collect());
+    }
+    let setup = setup(prepared.database, &prepared.plan, &prepared.plan.cells[0], arm, &placeholders())?;
+    // A port that cannot stand in a configuration by chance: it is replaced by its name.
+    let place = Place { folder: PathBuf::from("/{sandbox}"), port: 65_535 };
+    Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &place.folder, place.port))
+}
+
+/// Certificates and keys that do not exist: a plan makes none.
+fn placeholders() -> Materials {
+    let file = |name: &str| PathBuf::from("{materials}").join(name);
+    Materials {
+        authority: file("authority.pem"),
+        server_certificate: file("server.pem"),
+        server_key: file("server.key"),
+        client_certificate: file("client.pem"),
+        client_key: file("client.key"),
+        stranger: file("stranger.pem"),
+        password: Secret::new(*b"not a password"),
+        key: Secret::new([0; 32]),
+    }
+}

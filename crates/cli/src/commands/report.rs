@@ -1,0 +1,27 @@
+//! `tithe report`: a run folder as text, Markdown, JSON or CSV.
+
+use tithe_analysis::{assess::assess, report};
+use tithe_harness::folder;
+
+use crate::{
+    ReportArgs,
+    exit::{self, Stop},
+    progress, records,
+};
+
+/// Runs the command; returns the exit status.
+pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
+    let contents = folder::read(&arguments.run).map_err(|fault| Stop::new(exit::USAGE, fault))?;
+    let analysis = assess(&records::of(&arguments.run, contents));
+    let width = progress::columns().min(120);
+    let text = |form| report::terminal::render(&analysis, report::terminal::Options { form, width, colour: true });
+    let rendered = match arguments.format.as_str() {
+        "short" => text(report::view::Form::Short),
+        "markdown" => report::markdown::render(&analysis, report::view::Form::Long),
+        "json" => report::json::render(&analysis),
+        "csv" => report::csv::render(&analysis),
+        _ => text(report::view::Form::Long),
+    };
+    anstream::print!("{rendered}");
+    Ok(exit::OK)
+}

@@ -1,0 +1,141 @@
+//! `tithe run`: measure, write the run folder, report.
+
+use std::path::{Path, PathBuf};
+
+use tithe_analysis::{Analysis, Proof, assess::assess, report};
+use tithe_harness::{
+    folder::{self, Contents, RunFolder},
+    run::{Ending, Run},
+    watch::host,
+};
+use tithe_model::plan::Plan;
+
+use crate::{
+    RunArgs,
+    exit::{self, Stop},
+    interrupt,
+    prepare::{self, Prepared},
+    progress::{self, Progress},
+    records,
+};
+
+/// Runs the command; returns the exit status.
+pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
+    let (prepared, mut folder, before) = match &arguments.resume {
+        Some(path) => resume(path, arguments)?,
+        None => {
+            let prepared = prepare::prepare(&arguments.experiment)?;
+            enough_disk(&prepared.plan, &arguments.experiment.runs)?;
+            let folder = create(&prepared, &arguments.experiment.runs)?;
+            (prepared, folder, None)
+        }
+    };
+    let Prepared { plan, database, install, workloads, .. } = prepared;
+    let cancelled = interrupt::listen();
+    let mut observer = Progress::new(&plan, arguments.quiet);
+    let run = Run { database, install, plan: &plan, workloads: &workloads, cancelled };
+    let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
+    let path = folder.path().to_owned();
+    drop(folder);
+    let analysis = assess(&records::of(&path, folder::read(&path)?));
+    write_reports(&path, &analysis)?;
+    if arguments.json {
+        anstream::print!("{}", report::json::render(&analysis));
+    } else {
+        let options = report::terminal::Options {
+            form: report::view::Form::Short,
+            width: progress::columns().min(120),
+            colour: true,
+        };
+        anstream::print!("{}", report::terminal::render(&analysis, options));
+        anstream::println!("\nrun folder  {}\nreport      {}", path.display(), path.join("report.md").display());
+        anstream::println!("everything  tithe report {}", path.display());
+        if ending != Ending::Complete {
+            anstream::println!("continue    tithe run --resume {}", path.display());
+        }
+    }
+    Ok(status(ending, &analysis))
+}
+
+/// The exit status that a finished run deserves.
+fn status(ending: Ending, analysis: &Analysis) -> i32 {
+    let arms = analysis.cells.iter().flat_map(|cell| &cell.arms);
+    let unproven = arms.into_iter().any(|arm| !matches!(arm.proof, Proof::Baseline | Proof::Proven));
+    match ending {
+        Ending::Interrupted => exit::INTERRUPTED,
+        Ending::Failed => exit::FAILED,
+        Ending::Complete if analysis.cells.iter().any(|cell| cell.frames == 0) => exit::FAILED,
+        Ending::Complete if unproven => exit::UNPROVEN,
+        Ending::Complete => exit::OK,
+    }
+}
+
+/// Writes the reports that stand in the run folder.
+fn write_reports(path: &Path, analysis: &Analysis) -> Result<(), Stop> {
+    let reports = [
+        ("report.md", report::markdown::render(analysis, report::view::Form::Long)),
+        ("report.json", report::json::render(analysis)),
+        ("report.csv", report::csv::render(analysis)),
+    ];
+    for (name, text) in reports {
+        let path = path.join(name);
+        std::fs::write(&path, text)
+            .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// Makes the folder of a new run, named by time and title.
+fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
+    let now = time::OffsetDateTime::now_utc();
+    let format = time::format_description::parse_borrowed::<2>("[year]-[month]-[day]T[hour]-[minute]-[second]");
+    let stamp =
+        format.ok().and_then(|format| now.format(&format).ok()).unwrap_or_else(|| now.unix_timestamp().to_string());
+    let slug: String = folder::file_name(&prepared.plan.experiment.database);
+    let path = free_name(&runs.join(format!("{stamp}-{slug}")));
+    std::fs::create_dir_all(runs)
+        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", runs.display())))?;
+    let machine = host::machine(runs);
+    Ok(RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?)
+}
+
+/// `path`, or with the first number added that is not taken: two runs may start in the same second.
+fn free_name(path: &Path) -> PathBuf {
+    if !path.exists() {
+        return path.to_owned();
+    }
+    let numbered = |number: u32| {
+        path.with_file_name(format!("{}-{number}", path.file_name().unwrap_or_default().to_string_lossy()))
+    };
+    (2..).map(numbered).find(|path| !path.exists()).unwrap_or_else(|| path.to_owned())
+}
+
+/// Takes up a run that ended early.
+fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Option<Contents>), Stop> {
+    let (folder, contents) = RunFolder::resume(path)?;
+    if contents.plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+        // The records hold no password: what the run attached to cannot be known from them.
+        return Err(Stop::new(exit::USAGE, "a run on attached servers cannot be resumed; run its experiment again"));
+    }
+    let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
+    let prepared = prepare::of_plan(text, contents.plan.clone(), &arguments.experiment)?;
+    Ok((prepared, folder, Some(contents)))
+}
+
+/// Refuses to start what will not fit on the disk.
+fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
+    let needed = tithe_model::plan::disk_bytes(plan, &prepare::catalogue()) as u64;
+    let existing = runs.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    match host::free_bytes(existing) {
+        Some(free) if free < needed => Err(Stop::new(
+            exit::MACHINE,
+            format!(
+                "the data of this experiment needs about {} MB, and {} has {} MB free; use fewer records or arms, or another --runs folder; nothing was started",
+                needed / 1_000_000,
+                existing.display(),
+                free / 1_000_000
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,44 @@
+//! Renders what is wrong the way compilers do: place, cause, what to do.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use tithe_harness::database::Missing;
+use tithe_model::complaint::Complaint;
+
+use crate::exit::{self, Stop};
+
+/// All complaints about the experiment `text` called `name`.
+pub fn about(name: &str, text: &str, complaints: &[Complaint]) -> Stop {
+    // Passwords are masked letter by letter, so that places stay the same.
+    let text = tithe_model::experiment::mask_passwords(text);
+    let renderer = Renderer::styled();
+    let mut message = String::new();
+    for complaint in complaints {
+        let mut group = Group::with_title(Level::ERROR.primary_title(&complaint.problem));
+        if let Some(range) = &complaint.range {
+            let annotation = AnnotationKind::Primary.span(range.start.min(text.len())..range.end.min(text.len()));
+            group = group.element(Snippet::source(&text).path(name).annotation(annotation));
+        }
+        group = group.element(Level::HELP.message(&complaint.help));
+        message.push_str(&renderer.render(&[group]));
+        message.push_str("\n\n");
+    }
+    let count = complaints.len();
+    message.push_str(&format!(
+        "tithe: {count} {} in {name}; nothing was started\n",
+        if count == 1 { "problem" } else { "problems" }
+    ));
+    Stop { message, status: exit::USAGE }
+}
+
+/// Everything that this machine lacks.
+pub fn missing(all: &[Missing]) -> Stop {
+    let mut message = String::new();
+    for missing in all {
+        message.push_str(&format!("tithe: {} was not found on this machine\n  looked in:\n", missing.what));
+        missing.looked_in.iter().for_each(|place| message.push_str(&format!("    {place}\n")));
+        message.push_str("  to install it:\n");
+        missing.how_to_install.iter().for_each(|line| message.push_str(&format!("    {line}\n")));
+    }
+    message.push_str("tithe: nothing was started\n");
+    Stop { message, status: exit::MISSING }
+}

@@ -1,0 +1,95 @@
+//! From a file name to a plan that this machine can carry out, or every reason why not.
+
+use std::path::Path;
+
+use tithe_harness::{
+    database::{Database, Install, Search},
+    run,
+    workload::{self, Workload},
+};
+use tithe_model::{
+    catalogue::Catalogue,
+    experiment::{self, Experiment},
+    plan::{self, Plan},
+};
+
+use crate::{
+    ExperimentArgs, MachineArgs, complain,
+    exit::{self, Stop},
+};
+
+/// The experiment that runs when none is named.
+const BUILT_IN: &str = include_str!("../../../experiments/sqlite-page-encryption.toml");
+
+/// An experiment, ready to run.
+pub struct Prepared {
+    /// The file's text.
+    pub text: String,
+    /// What will be done.
+    pub plan: Plan,
+    /// The database.
+    pub database: &'static dyn Database,
+    /// Its installation on this machine.
+    pub install: Install,
+    /// One workload per workload of the experiment.
+    pub workloads: Vec<Box<dyn Workload>>,
+}
+
+/// Everything that this build of Tithe knows.
+pub fn catalogue() -> Catalogue {
+    run::catalogue(&databases(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect())
+}
+
+/// Every database of this build, and the simulated one when `TITHE_SIMULATED` asks for it: it is for tests only.
+pub fn databases() -> Vec<&'static dyn Database> {
+    let mut all = tithe_databases::all().to_vec();
+    if std::env::var_os("TITHE_SIMULATED").is_some() {
+        all.push(&tithe_harness::simulated::Simulated);
+    }
+    all
+}
+
+/// Where to look for programs.
+pub fn search(arguments: &MachineArgs) -> Search {
+    Search { folders: arguments.pg_bin.clone() }
+}
+
+/// Reads, checks and plans the experiment that `arguments` name.
+pub fn prepare(arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
+    let (name, text) = read(arguments.file.as_deref())?;
+    let catalogue = catalogue();
+    let base = arguments.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    let read_named = |path: &str| std::fs::read_to_string(base.join(path));
+    let experiment = experiment::parse(&text, &catalogue, &read_named)
+        .map_err(|complaints| complain::about(&name, &text, &complaints))?;
+    let plan = plan::plan(experiment, &catalogue).map_err(|complaints| complain::about(&name, &text, &complaints))?;
+    of_plan(text, plan, arguments)
+}
+
+/// Makes a plan ready to run on this machine.
+pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
+    let id = &plan.experiment.database;
+    let database = databases()
+        .into_iter()
+        .find(|database| database.id() == id)
+        .ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))?;
+    let install =
+        run::missing(database, &plan.experiment, &search(&arguments.machine)).map_err(|all| complain::missing(&all))?;
+    let workloads = workloads(&plan.experiment)?;
+    Ok(Prepared { text, plan, database, install, workloads })
+}
+
+fn workloads(experiment: &Experiment) -> Result<Vec<Box<dyn Workload>>, Stop> {
+    let make = |described: &experiment::Workload| {
+        workload::make(described, &experiment.data, experiment.measure.seed)
+            .map_err(|problem| Stop::new(exit::USAGE, format!("workload {}: {problem}", described.name)))
+    };
+    experiment.workloads.iter().map(make).collect()
+}
+
+fn read(file: Option<&Path>) -> Result<(String, String), Stop> {
+    let Some(path) = file else { return Ok(("built-in experiment".to_owned(), BUILT_IN.to_owned())) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Stop::new(exit::USAGE, format!("cannot read the experiment {}: {error}", path.display())))?;
+    Ok((path.display().to_string(), text))
+}

@@ -1,0 +1,293 @@
+//! The whole program on the simulated database, whose costs are known: plan, run, records, report.
+
+mod support;
+
+use std::{process::Stdio, time::Duration};
+
+use serde_json::Value;
+use support::{Bench, err, out, status};
+
+/// An experiment on the simulated database; `more` goes into `[settings]`.
+fn experiment(more: &str, arms: &str, budget: &str) -> String {
+    format!(
+        r#"title = "Known costs"
+database = "simulated"
+[settings]
+{more}
+[data]
+records = 500
+[measure]
+budget = "{budget}"
+precision = "0.2%"
+[[workload]]
+ycsb = "a"
+[[arm]]
+name = "plain"
+{arms}"#
+    )
+}
+
+const ARMS: &str = r#"
+[[arm]]
+name = "sealed"
+protections = [{ use = "seal", cost = 0.05 }]
+[[arm]]
+name = "audited"
+protections = [{ use = "audit", cost = 0.2 }]
+[[arm]]
+name = "placebo"
+protections = [{ use = "placebo" }]
+"#;
+
+/// The estimate `name` of arm `arm` in the first cell.
+fn estimate<'a>(report: &'a Value, arm: usize, name: &str) -> &'a Value {
+    let estimates = report["cells"][0]["arms"][arm]["estimates"].as_array().expect("estimates");
+    estimates.iter().find(|estimate| estimate["name"] == name).unwrap_or_else(|| panic!("no estimate {name}"))
+}
+
+fn report_of(bench: &Bench) -> Value {
+    let text = std::fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
+    serde_json::from_str(&text).expect("the report is JSON")
+}
+
+#[test]
+fn known_costs_are_recovered_and_none_is_found_where_there_is_none() {
+    let bench = Bench::new("known");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    for (arm, truth) in [(1, 1.05f64), (2, 1.2), (3, 1.0)] {
+        for name in ["net", "time", "cpu"] {
+            let effect = &estimate(&report, arm, name)["effect"];
+            let (low, high) = (effect["low"].as_f64().expect("low"), effect["high"].as_f64().expect("high"));
+            assert!(low <= truth.ln() && truth.ln() <= high, "arm {arm} {name}: {effect} does not hold {}", truth.ln());
+            assert!(high - low < 0.04, "arm {arm} {name}: {effect} says little");
+        }
+        assert_eq!(report["cells"][0]["arms"][arm]["proof"]["proof"], "proven", "arm {arm}");
+    }
+    assert_eq!(estimate(&report, 3, "net")["verdict"], "NONE_FOUND");
+    assert_eq!(estimate(&report, 1, "net")["verdict"], "COSTS");
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes() {
+    let bench = Bench::new("bytes");
+    bench.file("e.toml", &experiment("", ARMS, "20 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let run = bench.run_folder().display().to_string();
+    for format in ["text", "short", "markdown", "json", "csv"] {
+        let once = bench.tithe(&["report", &run, "--format", format]);
+        let twice = bench.tithe(&["report", &run, "--format", format]);
+        assert_eq!(status(&once), 0, "{}", err(&once));
+        assert!(!once.stdout.is_empty());
+        assert_eq!(once.stdout, twice.stdout, "{format}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let (one, two) = (Bench::new("seed"), Bench::new("seed"));
+    for bench in [&one, &two] {
+        bench.file("e.toml", &experiment("", ARMS, "20 s"));
+        bench.tithe(&["run", "e.toml", "--quiet"]);
+    }
+    let slots = |bench: &Bench| std::fs::read_to_string(bench.run_folder().join("slots.csv")).expect("slots");
+    assert_eq!(slots(&one), slots(&two));
+    assert!(slots(&one).lines().count() > 100);
+}
+
+#[test]
+fn a_killed_run_continues_after_its_last_complete_frame() {
+    let bench = Bench::new("killed");
+    bench.file("e.toml", &experiment("", ARMS, "1 h"));
+    let mut child = bench
+        .command(&["run", "e.toml", "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tithe starts");
+    let frames = |bench: &Bench| {
+        let runs = std::fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
+        let texts = runs.filter_map(|run| std::fs::read_to_string(run.path().join("frames.jsonl")).ok());
+        texts.map(|text| text.lines().count()).sum::<usize>()
+    };
+    while frames(&bench) < 5 {
+        assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().expect("kill -9");
+    child.wait().expect("the child ends");
+    let run = bench.run_folder();
+    let kept = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
+    let complete: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+
+    // Nothing of the killed run blocks the next one. It is long, so it is asked to end once it has gone on.
+    let resumed = bench
+        .command(&["run", "--resume", &run.display().to_string(), "--quiet"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tithe starts");
+    while frames(&bench) < complete.len() + 5 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
+    unsafe { libc::kill(resumed.id() as i32, libc::SIGINT) };
+    let output = resumed.wait_with_output().expect("the child ends");
+    assert_eq!(status(&output), 130, "{}", err(&output));
+    assert!(out(&output).contains("tithe run --resume"), "{}", out(&output));
+
+    let after = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
+    assert!(after.starts_with(&complete.concat()), "complete frames are kept as they were");
+    let numbers: Vec<u64> = after
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a frame")["frame"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "no frame twice, none left out");
+    let sandboxes = std::fs::read_dir(&run).expect("the folder").flatten();
+    assert_eq!(sandboxes.filter(|entry| entry.file_name().to_string_lossy().starts_with("tithe-sandbox")).count(), 0);
+}
+
+#[test]
+fn five_mistakes_give_five_messages_and_nothing_is_started() {
+    let bench = Bench::new("mistakes");
+    let text = experiment("", ARMS, "60 s")
+        .replace("precision = \"0.2%\"", "precison = \"0.2%\"")
+        .replace("cost = 0.05", "cost = 50")
+        .replace("use = \"audit\"", "use = \"tls\"")
+        .replace("records = 500", "records = \"many\"")
+        .replace("ycsb = \"a\"", "ycsb = \"z\"");
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml"]);
+    assert_eq!(status(&output), 2);
+    let told = err(&output);
+    assert!(told.contains("5 problems in e.toml"), "{told}");
+    for word in ["precison", "cost", "tls", "records", "\"z\""] {
+        assert!(told.contains(word), "{word} is not in: {told}");
+    }
+    assert!(!bench.path("tithe-runs").exists());
+}
+
+#[test]
+fn faults_spoil_frames_or_end_the_cell_and_never_give_a_number() {
+    for (setting, words, expected) in [
+        ("wrong_answer_every = 50", "wrong answer", 4),
+        ("fail_every = 10", "of the operations failed", 4),
+        ("dies_after_operations = 3000", "connection", 4),
+        ("refuses_to_start = true", "told to refuse", 4),
+    ] {
+        let bench = Bench::new("faults");
+        bench.file("e.toml", &experiment(setting, ARMS, "20 s"));
+        let output = bench.tithe(&["run", "e.toml"]);
+        let told = format!("{}{}", out(&output), err(&output));
+        assert!(told.contains(words), "{setting}: {told}");
+        let report = report_of(&bench);
+        if setting.starts_with("dies") {
+            // What was measured before it died is kept; what came after is spoiled.
+            assert!(report["cells"][0]["spoiled"].as_array().is_some_and(|spoiled| !spoiled.is_empty()), "{report}");
+            continue;
+        }
+        assert_eq!(status(&output), expected, "{setting}: {told}");
+        for arm in report["cells"][0]["arms"].as_array().expect("arms") {
+            let estimates = arm["estimates"].as_array().expect("estimates");
+            assert!(estimates.iter().all(|estimate| estimate["effect"]["low"].is_null()), "{setting}: {arm}");
+        }
+    }
+}
+
+#[test]
+fn an_audit_log_that_loses_records_is_not_proven() {
+    let bench = Bench::new("lossy");
+    bench.file(
+        "e.toml",
+        &experiment("", "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n", "20 s"),
+    );
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 5, "{}", err(&output));
+    assert_eq!(report_of(&bench)["cells"][0]["arms"][1]["proof"]["proof"], "disproven");
+    assert!(out(&output).contains("DISPROVEN"), "{}", out(&output));
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
+    let bench = Bench::new("open");
+    let text =
+        experiment("", ARMS, "60 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    estimate(&report, 1, "intended_p50_READ");
+}
+
+#[test]
+fn verify_looks_at_everything_and_times_nothing() {
+    let bench = Bench::new("verify");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let output = bench.tithe(&["verify", "e.toml"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("every claim holds"), "{}", out(&output));
+    let left = std::fs::read_dir(bench.path("tithe-runs")).expect("the folder").count();
+    assert_eq!(left, 0, "nothing is kept");
+}
+
+#[test]
+fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
+    use hdrhistogram::serialization::{Deserializer, interval_log};
+    let bench = Bench::new("folder");
+    bench.file("e.toml", &experiment("", ARMS, "20 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let run = bench.run_folder();
+    for name in [
+        "experiment.toml",
+        "plan.json",
+        "machine.json",
+        "cells.json",
+        "events.jsonl",
+        "frames.jsonl",
+        "slots.csv",
+        "evidence.jsonl",
+        "report.md",
+        "report.json",
+        "report.csv",
+    ] {
+        assert!(run.join(name).metadata().is_ok_and(|metadata| metadata.len() > 0), "{name}");
+    }
+    let log = std::fs::read(run.join("histograms").join("a--sealed.hlog")).expect("the log");
+    let mut operations = 0;
+    for entry in interval_log::IntervalLogIterator::new(&log) {
+        if let interval_log::LogEntry::Interval(interval) = entry.expect("a line of the log") {
+            use std::io::Read;
+            let mut decoded = Vec::new();
+            base64_reader(interval.encoded_histogram()).read_to_end(&mut decoded).expect("base64");
+            let histogram: hdrhistogram::Histogram<u64> =
+                Deserializer::new().deserialize(&mut decoded.as_slice()).expect("a histogram");
+            operations += histogram.len();
+        }
+    }
+    let frames = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
+    let counted: u64 = frames
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a frame"))
+        .flat_map(|frame| frame["arms"][1]["latency"].as_object().expect("latencies").clone())
+        .flat_map(|(_, buckets)| buckets.as_array().expect("buckets").clone())
+        .map(|bucket| bucket[1].as_u64().expect("a count"))
+        .sum();
+    assert_eq!(operations, counted);
+}
+
+/// Decodes the base64 of a histogram log.
+fn base64_reader(text: &str) -> impl std::io::Read {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0u32, 0);
+    for letter in text.bytes().filter(|letter| *letter != b'=') {
+        let value = ALPHABET.iter().position(|known| *known == letter).expect("a base64 letter") as u32;
+        (bits, count) = ((bits << 6) | value, count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    std::io::Cursor::new(bytes)
+}

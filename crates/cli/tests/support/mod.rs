@@ -1,0 +1,82 @@
+//! Runs the built program in a folder of its own.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
+/// A folder that vanishes with its test.
+pub struct Bench {
+    folder: PathBuf,
+}
+
+impl Bench {
+    /// A fresh folder below cargo's own for tests.
+    pub fn new(name: &str) -> Self {
+        let number = FOLDERS.fetch_add(1, Ordering::SeqCst);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the test");
+        Self { folder }
+    }
+
+    /// A path in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Writes a file and returns its path.
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("the file is written");
+        path
+    }
+
+    /// The program with `arguments`, in the folder, with the simulated database.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tithe"));
+        command.args(arguments).current_dir(&self.folder).env("TITHE_SIMULATED", "1").env("NO_COLOR", "1");
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn tithe(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("tithe starts")
+    }
+
+    /// The only run folder.
+    pub fn run_folder(&self) -> PathBuf {
+        let mut runs: Vec<PathBuf> = std::fs::read_dir(self.path("tithe-runs"))
+            .expect("run folders")
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        runs.retain(|path| path.join("plan.json").exists());
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs.remove(0)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Standard output as text.
+pub fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Standard error as text.
+pub fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The exit status.
+pub fn status(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}

@@ -1,0 +1,428 @@
+//! The run folder: everything that a run saw, written as it happens, and read back for reports.
+//!
+//! Files only grow, line by line, so that a killed run keeps what it measured. A frame counts once its line
+//! stands in `frames.jsonl`; its slots are written before that line. FORMAT.md documents every file.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fs::{self, File, OpenOptions},
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use hdrhistogram::serialization::{V2DeflateSerializer, interval_log};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tithe_model::{
+    experiment::mask_passwords,
+    histogram::{self, Histogram},
+    plan::{FORMAT, Plan},
+    record::{ArmFacts, Event, Finding, Frame, Machine, Slot},
+};
+
+use crate::{fault::Fault, sandbox::try_lock};
+
+/// How each cell is carried out: what the plan cannot know before the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellFacts {
+    /// How arms are paired (`twin`, `session`).
+    pub mode: String,
+    /// Lines about the workload.
+    pub notes: Vec<(String, String)>,
+    /// Why the cell ended; empty while it has not.
+    pub ending: String,
+    /// The arms, in the experiment's order.
+    pub arms: Vec<ArmFacts>,
+}
+
+/// Column names of `slots.csv`.
+const SLOT_COLUMNS: &str = "cell,frame,block,client,arm,n,n_g,wall_ns,wall_g_ns,client_cpu_ns,server_cpu_ns,wait_ns";
+
+/// An open run folder. Only one process writes to it at a time.
+pub struct RunFolder {
+    path: PathBuf,
+    frames: File,
+    slots: BufWriter<File>,
+    findings: File,
+    events: File,
+    cells: Vec<CellFacts>,
+    histograms: HashMap<PathBuf, File>,
+    _lock: File,
+}
+
+/// What a run folder holds.
+#[derive(Debug, Clone)]
+pub struct Contents {
+    /// What was to be done.
+    pub plan: Plan,
+    /// The machine.
+    pub machine: Machine,
+    /// How each cell was carried out.
+    pub cells: Vec<CellFacts>,
+    /// Complete frames.
+    pub frames: Vec<Frame>,
+    /// Slots of complete frames.
+    pub slots: Vec<Slot>,
+    /// What the evidence checks saw.
+    pub findings: Vec<Finding>,
+    /// What happened.
+    pub events: Vec<Event>,
+}
+
+impl RunFolder {
+    /// Makes the folder of a new run.
+    ///
+    /// # Errors
+    /// When it exists already, or cannot be written.
+    pub fn create(path: &Path, experiment: &str, plan: &Plan, machine: &Machine) -> Result<Self, Fault> {
+        let failed = |error| Fault::machine(format!("cannot make the run folder {}", path.display()), error);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        fs::create_dir(path).map_err(failed)?;
+        for folder in ["histograms", "logs"] {
+            fs::create_dir(path.join(folder)).map_err(failed)?;
+        }
+        fs::write(path.join("experiment.toml"), mask_passwords(experiment)).map_err(failed)?;
+        write_json(&path.join("plan.json"), plan)?;
+        write_json(&path.join("machine.json"), machine)?;
+        let cells = vec![CellFacts::default(); plan.cells.len()];
+        write_json(&path.join("cells.json"), &cells)?;
+        fs::write(path.join("slots.csv"), format!("{SLOT_COLUMNS}\n")).map_err(failed)?;
+        Self::open(path, cells)
+    }
+
+    /// Opens the folder of a run that ended early, to continue it. What an unfinished frame left is removed.
+    ///
+    /// # Errors
+    /// When it is not a run folder, is of another format, or another process writes to it.
+    pub fn resume(path: &Path) -> Result<(Self, Contents), Fault> {
+        let contents = read(path)?;
+        let folder = Self::open(path, contents.cells.clone())?;
+        let mut text = format!("{SLOT_COLUMNS}\n");
+        for slot in &contents.slots {
+            text.push_str(&slot_line(slot));
+        }
+        replace(&path.join("slots.csv"), text.as_bytes())?;
+        // A line that a kill cut in half would spoil the one that follows it.
+        replace(&path.join("frames.jsonl"), &lines(&contents.frames)?)?;
+        replace(&path.join("evidence.jsonl"), &lines(&contents.findings)?)?;
+        replace(&path.join("events.jsonl"), &lines(&contents.events)?)?;
+        drop(folder);
+        Ok((Self::open(path, contents.cells.clone())?, contents))
+    }
+
+    fn open(path: &Path, cells: Vec<CellFacts>) -> Result<Self, Fault> {
+        let append = |name: &str| {
+            let file = OpenOptions::new().create(true).append(true).open(path.join(name));
+            file.map_err(|error| Fault::machine(format!("cannot write {name} in {}", path.display()), error))
+        };
+        let lock = append("lock")?;
+        if !try_lock(&lock) {
+            return Err(Fault::Machine(format!("another tithe is writing to {}", path.display())));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            frames: append("frames.jsonl")?,
+            slots: BufWriter::new(append("slots.csv")?),
+            findings: append("evidence.jsonl")?,
+            events: append("events.jsonl")?,
+            cells,
+            histograms: HashMap::new(),
+            _lock: lock,
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a complete frame with its slots.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn frame(&mut self, plan: &Plan, frame: &Frame, slots: &[Slot]) -> Result<(), Fault> {
+        let failed = |error| Fault::machine("cannot write the records of a frame", error);
+        for slot in slots {
+            self.slots.write_all(slot_line(slot).as_bytes()).map_err(failed)?;
+        }
+        self.slots.flush().map_err(failed)?;
+        let cell = &plan.cells[frame.cell as usize];
+        for (arm, seen) in plan.experiment.arms.iter().zip(&frame.arms) {
+            let name = format!("{}--{}.hlog", file_name(&cell.id), file_name(&arm.name));
+            for (operation, histogram) in &seen.latency {
+                self.histogram(&name, operation, frame, histogram)?;
+            }
+            for (operation, histogram) in &seen.intended {
+                self.histogram(&name, &format!("Intended-{operation}"), frame, histogram)?;
+            }
+        }
+        self.frames.write_all(&lines(std::slice::from_ref(frame))?).map_err(failed)
+    }
+
+    /// Adds what an evidence check saw.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn finding(&mut self, finding: &Finding) -> Result<(), Fault> {
+        let line = lines(std::slice::from_ref(finding))?;
+        self.findings.write_all(&line).map_err(|error| Fault::machine("cannot write evidence", error))
+    }
+
+    /// Adds what happened.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn event(&mut self, event: &Event) -> Result<(), Fault> {
+        let line = lines(std::slice::from_ref(event))?;
+        self.events.write_all(&line).map_err(|error| Fault::machine("cannot write an event", error))
+    }
+
+    /// Changes what is known of cell `cell`.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn cell(&mut self, cell: usize, change: impl FnOnce(&mut CellFacts)) -> Result<(), Fault> {
+        change(&mut self.cells[cell]);
+        write_json(&self.path.join("cells.json"), &self.cells)
+    }
+
+    /// Keeps a copy of a server's log under `logs/`; a log that is not there is no error.
+    pub fn keep_log(&self, name: &str, log: &Path) {
+        let _ = fs::copy(log, self.path.join("logs").join(name));
+    }
+
+    /// Adds one interval to the HdrHistogram log `name`.
+    fn histogram(&mut self, name: &str, tag: &str, frame: &Frame, seen: &Histogram) -> Result<(), Fault> {
+        let failed = |error: &dyn std::fmt::Debug| Fault::Machine(format!("cannot write {name}: {error:?}"));
+        let path = self.path.join("histograms").join(name);
+        let fresh = !path.exists();
+        let file = match self.histograms.entry(path) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let file = OpenOptions::new().create(true).append(true).open(entry.key());
+                entry.insert(file.map_err(|error| failed(&error))?)
+            }
+        };
+        let interval = interval(tag, frame, seen).map_err(|error| failed(&error))?;
+        // The header stands at the top of the file only.
+        let told: String =
+            interval.lines().filter(|line| fresh || !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+        file.write_all(told.as_bytes()).map_err(|error| failed(&error))
+    }
+}
+
+/// One frame's latencies as the text of an HdrHistogram log: header and one interval.
+fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Result<String, Box<dyn std::error::Error>> {
+    // Two digits hold Tithe's 0.8 % buckets; each bucket is written at its middle.
+    let mut standard = hdrhistogram::Histogram::<u64>::new(2)?;
+    for (index, count) in seen.buckets() {
+        let (low, high) = histogram::bounds(index);
+        standard.record_n((low + (high - 1 - low) / 2).max(1), count)?;
+    }
+    let start = UNIX_EPOCH + Duration::from_nanos(frame.start_unix_ns);
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = interval_log::IntervalLogWriterBuilder::new();
+    builder.add_comment("latencies in nanoseconds, one interval a frame; Intended-… counts from the intended start");
+    builder.with_start_time(start).with_base_time(UNIX_EPOCH);
+    let mut writer = builder.begin_log_with(&mut text, &mut serializer)?;
+    let tag = interval_log::Tag::new(tag).ok_or("a tag holds no comma and no space")?;
+    let since = start.duration_since(UNIX_EPOCH)?;
+    writer
+        .write_histogram(&standard, since, Duration::from_nanos(frame.duration_ns), Some(tag))
+        .map_err(|error| format!("{error:?}"))?;
+    Ok(String::from_utf8(text)?)
+}
+
+/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out.
+///
+/// # Errors
+/// When it is not a run folder, or of another format.
+pub fn read(path: &Path) -> Result<Contents, Fault> {
+    let plan_text = text(&path.join("plan.json"))?;
+    let format: FormatOnly = json(&plan_text, "plan.json")?;
+    if format.format != FORMAT {
+        return Err(Fault::Machine(format!(
+            "{} was written in format {}, this tithe reads format {FORMAT}: use the version that wrote it",
+            path.display(),
+            format.format
+        )));
+    }
+    let plan: Plan = json(&plan_text, "plan.json")?;
+    let frames: Vec<Frame> = json_lines(&text(&path.join("frames.jsonl"))?, "frames.jsonl")?;
+    let known: std::collections::HashSet<(u32, u32)> = frames.iter().map(|frame| (frame.cell, frame.frame)).collect();
+    let cells = plan.cells.len() as u32;
+    let arms = plan.experiment.arms.len();
+    if frames.iter().any(|frame| frame.cell >= cells || frame.arms.len() != arms) {
+        return Err(Fault::Machine(format!("frames.jsonl in {} does not belong to its plan.json", path.display())));
+    }
+    let mut slots = Vec::new();
+    for line in text(&path.join("slots.csv"))?.lines().skip(1) {
+        if let Some(slot) = slot_of(line)
+            && known.contains(&(slot.cell, slot.frame))
+            && (slot.arm as usize) < arms
+        {
+            slots.push(slot);
+        }
+    }
+    Ok(Contents {
+        machine: json(&text(&path.join("machine.json"))?, "machine.json")?,
+        cells: json(&text(&path.join("cells.json"))?, "cells.json")?,
+        findings: json_lines(&text(&path.join("evidence.jsonl"))?, "evidence.jsonl")?,
+        events: json_lines(&text(&path.join("events.jsonl"))?, "events.jsonl")?,
+        plan,
+        frames,
+        slots,
+    })
+}
+
+#[derive(Deserialize)]
+struct FormatOnly {
+    format: u32,
+}
+
+fn text(path: &Path) -> Result<String, Fault> {
+    fs::read_to_string(path)
+        .map_err(|error| Fault::machine(format!("cannot read {} (is this a run folder?)", path.display()), error))
+}
+
+fn json<T: DeserializeOwned>(text: &str, name: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).map_err(|error| Fault::machine(format!("{name} cannot be read"), error))
+}
+
+/// Parses one value a line. Only the last line may be cut short: that is what a kill leaves.
+fn json_lines<T: DeserializeOwned>(text: &str, name: &str) -> Result<Vec<T>, Fault> {
+    let mut values = Vec::new();
+    let count = text.lines().count();
+    for (number, line) in text.lines().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(value) => values.push(value),
+            Err(_) if number + 1 == count && !text.ends_with('\n') => {}
+            Err(error) => return Err(Fault::machine(format!("line {} of {name} cannot be read", number + 1), error)),
+        }
+    }
+    Ok(values)
+}
+
+fn lines<T: Serialize>(values: &[T]) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    for value in values {
+        serde_json::to_writer(&mut bytes, value).map_err(|error| Fault::machine("cannot write a record", error))?;
+        bytes.push(b'\n');
+    }
+    Ok(bytes)
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Fault> {
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| Fault::machine(path.display(), error))?;
+    bytes.push(b'\n');
+    replace(path, &bytes)
+}
+
+/// Replaces a file as a whole: a reader sees the old or the new one, never half.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
+    let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
+    let next = path.with_extension("next");
+    fs::write(&next, bytes).map_err(failed)?;
+    fs::rename(&next, path).map_err(failed)
+}
+
+fn slot_line(slot: &Slot) -> String {
+    let Slot { cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns } =
+        slot;
+    format!(
+        "{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns}\n"
+    )
+}
+
+/// Reads one row of `slots.csv`; `None` for a row that was cut short.
+fn slot_of(line: &str) -> Option<Slot> {
+    let fields: Vec<u64> = line.split(',').map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] =
+        fields[..]
+    else {
+        return None;
+    };
+    let small = |value: u64| u32::try_from(value).ok();
+    Some(Slot {
+        cell: small(cell)?,
+        frame: small(frame)?,
+        block: small(block)?,
+        client: small(client)?,
+        arm: small(arm)?,
+        n,
+        n_g,
+        wall_ns,
+        wall_g_ns,
+        client_cpu_ns,
+        server_cpu_ns,
+        wait_ns,
+    })
+}
+
+/// `name` with everything but letters, digits, `-` and `_` replaced.
+pub fn file_name(name: &str) -> String {
+    name.chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '-' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_survive_their_file() {
+        let slot = Slot {
+            cell: 1,
+            frame: 2,
+            block: 3,
+            client: 4,
+            arm: 5,
+            n: 6,
+            n_g: 7,
+            wall_ns: 8,
+            wall_g_ns: 9,
+            client_cpu_ns: 10,
+            server_cpu_ns: 11,
+            wait_ns: 12,
+        };
+        assert_eq!(slot_of(slot_line(&slot).trim_end()), Some(slot));
+        assert_eq!(slot_of("1,2,3"), None);
+        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,x"), None);
+    }
+
+    #[test]
+    fn a_line_cut_by_a_kill_is_left_out_and_any_other_bad_line_is_an_error() {
+        assert_eq!(json_lines::<u32>("1\n2\n{\"cu", "x").expect("the last line may be cut"), [1, 2]);
+        assert!(json_lines::<u32>("1\n{\"cu\n2\n", "x").is_err());
+    }
+
+    #[test]
+    fn an_interval_is_an_hdrhistogram_log() {
+        let mut seen = Histogram::default();
+        (1..=1000).for_each(|latency| seen.record(latency * 1000));
+        let frame = Frame {
+            cell: 0,
+            frame: 0,
+            epoch: 0,
+            start_unix_ns: 5_000_000_000,
+            duration_ns: 1_000_000_000,
+            spoiled: None,
+            arms: Vec::new(),
+            host: Default::default(),
+        };
+        let text = interval("READ", &frame, &seen).expect("an interval");
+        let read = interval_log::IntervalLogIterator::new(text.as_bytes()).filter_map(|entry| match entry {
+            Ok(interval_log::LogEntry::Interval(interval)) => Some(interval),
+            _ => None,
+        });
+        let read: Vec<_> = read.collect();
+        assert_eq!(read.len(), 1);
+        assert_eq!(read[0].tag().map(|tag| tag.as_str()), Some("READ"));
+        assert_eq!(read[0].duration(), Duration::from_secs(1));
+        assert!(text.starts_with("#latencies"), "{text}");
+    }
+}

@@ -1,0 +1,382 @@
+//! Runs one frame: fresh connections, warm-up, all slots, counters before and after.
+//!
+//! Fresh connections draw anew where the scheduler puts the processes that serve them. An embedded database
+//! has no such processes: there the connections stay open for the whole epoch, as an application keeps them.
+
+use std::{
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tithe_model::{
+    experiment::Arrivals,
+    plan::Cell,
+    record::{ArmFrame, Counters, Frame, Host, Slot},
+};
+
+use super::{
+    Schedule,
+    lane::{Arm, Lane, Seat},
+    recorder::Recorder,
+};
+use crate::{
+    clock::{Clock, VirtualTime},
+    columns,
+    database::{Connect, Database, Server},
+    fault::Fault,
+    protection::Setup,
+    session::ServerTask,
+    watch::{
+        host::HostSample,
+        process::{self, Census, TreeUsage},
+    },
+    workload::{ArmState, Workload},
+};
+
+/// One arm of a cell, started and loaded.
+pub struct ArmRig {
+    /// Its server.
+    pub server: Server,
+    /// How it is set up.
+    pub setup: Setup,
+    /// What its clients share.
+    pub state: Arc<dyn ArmState>,
+    /// Statements before a slot.
+    pub on: Vec<String>,
+    /// Statements after a slot.
+    pub off: Vec<String>,
+}
+
+/// All arms of a cell, ready to be measured.
+pub struct Rig<'a> {
+    site: Site<'a>,
+    kept: Option<Vec<Opened>>,
+}
+
+/// What the lanes share.
+struct Site<'a> {
+    database: &'a dyn Database,
+    workload: &'a dyn Workload,
+    cell: &'a Cell,
+    cell_index: u32,
+    processors: Vec<usize>,
+    clocks: Vec<Clock>,
+    arms: Vec<ArmRig>,
+}
+
+/// A lane with its connections, and what opening them took.
+struct Opened {
+    lane: Lane,
+    connect_ns: Vec<u64>,
+}
+
+/// What a lane saw in a frame.
+struct Seen {
+    opened: Opened,
+    slots: Vec<Slot>,
+    wire: Vec<(u64, u64)>,
+}
+
+impl<'a> Rig<'a> {
+    /// A rig over started and loaded `arms`.
+    pub fn new(
+        database: &'a dyn Database,
+        workload: &'a dyn Workload,
+        cell: &'a Cell,
+        cell_index: u32,
+        arms: Vec<ArmRig>,
+    ) -> Self {
+        let processors = process::processors();
+        let lanes = processors.len().min(cell.clients as usize).max(1);
+        let clock =
+            || if database.simulated() { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
+        let clocks = (0..lanes).map(|_| clock()).collect();
+        Self { site: Site { database, workload, cell, cell_index, processors, clocks, arms }, kept: None }
+    }
+
+    /// The arms, in the experiment's order.
+    pub fn arms(&self) -> &[ArmRig] {
+        &self.site.arms
+    }
+
+    /// Runs frame `number`; `cancelled` ends it early, and it is then not returned.
+    ///
+    /// # Errors
+    /// When connections cannot be opened. A fault during the load spoils the frame instead.
+    pub fn frame(
+        &mut self,
+        number: u32,
+        epoch: u32,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
+        let site = &self.site;
+        let began = std::time::Instant::now();
+        let virtual_began = site.clocks[0].now();
+        let start_unix_ns = if site.database.simulated() { virtual_began } else { unix_ns() };
+        let barrier = Barrier::new(site.lanes() + 1);
+        let start_ns = AtomicU64::new(0);
+        let failed = AtomicBool::new(false);
+        let mut kept: Vec<Option<Opened>> = match self.kept.take() {
+            Some(kept) => kept.into_iter().map(Some).collect(),
+            None => (0..site.lanes()).map(|_| None).collect(),
+        };
+        let (seen, before, after, host) = std::thread::scope(|scope| {
+            let threads: Vec<_> = kept
+                .drain(..)
+                .enumerate()
+                .map(|(lane, opened)| {
+                    let (barrier, start_ns, failed) = (&barrier, &start_ns, &failed);
+                    scope.spawn(move || site.run_lane(lane, opened, number, barrier, start_ns, failed, cancelled))
+                })
+                .collect();
+            barrier.wait(); // every lane is connected and warm, or has failed
+            let before = site.look();
+            let host = HostSample::take();
+            // Far enough away for every lane to be there in time.
+            start_ns.store(Clock::Real.now() + 500_000, Ordering::SeqCst);
+            barrier.wait(); // every lane knows when to start
+            let seen: Vec<Result<Seen, Fault>> = threads
+                .into_iter()
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(Fault::Machine("a client thread panicked".to_owned())))
+                })
+                .collect();
+            (seen, before, site.look(), host.until_now())
+        });
+        let seen = seen.into_iter().collect::<Result<Vec<Seen>, Fault>>()?;
+        if cancelled.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        let (host, duration_ns) = if site.database.simulated() {
+            (Host::default(), site.clocks[0].now() - virtual_began)
+        } else {
+            (host, began.elapsed().as_nanos() as u64)
+        };
+        let mut frame = Frame {
+            cell: site.cell_index,
+            frame: number,
+            epoch,
+            start_unix_ns,
+            duration_ns,
+            spoiled: None,
+            arms: Vec::new(),
+            host,
+        };
+        for arm in 0..site.arms.len() {
+            frame.arms.push(site.arm_frame(arm, &seen, before[arm].grown(&after[arm])));
+            let reason = seen.iter().find_map(|seen| seen.opened.lane.arms[arm].recorder.spoiled.clone());
+            if let Some(reason) = reason {
+                frame.spoiled.get_or_insert(format!("arm {arm}: {reason}"));
+            } else if frame.arms[arm].operations == 0 {
+                frame.spoiled.get_or_insert(format!("arm {arm}: no operation succeeded"));
+            }
+        }
+        let mut slots: Vec<Slot> = seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect();
+        slots.sort_by_key(|slot| (slot.block, slot.client, slot.arm));
+        // A connection that broke is not kept: the next frame opens new ones.
+        if site.database.embedded() && frame.spoiled.is_none() {
+            self.kept = Some(seen.into_iter().map(|seen| seen.opened).collect());
+        }
+        Ok(Some((frame, slots)))
+    }
+
+    /// Forgets connections that were kept open: before evidence, restart or the end.
+    pub fn disconnect(&mut self) {
+        self.kept = None;
+    }
+}
+
+impl Site<'_> {
+    /// Threads that offer load, one a processor.
+    fn lanes(&self) -> usize {
+        self.clocks.len()
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the shared state of one frame, each by name")]
+    fn run_lane(
+        &self,
+        number: usize,
+        opened: Option<Opened>,
+        frame: u32,
+        barrier: &Barrier,
+        start_ns: &AtomicU64,
+        failed: &AtomicBool,
+        cancelled: &AtomicBool,
+    ) -> Result<Seen, Fault> {
+        prepare_thread(self.processors[number % self.processors.len()]);
+        let mut schedule = Schedule::new(self.cell, frame, self.arms.len(), 0);
+        let opened = match opened {
+            Some(mut opened) => {
+                opened.lane.arms.iter_mut().for_each(|arm| arm.recorder.clear());
+                opened.connect_ns.fill(0); // measured in the frame that opened them
+                Ok(opened)
+            }
+            None => self.open(number),
+        };
+        let opened = opened.map(|mut opened| {
+            opened.lane.warm_up(&schedule, self.cell.warmup_ns);
+            opened
+        });
+        // A lane that failed must still pass both barriers, or the others wait for it for ever.
+        if opened.is_err() {
+            failed.store(true, Ordering::SeqCst);
+        }
+        barrier.wait();
+        barrier.wait();
+        let mut opened = opened?;
+        if failed.load(Ordering::SeqCst) {
+            return Err(Fault::Connection("another client could not connect".to_owned()));
+        }
+        schedule.start_ns = match &opened.lane.clock {
+            Clock::Real => start_ns.load(Ordering::SeqCst),
+            Clock::Virtual(_) => opened.lane.clock.now(),
+        };
+        let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(Arm::wire_bytes).collect();
+        let slots = opened.lane.run(&schedule, &|| cancelled.load(Ordering::Relaxed));
+        let wire = opened.lane.arms.iter_mut().zip(wire_before).map(|(arm, (sent, received))| {
+            let (sent_now, received_now) = arm.wire_bytes();
+            (sent_now - sent, received_now - received)
+        });
+        let wire = wire.collect();
+        Ok(Seen { opened, slots, wire })
+    }
+
+    /// Opens the connections of one lane to every arm.
+    fn open(&self, number: usize) -> Result<Opened, Fault> {
+        let lanes = self.lanes();
+        let clients: Vec<u64> =
+            (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
+        let clock = self.clocks[number].clone();
+        let open_loop = self.cell.arrivals != Arrivals::Closed;
+        let mut arms = Vec::with_capacity(self.arms.len());
+        let mut connect_ns = Vec::with_capacity(self.arms.len());
+        for rig in &self.arms {
+            let how = Connect {
+                blocking: clients.len() == 1,
+                lane: number,
+                clock: clock.clone(),
+                table: self.workload.table(),
+            };
+            let mut seats = Vec::with_capacity(clients.len());
+            let begun_ns = clock.now();
+            for client in &clients {
+                let mut session = columns::connect(self.database, &rig.server, &rig.setup, &how)?;
+                if let ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } =
+                    session.connection().server_task()
+                {
+                    process::pin(process, self.processors[number % self.processors.len()]);
+                }
+                seats.push(Seat::new(session, self.workload.client(&rig.state), *client));
+            }
+            connect_ns.push((clock.now() - begun_ns) / clients.len().max(1) as u64);
+            let recorder = Recorder::new(self.workload.operations().len(), open_loop);
+            arms.push(Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?);
+        }
+        let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index);
+        Ok(Opened { lane, connect_ns })
+    }
+
+    /// Looks at every arm's counters.
+    fn look(&self) -> Vec<Look> {
+        if self.database.simulated() {
+            return self.arms.iter().map(|_| Look::default()).collect();
+        }
+        let census = Census::take();
+        let look = |arm: &ArmRig| Look {
+            tree: arm.server.process.map(|process| census.usage(process)),
+            wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
+            log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
+            disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
+        };
+        self.arms.iter().map(look).collect()
+    }
+
+    fn arm_frame(&self, arm: usize, seen: &[Seen], mut counters: Counters) -> ArmFrame {
+        let mut frame = ArmFrame::default();
+        let names = self.workload.operations();
+        let (mut sent, mut received) = (0, 0);
+        for seen in seen {
+            let recorder = &seen.opened.lane.arms[arm].recorder;
+            frame.operations += recorder.operations;
+            frame.failed += recorder.failed;
+            frame.undrained += recorder.undrained;
+            for (into, from) in
+                [(&mut frame.latency, recorder.latencies(names)), (&mut frame.intended, recorder.intended(names))]
+            {
+                for (name, histogram) in from {
+                    into.entry(name).or_default().merge(&histogram);
+                }
+            }
+            frame.connect_ns += seen.opened.connect_ns[arm] / self.lanes() as u64;
+            sent += seen.wire[arm].0;
+            received += seen.wire[arm].1;
+        }
+        let wired = !self.database.embedded() && !self.database.simulated();
+        counters.sent_bytes = wired.then_some(sent);
+        counters.received_bytes = wired.then_some(received);
+        frame.counters = counters;
+        frame
+    }
+}
+
+/// Counters of one arm at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+struct Look {
+    tree: Option<TreeUsage>,
+    wal_bytes: Option<u64>,
+    log_bytes: Option<u64>,
+    disk_bytes: Option<u64>,
+}
+
+impl Look {
+    /// What has grown until `later`; levels are those of `later`.
+    fn grown(&self, later: &Self) -> Counters {
+        let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
+        let tree = |field: fn(&TreeUsage) -> Option<u64>| {
+            grown(self.tree.as_ref().and_then(field), later.tree.as_ref().and_then(field))
+        };
+        Counters {
+            server_cpu_ns: tree(|usage| Some(usage.cpu_ns)),
+            wal_bytes: grown(self.wal_bytes, later.wal_bytes),
+            log_bytes: grown(self.log_bytes, later.log_bytes),
+            read_bytes: tree(|usage| usage.read_bytes),
+            written_bytes: tree(|usage| usage.written_bytes),
+            sent_bytes: None,
+            received_bytes: None,
+            switches: tree(|usage| usage.switches),
+            memory_bytes: later.tree.map(|usage| usage.memory_bytes),
+            disk_bytes: later.disk_bytes,
+        }
+    }
+}
+
+/// Length and allocated size of all files at and below `paths`, bytes. Files that vanish meanwhile do not count.
+fn sizes(paths: &[std::path::PathBuf]) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    let mut sum = (0, 0);
+    let mut waiting = paths.to_vec();
+    while let Some(path) = waiting.pop() {
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+        if metadata.is_dir() {
+            waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        } else {
+            // Blocks of 512 bytes whatever the file system's own (stat(2)).
+            sum = (sum.0 + metadata.len(), sum.1 + metadata.blocks() * 512);
+        }
+    }
+    sum
+}
+
+/// Binds the calling thread to `processor` and lets its sleeps end on time.
+fn prepare_thread(processor: usize) {
+    process::pin(0, processor);
+    // SAFETY: PR_SET_TIMERSLACK takes a number and concerns this thread only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}

@@ -1,0 +1,470 @@
+//! One lane: the loop that offers operations and takes their answers.
+//!
+//! A lane with one connection an arm sends and waits in the kernel (two system calls an operation); a lane
+//! with several drives them from one `epoll_wait`. Per operation it reads the clock twice, and it neither
+//! allocates nor locks. Keys and values are made before the operation's clock starts, but within the slot:
+//! their processor time is part of the client's.
+
+use std::os::fd::RawFd;
+
+use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
+
+use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
+use crate::{
+    clock::Clock,
+    fault::Fault,
+    session::{Progress, Session},
+    watch::process::{TaskUsage, TaskWatch},
+    workload::Client,
+};
+
+/// One connection with the client that uses it.
+pub struct Seat {
+    /// The connection.
+    pub session: Session,
+    /// What it does.
+    pub client: Box<dyn Client>,
+    /// Number of the client over all lanes.
+    pub number: u64,
+    watch: Option<TaskWatch>,
+    busy: Option<Busy>,
+}
+
+/// An operation under way.
+#[derive(Debug, Clone, Copy)]
+struct Busy {
+    begun_ns: u64,
+    part_ns: u64,
+    intended_ns: u64,
+}
+
+impl Seat {
+    /// Seats `client` number `number` at `session`.
+    pub fn new(mut session: Session, client: Box<dyn Client>, number: u64) -> Self {
+        let watch = TaskWatch::server(&session.connection().server_task());
+        Self { session, client, number, watch, busy: None }
+    }
+}
+
+/// All connections of a lane to one arm.
+pub struct Arm {
+    /// The connections; at least one.
+    pub seats: Vec<Seat>,
+    /// What was seen.
+    pub recorder: Recorder,
+    /// Statements that switch the protection on before a slot, where arms share a server.
+    pub on: Vec<String>,
+    /// Statements that switch it off after the slot.
+    pub off: Vec<String>,
+    poll: Option<Poll>,
+    broken: bool,
+}
+
+impl Arm {
+    /// An arm of a lane.
+    ///
+    /// # Errors
+    /// When the kernel gives no epoll descriptor.
+    pub fn new(mut seats: Vec<Seat>, recorder: Recorder, on: Vec<String>, off: Vec<String>) -> Result<Self, Fault> {
+        let descriptors: Option<Vec<RawFd>> =
+            seats.iter_mut().map(|seat| seat.session.connection().descriptor()).collect();
+        let poll = match descriptors {
+            Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors)?),
+            _ => None,
+        };
+        Ok(Self { seats, recorder, on, off, poll, broken: false })
+    }
+
+    /// Bytes sent and received by all connections so far.
+    pub fn wire_bytes(&mut self) -> (u64, u64) {
+        self.seats.iter_mut().fold((0, 0), |(sent, received), seat| {
+            let (more_sent, more_received) = seat.session.connection().wire_bytes();
+            (sent + more_sent, received + more_received)
+        })
+    }
+
+    fn server_usage(&self) -> TaskUsage {
+        self.seats.iter().filter_map(|seat| seat.watch.as_ref()).map(TaskWatch::read).fold(
+            TaskUsage::default(),
+            |sum, usage| TaskUsage { cpu_ns: sum.cpu_ns + usage.cpu_ns, wait_ns: sum.wait_ns + usage.wait_ns },
+        )
+    }
+
+    fn toggle(&mut self, on: bool) {
+        let statements = if on { &self.on } else { &self.off };
+        for seat in &mut self.seats {
+            for statement in statements {
+                if let Err(fault) = seat.session.connection().run_statement(statement) {
+                    self.recorder.spoil(format!("`{statement}`: {fault}"));
+                    self.broken = true;
+                }
+            }
+        }
+    }
+}
+
+/// One thread with connections to every arm.
+pub struct Lane {
+    /// Its number.
+    pub number: usize,
+    /// How many there are.
+    pub lanes: usize,
+    /// Its clock.
+    pub clock: Clock,
+    /// When operations start.
+    pub arrivals: Arrivals,
+    /// The arms, in the experiment's order.
+    pub arms: Vec<Arm>,
+    /// Index of the cell, for the records.
+    pub cell: u32,
+    intended: Vec<u64>,
+}
+
+impl Lane {
+    /// A lane over `arms`.
+    pub fn new(number: usize, lanes: usize, clock: Clock, arrivals: Arrivals, arms: Vec<Arm>, cell: u32) -> Self {
+        Self { number, lanes, clock, arrivals, arms, cell, intended: Vec::with_capacity(1 << 16) }
+    }
+
+    /// Runs every arm for `length_ns` so that connections and caches are warm; forgets what was recorded.
+    pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64) {
+        let watch = self.own_watch();
+        for arm in 0..self.arms.len() {
+            let start_ns = self.clock.now();
+            let turn = Turn { block: u32::MAX, arm, start_ns, end_ns: start_ns + length_ns };
+            self.turn(schedule, turn, &watch);
+            let spoiled = self.arms[arm].recorder.spoiled.take();
+            self.arms[arm].recorder.clear();
+            self.arms[arm].recorder.spoiled = spoiled;
+        }
+    }
+
+    /// Runs all turns of a frame; stops early when `cancelled` says so.
+    pub fn run(&mut self, schedule: &Schedule, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
+        let watch = self.own_watch();
+        let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
+        for turn in schedule.turns() {
+            if cancelled() {
+                break;
+            }
+            self.clock.wait_until(turn.start_ns);
+            slots.push(self.turn(schedule, turn, &watch));
+        }
+        slots
+    }
+
+    fn own_watch(&self) -> TaskWatch {
+        match &self.clock {
+            Clock::Real => TaskWatch::this_thread(),
+            Clock::Virtual(time) => TaskWatch::simulated_client(time.clone()),
+        }
+    }
+
+    fn turn(&mut self, schedule: &Schedule, turn: Turn, watch: &TaskWatch) -> Slot {
+        let block_seed =
+            stream_seed(schedule.seed, u64::from(schedule.frame), u64::from(turn.block), u64::MAX - self.number as u64);
+        arrivals::intended(
+            self.arrivals,
+            self.lanes,
+            self.number,
+            block_seed,
+            turn.start_ns,
+            turn.end_ns,
+            &mut self.intended,
+        );
+        let arm = &mut self.arms[turn.arm];
+        let mut slot = Slot {
+            cell: self.cell,
+            frame: schedule.frame,
+            block: turn.block,
+            client: self.number as u32,
+            arm: turn.arm as u32,
+            ..Slot::default()
+        };
+        if arm.broken {
+            return slot;
+        }
+        for seat in &mut arm.seats {
+            seat.client.seed(stream_seed(schedule.seed, u64::from(schedule.frame), u64::from(turn.block), seat.number));
+        }
+        arm.toggle(true);
+        let server_before = arm.server_usage();
+        let client_before = watch.read();
+        let simulated_before = simulated_server_cpu(&self.clock);
+        let mut visit = Visit {
+            clock: &self.clock,
+            slot: &mut slot,
+            turn,
+            counts_from_ns: turn.start_ns + schedule.guard_ns,
+            open: self.arrivals != Arrivals::Closed,
+            idle_cpu_ns: 0,
+            first_ns: 0,
+            last_ns: 0,
+        };
+        let result = visit.drive(arm, &self.intended);
+        let (first_ns, last_ns, idle_cpu_ns) = (visit.first_ns, visit.last_ns, visit.idle_cpu_ns);
+        let client_after = watch.read();
+        let server_after = arm.server_usage();
+        if let Err(fault) = result {
+            arm.recorder.spoil(fault.to_string());
+            arm.broken = true;
+        }
+        arm.toggle(false);
+        slot.wall_ns = last_ns.saturating_sub(first_ns);
+        slot.client_cpu_ns = (client_after.cpu_ns - client_before.cpu_ns).saturating_sub(idle_cpu_ns);
+        slot.server_cpu_ns = server_after.cpu_ns.saturating_sub(server_before.cpu_ns)
+            + (simulated_server_cpu(&self.clock) - simulated_before);
+        slot.wait_ns =
+            (client_after.wait_ns - client_before.wait_ns) + server_after.wait_ns.saturating_sub(server_before.wait_ns);
+        slot
+    }
+}
+
+fn simulated_server_cpu(clock: &Clock) -> u64 {
+    match clock {
+        Clock::Real => 0,
+        Clock::Virtual(time) => time.server_cpu.load(std::sync::atomic::Ordering::Relaxed),
+    }
+}
+
+/// One lane's stay at one arm.
+struct Visit<'a> {
+    clock: &'a Clock,
+    slot: &'a mut Slot,
+    turn: Turn,
+    counts_from_ns: u64,
+    open: bool,
+    /// Client processor time spent waiting for an intended start: not the operation's.
+    idle_cpu_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Visit<'_> {
+    fn drive(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<(), Fault> {
+        self.last_ns = self.clock.now();
+        self.first_ns = self.last_ns;
+        if self.open {
+            let started =
+                if arm.seats.len() == 1 { self.open_single(arm, intended)? } else { self.open_many(arm, intended)? };
+            arm.recorder.undrained += (intended.len() - started) as u64;
+            return Ok(());
+        }
+        if arm.seats.len() == 1 { self.closed_single(arm) } else { self.closed_many(arm) }
+    }
+
+    fn closed_single(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+        let seat = &mut arm.seats[0];
+        while self.last_ns < self.turn.end_ns {
+            self.begin(seat, None)?;
+            self.finish(seat, &mut arm.recorder)?;
+        }
+        Ok(())
+    }
+
+    fn open_single(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
+        let seat = &mut arm.seats[0];
+        for (started, at) in intended.iter().enumerate() {
+            if self.last_ns >= self.turn.end_ns {
+                return Ok(started);
+            }
+            self.idle_until(*at);
+            self.begin(seat, Some(*at))?;
+            self.finish(seat, &mut arm.recorder)?;
+        }
+        Ok(intended.len())
+    }
+
+    fn closed_many(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+        let Some(poll) = &mut arm.poll else { return self.round_robin(arm) };
+        for seat in &mut arm.seats {
+            self.begin(seat, None)?;
+        }
+        let mut busy = arm.seats.len();
+        while busy > 0 {
+            for number in poll.wait(None)? {
+                let seat = &mut arm.seats[number];
+                if self.advance(seat, &mut arm.recorder)? {
+                    if self.last_ns < self.turn.end_ns {
+                        self.begin(seat, None)?;
+                    } else {
+                        busy -= 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Several connections to an embedded database: one after the other.
+    fn round_robin(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+        loop {
+            for seat in &mut arm.seats {
+                if self.last_ns >= self.turn.end_ns {
+                    return Ok(());
+                }
+                self.begin(seat, None)?;
+                self.finish(seat, &mut arm.recorder)?;
+            }
+        }
+    }
+
+    fn open_many(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
+        let Some(poll) = &mut arm.poll else { return self.open_single(arm, intended) };
+        let mut started = 0;
+        loop {
+            let now = self.clock.now();
+            // What is due goes to whoever is free.
+            for seat in arm.seats.iter_mut().filter(|seat| seat.busy.is_none()) {
+                if started < intended.len() && intended[started] <= now && now < self.turn.end_ns {
+                    self.begin(seat, Some(intended[started]))?;
+                    started += 1;
+                }
+            }
+            let busy = arm.seats.iter().filter(|seat| seat.busy.is_some()).count();
+            let more = started < intended.len() && now < self.turn.end_ns;
+            if busy == 0 && !more {
+                return Ok(started);
+            }
+            let free = busy < arm.seats.len();
+            let deadline = (more && free).then(|| intended[started].saturating_sub(now));
+            for number in poll.wait(deadline)? {
+                self.advance(&mut arm.seats[number], &mut arm.recorder)?;
+            }
+        }
+    }
+
+    /// Waits for an intended start; the processor time of waiting is not the operation's.
+    fn idle_until(&mut self, at: u64) {
+        if at <= self.clock.now() {
+            return;
+        }
+        let before = self.clock.thread_cpu();
+        self.clock.wait_until(at);
+        self.idle_cpu_ns += self.clock.thread_cpu() - before;
+    }
+
+    #[inline]
+    fn begin(&mut self, seat: &mut Seat, intended_ns: Option<u64>) -> Result<(), Fault> {
+        seat.client.prepare();
+        let begun_ns = self.clock.now();
+        seat.busy = Some(Busy { begun_ns, part_ns: begun_ns, intended_ns: intended_ns.unwrap_or(begun_ns) });
+        seat.client.submit(&mut seat.session)
+    }
+
+    /// Carries the operation of `seat` to its end.
+    fn finish(&mut self, seat: &mut Seat, recorder: &mut Recorder) -> Result<(), Fault> {
+        while !self.advance(seat, recorder)? {
+            crate::session::wait_ready(seat.session.connection())?;
+        }
+        Ok(())
+    }
+
+    /// Takes what has arrived; true when the operation is over.
+    #[inline]
+    fn advance(&mut self, seat: &mut Seat, recorder: &mut Recorder) -> Result<bool, Fault> {
+        let Some(busy) = &mut seat.busy else { return Ok(false) };
+        let counts = busy.begun_ns >= self.counts_from_ns;
+        let now = || self.clock.now();
+        let mut parts = PartTimes::new(recorder, &now, busy.part_ns, counts);
+        let result = seat.client.advance(&mut seat.session, &mut parts);
+        busy.part_ns = parts.since_ns();
+        let busy = *busy;
+        match result {
+            Ok(Progress::Pending) => return Ok(false),
+            Ok(Progress::Done(_)) => {}
+            Err(Fault::Server(message)) => {
+                recorder.failed += 1;
+                seat.busy = None;
+                self.last_ns = self.clock.now();
+                // A few failures are counted; many make the frame worthless, and the first one says why.
+                if recorder.failed * 100 > recorder.operations + 100 {
+                    recorder.spoil(format!("more than 1 % of the operations failed, the first with: {message}"));
+                }
+                return Ok(true);
+            }
+            Err(Fault::Wrong(message)) => {
+                recorder.spoil(format!("wrong answer: {message}"));
+                seat.busy = None;
+                self.last_ns = self.clock.now();
+                return Ok(true);
+            }
+            Err(fault) => return Err(fault),
+        }
+        let end_ns = self.clock.now();
+        seat.busy = None;
+        self.last_ns = end_ns;
+        let latency_ns = end_ns - busy.begun_ns;
+        recorder.operations += 1;
+        self.slot.n += 1;
+        if counts {
+            self.slot.n_g += 1;
+            self.slot.wall_g_ns += latency_ns;
+            recorder.latency(seat.client.operation(), latency_ns);
+            if self.open {
+                recorder.from_intended(seat.client.operation(), end_ns.saturating_sub(busy.intended_ns));
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// An epoll descriptor over the connections of one arm.
+struct Poll {
+    descriptor: RawFd,
+    events: Vec<libc::epoll_event>,
+}
+
+impl Poll {
+    fn new(descriptors: &[RawFd]) -> Result<Self, Fault> {
+        // SAFETY: no preconditions; the descriptor is owned by the new value and closed by its drop.
+        let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
+        }
+        let poll = Self { descriptor, events: vec![libc::epoll_event { events: 0, u64: 0 }; descriptors.len()] };
+        for (number, connection) in descriptors.iter().enumerate() {
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
+            // SAFETY: both descriptors are open, `event` lives through the call.
+            if unsafe { libc::epoll_ctl(descriptor, libc::EPOLL_CTL_ADD, *connection, &raw mut event) } != 0 {
+                return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
+            }
+        }
+        Ok(poll)
+    }
+
+    /// The numbers of the connections that can go on; empty when `timeout_ns` passes first.
+    fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
+        // A minute without any answer is a dead server, not a slow one.
+        let wait_ns = timeout_ns.unwrap_or(60_000_000_000);
+        let wait =
+            libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
+        // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call.
+        let ready = unsafe {
+            libc::epoll_pwait2(
+                self.descriptor,
+                self.events.as_mut_ptr(),
+                self.events.len() as i32,
+                &raw const wait,
+                std::ptr::null(),
+            )
+        };
+        if ready < 0 {
+            let error = std::io::Error::last_os_error();
+            if error.kind() != std::io::ErrorKind::Interrupted {
+                return Err(Fault::machine("epoll", error));
+            }
+        }
+        if ready == 0 && timeout_ns.is_none() {
+            return Err(Fault::Connection("the server did not answer for 60 s".to_owned()));
+        }
+        Ok(self.events[..ready.max(0) as usize].iter().map(|event| event.u64 as usize))
+    }
+}
+
+impl Drop for Poll {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own and is not used afterwards.
+        unsafe { libc::close(self.descriptor) };
+    }
+}

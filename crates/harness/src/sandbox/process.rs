@@ -1,0 +1,122 @@
+//! Starts, runs and stops programs.
+
+use std::{
+    fs::File,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::account::Account;
+use crate::{database::Command, fault::Fault};
+
+/// How long a server may take to stop cleanly before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server; stopped when dropped.
+pub struct Running {
+    child: Child,
+    stop_signal: i32,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Its process.
+    pub fn process(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// How it ended and its last words, once it has ended by itself.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("the server ended ({status}); its log ends with: {}", last_lines(&self.log)))
+    }
+
+    /// Sends `signal` to the server's main process.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been waited for, so its number is still its own.
+        unsafe { libc::kill(self.process(), signal) };
+    }
+
+    fn stop(&mut self) {
+        if self.child.try_wait().ok().flatten().is_some() {
+            return;
+        }
+        self.signal(self.stop_signal);
+        let deadline = Instant::now() + STOP_PATIENCE;
+        while Instant::now() < deadline {
+            if self.child.try_wait().ok().flatten().is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // SAFETY: a negative number means the process group, which this server leads alone.
+        unsafe { libc::kill(-self.process(), libc::SIGKILL) };
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Starts a server.
+pub fn start(command: &Command, account: Option<&Account>, log: &Path, stop_signal: i32) -> Result<Running, Fault> {
+    let output = File::options().append(true).open(log).map_err(|error| Fault::machine(log.display(), error))?;
+    let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
+    let folder = log.parent().unwrap_or(Path::new("/"));
+    let mut prepared = prepared(command, account, folder);
+    prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let child = prepared
+        .spawn()
+        .map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
+    Ok(Running { child, stop_signal, log: log.to_owned() })
+}
+
+/// Runs a command to its end.
+pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Result<(), Fault> {
+    let name = command.program.display();
+    let output = prepared(command, account, folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Err(Fault::Machine(format!("{name} failed ({}): {}", output.status, tail(&said))))
+}
+
+/// The command with account, environment, process group and parent-death signal set.
+fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
+    let mut prepared = std::process::Command::new(&command.program);
+    prepared.args(&command.arguments).current_dir(folder).process_group(0).env_clear();
+    // PATH for what a server starts itself; the C locale so that messages can be read by programs.
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    prepared.env("PATH", path).env("LC_ALL", "C").env("HOME", folder).envs(&command.environment);
+    if let Some(account) = account {
+        prepared.uid(account.user).gid(account.group);
+    }
+    // SAFETY: prctl is async-signal-safe, and the closure touches nothing else. It runs after the account
+    // was changed, which would have cleared the signal.
+    unsafe {
+        prepared.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    prepared
+}
+
+fn last_lines(log: &Path) -> String {
+    tail(&String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()))
+}
+
+/// The last three lines with something in them.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" | ")
+}

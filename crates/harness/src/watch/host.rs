@@ -1,0 +1,153 @@
+//! The machine: what it is, and how busy others keep it.
+
+use std::{fs, path::Path};
+
+use tithe_model::record::{Host, Machine};
+
+use super::process;
+
+/// Counters of the machine at one moment; two of them give a [`Host`].
+pub struct HostSample {
+    at: std::time::Instant,
+    cpu_stall_us: Option<u64>,
+    io_stall_us: Option<u64>,
+    processor_ticks: Vec<u64>,
+}
+
+impl HostSample {
+    /// Reads the counters.
+    pub fn take() -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let ticks = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1);
+        Self {
+            at: std::time::Instant::now(),
+            cpu_stall_us: stall_us("/proc/pressure/cpu"),
+            io_stall_us: stall_us("/proc/pressure/io"),
+            processor_ticks: ticks.map(|field| field.parse().unwrap_or(0)).collect(),
+        }
+    }
+
+    /// What happened since.
+    pub fn until_now(&self) -> Host {
+        let now = Self::take();
+        let elapsed_us = (now.at - self.at).as_micros().max(1) as f64;
+        let share = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?) as f64 / elapsed_us);
+        // /proc/stat, first line: user nice system idle iowait irq softirq steal guest guest_nice; guest is within user.
+        let grown: Vec<u64> = now
+            .processor_ticks
+            .iter()
+            .zip(&self.processor_ticks)
+            .map(|(after, before)| after.saturating_sub(*before))
+            .collect();
+        let total: u64 = grown.iter().take(8).sum();
+        Host {
+            load: load(),
+            cpu_pressure: share(self.cpu_stall_us, now.cpu_stall_us),
+            io_pressure: share(self.io_stall_us, now.io_stall_us),
+            steal: (total > 0).then(|| grown.get(7).copied().unwrap_or(0) as f64 / total as f64),
+        }
+    }
+}
+
+/// The `some` total of a pressure file, µs.
+fn stall_us(path: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find(|line| line.starts_with("some"))?.rsplit_once("total=")?.1.trim().parse().ok()
+}
+
+/// One-minute load average.
+pub fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_ascii_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0.0)
+}
+
+/// Describes the machine; `data` is a path on the file system of the data folders.
+pub fn machine(data: &Path) -> Machine {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let entry = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+    };
+    let flags = entry("flags");
+    let flags: Vec<&str> = flags.split_ascii_whitespace().collect();
+    let wanted = ["aes", "vaes", "pclmulqdq", "vpclmulqdq", "sha_ni", "avx2", "avx512f"];
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let system = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).unwrap_or_default();
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    Machine {
+        processor: entry("model name"),
+        processors: process::processors().len() as u32,
+        memory_bytes: 1024 * process::value(&memory, "MemTotal:").unwrap_or(0),
+        kernel: line("/proc/sys/kernel/osrelease"),
+        system: system.trim_matches('"').to_owned(),
+        crypto_flags: wanted.into_iter().filter(|flag| flags.contains(flag)).map(str::to_owned).collect(),
+        kernel_crypto: kernel_crypto(&fs::read_to_string("/proc/crypto").unwrap_or_default()),
+        clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        file_system: file_system(data, &fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
+        virtualised: flags.contains(&"hypervisor"),
+    }
+}
+
+/// `name = driver` of the AES modes that volumes use, from the text of `/proc/crypto`.
+fn kernel_crypto(text: &str) -> Vec<String> {
+    let mut drivers = Vec::new();
+    for block in text.split("\n\n") {
+        let entry = |name: &str| {
+            let line = block.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        if let (Some(name), Some(driver)) = (entry("name"), entry("driver"))
+            && ["xts(aes)", "gcm(aes)", "cbc(aes)", "aes"].contains(&name.as_str())
+        {
+            drivers.push(format!("{name} = {driver}"));
+        }
+    }
+    drivers.sort();
+    drivers.dedup();
+    drivers
+}
+
+/// Type of the file system that holds `path`: the longest mount point above it.
+fn file_system(path: &Path, mounts: &str) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut best = (0, String::new());
+    for mount in mounts.lines() {
+        let mut fields = mount.split_ascii_whitespace().skip(1);
+        let (Some(point), Some(kind)) = (fields.next(), fields.next()) else { continue };
+        if path.starts_with(point) && point.len() >= best.0 {
+            best = (point.len(), kind.to_owned());
+        }
+    }
+    best.1
+}
+
+/// Free bytes on the file system that holds `path`; `None` when it cannot be told.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: `status` is zeroed plain data, `path` is a C string; both live through the call.
+    unsafe {
+        let mut status: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &raw mut status) == 0).then(|| status.f_bavail * status.f_frsize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_system_is_that_of_the_longest_mount_point() {
+        let mounts = "a / ext4 rw 0 0\nb /proc proc rw 0 0\n";
+        assert_eq!(file_system(Path::new("/proc/self"), mounts), "proc");
+        assert_eq!(file_system(Path::new("/etc"), mounts), "ext4");
+    }
+
+    #[test]
+    fn kernel_drivers_are_listed_by_mode() {
+        let text =
+            "name         : xts(aes)\ndriver       : xts-aes-aesni\n\nname         : md5\ndriver       : md5-generic\n";
+        assert_eq!(kernel_crypto(text), ["xts(aes) = xts-aes-aesni"]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Processor time, memory and bytes of one process, one thread, or a server with all its descendants.
+
+use std::{collections::HashMap, fs::File, os::unix::fs::FileExt};
+
+use crate::{clock, session::ServerTask};
+
+/// Reads the processor time and the run-queue wait of one task again and again, without allocating.
+pub struct TaskWatch {
+    cpu_clock: Option<libc::clockid_t>,
+    schedstat: Option<File>,
+    simulated: Option<std::sync::Arc<clock::VirtualTime>>,
+}
+
+/// Processor time and run-queue wait so far, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskUsage {
+    /// Time on a processor.
+    pub cpu_ns: u64,
+    /// Time ready to run but without a processor.
+    pub wait_ns: u64,
+}
+
+impl TaskWatch {
+    /// Watches the calling thread.
+    pub fn this_thread() -> Self {
+        Self {
+            cpu_clock: Some(libc::CLOCK_THREAD_CPUTIME_ID),
+            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+            simulated: None,
+        }
+    }
+
+    /// Watches the client side of a simulated lane: its waits are those of the whole lane.
+    pub fn simulated_client(time: std::sync::Arc<clock::VirtualTime>) -> Self {
+        Self { cpu_clock: None, schedstat: None, simulated: Some(time) }
+    }
+
+    /// Watches whoever serves a connection; `None` when that cannot be seen or is the caller itself.
+    pub fn server(task: &ServerTask) -> Option<Self> {
+        match task {
+            ServerTask::Process(process) => {
+                let mut cpu_clock: libc::clockid_t = 0;
+                // SAFETY: `cpu_clock` is a valid place for the answer; an unknown process makes the call fail.
+                let status = unsafe { libc::clock_getcpuclockid(*process, &raw mut cpu_clock) };
+                let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
+                // A process that exists has run, if only to start.
+                let lives = status == 0 && clock::read(cpu_clock) > 0;
+                lives.then_some(Self { cpu_clock: Some(cpu_clock), schedstat, simulated: None })
+            }
+            ServerTask::Thread { process, thread } => {
+                let schedstat = File::open(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
+                Some(Self { cpu_clock: None, schedstat: Some(schedstat), simulated: None })
+            }
+            ServerTask::Virtual(_) | ServerTask::Caller | ServerTask::Unknown => None,
+        }
+    }
+
+    /// The task's usage so far; zeros once it is gone.
+    pub fn read(&self) -> TaskUsage {
+        if let Some(time) = &self.simulated {
+            let load = |value: &std::sync::atomic::AtomicU64| value.load(std::sync::atomic::Ordering::Relaxed);
+            return TaskUsage { cpu_ns: load(&time.client_cpu), wait_ns: load(&time.wait) };
+        }
+        let mut usage = TaskUsage::default();
+        let mut buffer = [0u8; 96];
+        if let Some(length) = self.schedstat.as_ref().and_then(|file| file.read_at(&mut buffer, 0).ok()) {
+            let text = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
+            let mut fields = text.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0));
+            usage.cpu_ns = fields.next().unwrap_or(0);
+            usage.wait_ns = fields.next().unwrap_or(0);
+        }
+        // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
+        if let Some(cpu_clock) = self.cpu_clock {
+            usage.cpu_ns = clock::read(cpu_clock);
+        }
+        usage
+    }
+}
+
+/// Binds a thread or process (all its later threads) to one logical processor. Best effort: `false` when the
+/// kernel refuses, as for another user's process.
+pub fn pin(task: i32, processor: usize) -> bool {
+    // SAFETY: `set` is a plain bit set, zeroed and then filled by the macro's function within its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(task, size_of::<libc::cpu_set_t>(), &raw const set) == 0
+    }
+}
+
+/// The logical processors that this process may use.
+pub fn processors() -> Vec<usize> {
+    // SAFETY: `set` is zeroed, and the kernel fills it within the size that it is told.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
+            return vec![0];
+        }
+        (0..libc::CPU_SETSIZE as usize).filter(|processor| libc::CPU_ISSET(*processor, &set)).collect()
+    }
+}
+
+/// One look at every process of the machine, to sum up servers with all their descendants.
+pub struct Census {
+    children: HashMap<i32, Vec<i32>>,
+    reaped_ns: HashMap<i32, u64>,
+}
+
+/// What a server with all its descendants has used so far. Levels and sums, not growth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TreeUsage {
+    /// Processor time, ended children included, ns.
+    pub cpu_ns: u64,
+    /// Bytes fetched from storage.
+    pub read_bytes: Option<u64>,
+    /// Bytes sent to storage.
+    pub written_bytes: Option<u64>,
+    /// Context switches.
+    pub switches: Option<u64>,
+    /// Private memory of all processes and, once, the largest shared part, bytes.
+    pub memory_bytes: u64,
+}
+
+impl Census {
+    /// Looks at `/proc`.
+    pub fn take() -> Self {
+        let mut census = Self { children: HashMap::new(), reaped_ns: HashMap::new() };
+        // SAFETY: sysconf has no preconditions.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+        let Ok(entries) = std::fs::read_dir("/proc") else { return census };
+        for process in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+            let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
+            // The name may hold spaces and brackets: fields are counted from the last bracket (proc(5)).
+            let Some((_, rest)) = stat.rsplit_once(')') else { continue };
+            let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+            let field = |number: usize| fields.get(number).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+            census.children.entry(field(1) as i32).or_default().push(process);
+            let reaped_ticks = (field(13).max(0) + field(14).max(0)) as u64;
+            census.reaped_ns.insert(process, reaped_ticks * (1_000_000_000 / ticks));
+        }
+        census
+    }
+
+    /// The server `process` and all its descendants.
+    pub fn tree(&self, process: i32) -> Vec<i32> {
+        let mut tree = vec![process];
+        let mut next = 0;
+        while next < tree.len() {
+            if let Some(children) = self.children.get(&tree[next]) {
+                tree.extend(children);
+            }
+            next += 1;
+        }
+        tree
+    }
+
+    /// Sums up the server `process` and all its descendants.
+    pub fn usage(&self, process: i32) -> TreeUsage {
+        let mut usage = TreeUsage::default();
+        let mut shared = 0;
+        for member in self.tree(process) {
+            usage.cpu_ns += self.reaped_ns.get(&member).copied().unwrap_or(0);
+            usage.cpu_ns += TaskWatch::server(&ServerTask::Process(member)).map_or(0, |watch| watch.read().cpu_ns);
+            if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
+                add(&mut usage.read_bytes, value(&io, "read_bytes:"));
+                add(&mut usage.written_bytes, value(&io, "write_bytes:"));
+            }
+            if let Ok(status) = std::fs::read_to_string(format!("/proc/{member}/status")) {
+                add(&mut usage.switches, value(&status, "voluntary_ctxt_switches:"));
+                add(&mut usage.switches, value(&status, "nonvoluntary_ctxt_switches:"));
+                usage.memory_bytes += 1024 * value(&status, "RssAnon:").unwrap_or(0);
+                shared = shared.max(1024 * value(&status, "RssShmem:").unwrap_or(0));
+            }
+        }
+        usage.memory_bytes += shared;
+        usage
+    }
+}
+
+/// Adds to a sum that exists only once something was seen.
+fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum = Some(sum.unwrap_or(0) + more);
+    }
+}
+
+/// The first number after `name` at the start of a line.
+pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_thread_uses_processor_time() {
+        let watch = TaskWatch::this_thread();
+        let before = watch.read().cpu_ns;
+        let mut sum = 0u64;
+        while watch.read().cpu_ns == before {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(watch.read().cpu_ns > before);
+    }
+
+    #[test]
+    fn census_finds_a_child_below_its_parent() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let tree = Census::take().tree(std::process::id() as i32);
+        child.kill().expect("sleep can be killed");
+        child.wait().expect("sleep ends");
+        assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
+    }
+
+    #[test]
+    fn values_are_read_by_name() {
+        assert_eq!(value("rchar: 5\nread_bytes: 77\n", "read_bytes:"), Some(77));
+        assert_eq!(value("rchar: 5\n", "read_bytes:"), None);
+    }
+
+    #[test]
+    fn a_process_that_does_not_exist_is_not_watched() {
+        // One more than the largest process number that Linux gives (PID_MAX_LIMIT).
+        assert!(TaskWatch::server(&ServerTask::Process(4_194_305)).is_none());
+    }
+}

@@ -1,0 +1,109 @@
+//! The number of the last inserted record, as far as all inserts before it have been answered.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicI64, Ordering},
+};
+
+/// Hands out record numbers, and knows up to which all of them are inserted:
+/// `site.ycsb.generator.AcknowledgedCounterGenerator`.
+///
+/// Shared by all clients. Reading is one atomic load; acknowledging takes a lock, where YCSB lets a thread
+/// that does not get it at once leave the work to the next.
+#[derive(Debug)]
+pub struct AcknowledgedCounter {
+    next: AtomicI64,
+    limit: AtomicI64,
+    /// One bit for each of the [`WINDOW`] numbers after the limit: answered already.
+    window: Mutex<Box<[u64]>>,
+}
+
+/// Numbers that can be under way at the same time.
+const WINDOW: i64 = 1 << 20;
+
+/// More than 2^20 inserts wait for an earlier one that is never answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more than {WINDOW} inserts wait for the answer to an earlier one")]
+pub struct WindowFull;
+
+impl AcknowledgedCounter {
+    /// The next number is `start`; all before it count as inserted. Takes 128 KiB.
+    pub fn new(start: i64) -> Self {
+        let window = vec![0; (WINDOW / 64) as usize].into_boxed_slice();
+        Self { next: AtomicI64::new(start), limit: AtomicI64::new(start - 1), window: Mutex::new(window) }
+    }
+
+    /// A number for a new record.
+    #[inline]
+    pub fn next(&self) -> i64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The last number up to which all are acknowledged.
+    #[inline]
+    pub fn last(&self) -> i64 {
+        self.limit.load(Ordering::Acquire)
+    }
+
+    /// Record `number` is inserted, or never will be.
+    ///
+    /// # Errors
+    /// When a number 2^20 before it is not acknowledged yet.
+    pub fn acknowledge(&self, number: i64) -> Result<(), WindowFull> {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let (word, bit) = slot(number);
+        if window[word] & bit != 0 {
+            return Err(WindowFull);
+        }
+        window[word] |= bit;
+        let mut limit = self.limit.load(Ordering::Relaxed);
+        loop {
+            let (word, bit) = slot(limit + 1);
+            if window[word] & bit == 0 {
+                break;
+            }
+            window[word] &= !bit;
+            limit += 1;
+        }
+        self.limit.store(limit, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// Word and bit of `number` in the window.
+fn slot(number: i64) -> (usize, u64) {
+    let place = (number & (WINDOW - 1)) as usize;
+    (place / 64, 1 << (place % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_moves_over_a_gap_only_when_it_closes() {
+        let counter = AcknowledgedCounter::new(1000);
+        let numbers: Vec<i64> = (0..4).map(|_| counter.next()).collect();
+        assert_eq!(numbers, [1000, 1001, 1002, 1003]);
+        let after = |number| {
+            counter.acknowledge(number).unwrap();
+            counter.last()
+        };
+        assert_eq!([after(1001), after(1003), after(1000), after(1002)], [999, 999, 1001, 1003]);
+    }
+
+    #[test]
+    fn the_window_goes_round_and_can_be_full() {
+        let counter = AcknowledgedCounter::new(0);
+        for number in 0..2 * WINDOW + 5 {
+            counter.acknowledge(number).unwrap();
+        }
+        let last = counter.last();
+        assert_eq!(last, 2 * WINDOW + 4);
+        for number in last + 2..=last + 1 + WINDOW - 1 {
+            counter.acknowledge(number).unwrap();
+        }
+        assert_eq!(counter.last(), last);
+        assert_eq!(counter.acknowledge(last + 2 + WINDOW), Err(WindowFull));
+    }
+}

@@ -1,0 +1,186 @@
+//! Looks at every row that a database delivers.
+//!
+//! A row must have exactly the fields that were asked for, each with a value that was written there (see
+//! [`super::values`] for what that finds and what not). A read gives one row; a scan at most as many as asked for,
+//! in ascending order of their keys' bytes, the first with the very key at which it starts. A scan that leaves out
+//! a row in its middle is not found out.
+
+use std::sync::Arc;
+
+use super::{
+    Shared,
+    values::{KeyHash, write_derived},
+};
+use crate::{
+    fault::Fault,
+    session::{Fields, Rows},
+};
+
+/// Takes the rows of one request, and remembers the first thing that is wrong. Nothing is allocated unless
+/// something is.
+pub(super) struct Verifier {
+    shared: Arc<Shared>,
+    /// Key of the current row; before the first row, the key that was asked for.
+    key: Vec<u8>,
+    hash: KeyHash,
+    fields: Fields,
+    /// Largest number of rows; `None` for a read.
+    limit: Option<u32>,
+    rows: u64,
+    /// A scan began with another key than asked for.
+    starts_late: bool,
+    /// Fields of the current row that have been delivered.
+    seen: Vec<bool>,
+    seen_count: usize,
+    /// Room for a derived value.
+    expected: Vec<u8>,
+    wrong: Option<String>,
+}
+
+impl Verifier {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            key: Vec::with_capacity(shared.config.keys.longest()),
+            hash: KeyHash::new(b""),
+            fields: Fields::All,
+            limit: None,
+            rows: 0,
+            starts_late: false,
+            seen: vec![false; shared.config.fields],
+            seen_count: 0,
+            expected: Vec::with_capacity(shared.longest_value() + shared.longest_start()),
+            wrong: None,
+            shared,
+        }
+    }
+
+    /// The next rows answer a read of `key`, or with a `limit` a scan from `key` on.
+    pub(super) fn begin(&mut self, key: &[u8], fields: Fields, limit: Option<u32>) {
+        self.set_key(key);
+        self.fields = fields;
+        self.limit = limit;
+        self.rows = 0;
+        self.starts_late = false;
+        self.wrong = None;
+    }
+
+    /// The answer is complete. `may_lack` the record `key` that was asked for: its insert failed.
+    pub(super) fn end(&mut self, key: &[u8], may_lack: impl FnOnce() -> bool) -> Result<u64, Fault> {
+        if self.rows > 0 {
+            self.end_row();
+        }
+        if let Some(problem) = self.wrong.take() {
+            return Err(Fault::Wrong(problem));
+        }
+        let lacks = self.rows == 0 || self.starts_late;
+        match (lacks && !may_lack(), self.rows) {
+            (true, _) => Err(Fault::Wrong(format!("{}: there is no row, though it was written", printable(key)))),
+            (false, 0) => Err(Fault::Server(format!("{}: no row, as its insert had failed", printable(key)))),
+            (false, rows) => Ok(rows),
+        }
+    }
+
+    fn set_key(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.hash = KeyHash::new(key);
+    }
+
+    fn check_key(&mut self, key: Option<&[u8]>) {
+        let first = self.rows == 0;
+        match (key, self.limit) {
+            (None, None) => {}
+            (None, Some(_)) => self.complain("a scanned row has no key"),
+            (Some(key), None) => {
+                if key != self.key {
+                    self.complain("the row has another key");
+                }
+            }
+            (Some(key), Some(limit)) => {
+                if self.rows >= u64::from(limit) {
+                    self.complain("the scan goes on beyond its limit");
+                } else if key < &self.key[..] || (key == self.key && !first) {
+                    self.complain("the scanned keys do not ascend");
+                }
+                self.starts_late |= first && key != self.key;
+                self.set_key(key);
+            }
+        }
+    }
+
+    fn end_row(&mut self) {
+        let expected = match self.fields {
+            Fields::All => self.seen.len(),
+            Fields::One(_) => 1,
+        };
+        if self.seen_count != expected {
+            let problem = format!("{} of {expected} fields", self.seen_count);
+            self.complain(&problem);
+        }
+    }
+
+    fn is_right(&mut self, field: usize, value: &[u8]) -> bool {
+        match &self.shared.pool {
+            Some(pool) => pool.is_value(self.hash, field, value),
+            None => {
+                let config = &self.shared.config;
+                let prefix = config.field_prefix.as_bytes();
+                self.expected.clear();
+                write_derived(&self.key, prefix, field, self.shared.longest_value(), &mut self.expected);
+                self.expected == value
+            }
+        }
+    }
+
+    #[cold]
+    fn complain(&mut self, problem: &str) {
+        if self.wrong.is_none() {
+            self.wrong = Some(format!("{}: {problem}", printable(&self.key)));
+        }
+    }
+
+    #[cold]
+    fn complain_of(&mut self, field: usize, problem: &str) {
+        let problem = format!("{}{field} {problem}", self.shared.config.field_prefix);
+        self.complain(&problem);
+    }
+}
+
+/// A key as far as it can be printed: a wrong one may be anything.
+fn printable(key: &[u8]) -> String {
+    key[..key.len().min(80)].escape_ascii().to_string()
+}
+
+impl Rows for Verifier {
+    fn row(&mut self, key: Option<&[u8]>) {
+        if self.rows > 0 {
+            self.end_row();
+            if self.limit.is_none() {
+                self.complain("more than one row");
+            }
+        }
+        self.check_key(key);
+        self.rows += 1;
+        self.seen.fill(false);
+        self.seen_count = 0;
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        let asked = match self.fields {
+            Fields::All => field < self.seen.len(),
+            Fields::One(one) => field == one,
+        };
+        if !asked || std::mem::replace(&mut self.seen[field], true) {
+            return self.complain_of(field, "was not asked for, or came twice");
+        }
+        self.seen_count += 1;
+        match value {
+            None => self.complain_of(field, "is NULL"),
+            Some(value) if self.is_right(field, value) => {}
+            Some(value) => {
+                let problem = format!("has a value of {} bytes that was never written there", value.len());
+                self.complain_of(field, &problem);
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Takes passwords out of the text of an experiment file.
+//!
+//! The text itself is shown next to a complaint and kept in the run folder, so it must not hold the password
+//! of a URL. Every byte of the text keeps its place: ranges of complaints fit the masked text as well.
+
+use std::ops::Range;
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::Url;
+
+/// `text` with everything that may be a password in a URL replaced by `*`, byte for byte.
+///
+/// A file that parsed before parses afterwards. Works on any text, also one that is not TOML. Statements and
+/// settings are not looked into: a password there is not told from other text.
+pub fn mask_passwords(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let (document, _) = DeTable::parse_recoverable(text);
+    mask_table(document.get_ref(), text, &mut bytes);
+    lines(&String::from_utf8_lossy(&bytes))
+}
+
+/// The same by lines, for text without a structure: in each line whatever follows `://` or a key `url`, where
+/// an `@` or a `?` is in it and so a password may be.
+pub(super) fn lines(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let address = line.find("://").map(|at| at + "://".len());
+        if let Some(scheme_end) =
+            address.or_else(|| line.find("url").and_then(|at| Some(at + line[at..].find('=')? + 1)))
+            && line[scheme_end..].contains(['@', '?'])
+        {
+            let end = line.trim_end_matches(['\n', '\r', ' ', '\t', '"', '\'', ']', '}', ',']).len();
+            fill(&mut bytes, start + scheme_end..start + end);
+        }
+        start += line.len();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn mask_table(table: &DeTable<'_>, text: &str, bytes: &mut [u8]) {
+    for (key, value) in table.iter() {
+        mask_value(key.get_ref(), value, text, bytes);
+    }
+}
+
+fn mask_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, bytes: &mut [u8]) {
+    match value.get_ref() {
+        DeValue::String(string) => mask_string(key, string, value.span(), text, bytes),
+        DeValue::Array(array) => array.iter().for_each(|value| mask_value(key, value, text, bytes)),
+        DeValue::Table(table) => mask_table(table, text, bytes),
+        _ => {}
+    }
+}
+
+/// Masks a string from its `://` to its closing quote, or whole where escapes hide the `://`.
+fn mask_string(key: &str, string: &str, span: Range<usize>, text: &str, bytes: &mut [u8]) {
+    let address = key == "url" || string.contains("://");
+    if !address || Url::new(string).redacted() == string {
+        return;
+    }
+    let Some(raw) = text.get(span.clone()) else { return };
+    let inside = raw.trim_matches(['"', '\'']);
+    let start = raw.len() - raw.trim_start_matches(['"', '\'']).len();
+    let hidden = inside.find("://").map_or(0, |at| at + "://".len());
+    fill(bytes, span.start + start + hidden..span.start + start + inside.len());
+}
+
+/// Overwrites `range` with `*`, line ends excepted: places in the text stay where they are.
+fn fill(bytes: &mut [u8], range: Range<usize>) {
+    if let Some(part) = bytes.get_mut(range) {
+        part.iter_mut().filter(|byte| !matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b'*');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, expected: Expect) {
+        expected.assert_eq(&mask_passwords(text));
+    }
+
+    #[test]
+    fn addresses_are_masked_and_the_rest_stays() {
+        check(
+            r#"
+# see https://www.postgresql.org/docs and not postgres://user:hunter2@host
+arm = [{ name = "a@b", url = "postgres://user:hunter2@host/db", on = ["SET x = 'a://b'"] }, { url = "pg://host/db" }]
+url = 'postgres://user@host/db?password=hunter2' # comment
+"#,
+            expect![[r#"
+
+                # see https://************************************************************
+                arm = [{ name = "a@b", url = "postgres://********************", on = ["SET x = 'a://*'"] }, { url = "pg://host/db" }]
+                url = 'postgres://*****************************' # comment
+            "#]],
+        );
+    }
+
+    #[test]
+    fn escapes_lines_and_missing_schemes_hide_nothing() {
+        check(
+            "url = \"postgres:\\u002f/user:hunter2@host\"\nurl2 = 1",
+            expect![[r#"
+            url = "*********************************"
+            url2 = 1"#]],
+        );
+        check(
+            "url = \"\"\"postgres://user:\\\n  hunter2@host\"\"\"\nrecords = 1",
+            expect![[r#"
+            url = """postgres://******
+            **************"""
+            records = 1"#]],
+        );
+        check("url = \"user:hunter2@host\"", expect![[r#"url = "*****************""#]]);
+        check("url = = \"postgres://user:hunter2@host", expect![[r#"url = = "postgres://*****************"#]]);
+    }
+}

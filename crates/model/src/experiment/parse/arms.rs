@@ -1,0 +1,333 @@
+//! `[[arm]]`: protections against the catalogue, and what the arms must be to each other.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use toml::de::{DeTable, DeValue};
+
+use super::{
+    keys,
+    reader::{self, Item, Problems, Table},
+    refuse_duplicates, wording,
+};
+use crate::{
+    catalogue::{Catalogue, DatabaseEntry, OptionEntry, OptionKind, ProtectionEntry},
+    experiment::{Arm, OptionValue, Protection, Url},
+};
+
+/// An arm with the places that later complaints point at.
+struct Draft<'a> {
+    arm: Arm,
+    place: Range<usize>,
+    protections: Option<Item<'a>>,
+    url: Option<Item<'a>>,
+    on: Option<Item<'a>>,
+    off: Option<Item<'a>>,
+}
+
+pub(super) fn arms(
+    top: &Table<'_>,
+    database: Option<&DatabaseEntry>,
+    catalogue: &Catalogue,
+    problems: &mut Problems,
+) -> Vec<Arm> {
+    let mut names = Vec::new();
+    let mut drafts = Vec::new();
+    for table in top.tables("arm", &keys::ARM, &[], problems) {
+        let name = table.need("name", problems).and_then(|item| item.name(problems));
+        let text = name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default();
+        names.extend(name);
+        drafts.push(draft(&table, text, database, catalogue, problems));
+    }
+    refuse_duplicates("arms", &names, problems);
+    if problems.read_all() {
+        check_count(&drafts, problems);
+        check_baseline(&drafts, problems);
+        check_servers(&drafts, problems);
+        check_switches(&drafts, problems);
+    }
+    drafts.into_iter().map(|draft| draft.arm).collect()
+}
+
+fn draft<'a>(
+    table: &Table<'a>,
+    name: String,
+    database: Option<&DatabaseEntry>,
+    catalogue: &Catalogue,
+    problems: &mut Problems,
+) -> Draft<'a> {
+    let [protections, url, on, off] = ["protections", "url", "on", "off"].map(|key| table.get(key));
+    let attached = url.is_some();
+    let list = protections.as_ref().map(|item| item.list(problems)).unwrap_or_default();
+    let mut chosen: Vec<Protection> = Vec::new();
+    for item in list {
+        let Some((id, place)) = protection_id(&item, problems) else { continue };
+        if chosen.iter().any(|earlier| earlier.id == id) {
+            problems.at(place, format!("the arm has {} twice", wording::quote(id)), "remove one of the two");
+            continue;
+        }
+        let options = match database.and_then(|database| known(id, place.clone(), database, catalogue, problems)) {
+            Some(entry) => {
+                if attached && !entry.attachable {
+                    refuse_attached(entry, place, database, problems);
+                }
+                options(&item, entry, problems)
+            }
+            None => BTreeMap::new(),
+        };
+        chosen.push(Protection { id: id.to_owned(), options });
+    }
+    let arm = Arm {
+        name,
+        protections: chosen,
+        url: url.as_ref().and_then(|item| address(item, database, catalogue, problems)),
+        on: statements(on.as_ref(), problems),
+        off: statements(off.as_ref(), problems),
+    };
+    Draft { arm, place: table.place.clone(), protections, url, on, off }
+}
+
+/// The identifier of the protection in `item`, with its place.
+fn protection_id<'a>(item: &Item<'a>, problems: &mut Problems) -> Option<(&'a str, Range<usize>)> {
+    let Some(table) = item.value.as_table() else {
+        let found = reader::describe(item.value);
+        let word = item.value.as_str().filter(|word| word.len() < 40 && !word.contains([':', '"', '\\']));
+        let help = format!("write for example `{{ use = \"{}\" }}`", word.unwrap_or("tls"));
+        problems.at(item.range.clone(), format!("a protection is a table with `use`, this is {found}"), help);
+        return None;
+    };
+    let Some((_, value)) = table.iter().find(|(key, _)| key.get_ref() == "use") else {
+        let help = "write for example `{ use = \"tls\" }`";
+        problems.missing(item.range.clone(), "a protection has no `use`", help);
+        return None;
+    };
+    if value.get_ref().as_str().is_none() {
+        let problem = format!("`use` must be a text in quotes, this is {}", reader::describe(value.get_ref()));
+        problems.at(value.span(), problem, "write for example `use = \"tls\"`");
+    }
+    Some((value.get_ref().as_str()?, value.span()))
+}
+
+/// The catalogue's entry of a protection; a complaint that says who has it when this database does not.
+fn known<'c>(
+    id: &str,
+    place: Range<usize>,
+    database: &'c DatabaseEntry,
+    catalogue: &Catalogue,
+    problems: &mut Problems,
+) -> Option<&'c ProtectionEntry> {
+    if let Some(entry) = database.protection(id) {
+        return Some(entry);
+    }
+    let names: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
+    let others: Vec<&str> =
+        catalogue.databases.iter().filter(|entry| entry.protection(id).is_some()).map(|entry| entry.id).collect();
+    if others.is_empty() {
+        let lead = format!("protections of {} are", database.id);
+        let problem = format!("there is no protection {}", wording::quote(id));
+        problems.at(place, problem, wording::suggest(id, &names, &lead));
+    } else {
+        let problem = format!("{} has no `{id}`: its protections are {}", database.id, wording::list(names));
+        problems.at(place, problem, format!("databases that have it: {}", wording::list(others)));
+    }
+    None
+}
+
+fn refuse_attached(
+    entry: &ProtectionEntry,
+    place: Range<usize>,
+    database: Option<&DatabaseEntry>,
+    problems: &mut Problems,
+) {
+    let all = database.map_or(&[][..], |database| &database.protections);
+    let can = wording::list(all.iter().filter(|entry| entry.attachable).map(|entry| entry.id));
+    problems.at(
+        place,
+        format!("`{}` cannot be measured on a server that Tithe does not start", entry.id),
+        format!("leave out every `url` to let Tithe start the servers; attached servers can be measured with: {can}"),
+    );
+}
+
+/// The options of a protection, with the defaults filled in.
+fn options(item: &Item<'_>, entry: &ProtectionEntry, problems: &mut Problems) -> BTreeMap<String, OptionValue> {
+    let mut options = BTreeMap::new();
+    let Some(table) = item.value.as_table() else { return options };
+    refuse_unknown_options(table, entry, problems);
+    for option in entry.options {
+        let value = match find(table, option) {
+            Some((value, range)) => option_value(option, value, range, problems),
+            None => option.default.map(|default| default.value()),
+        };
+        match value {
+            Some(value) => _ = options.insert(option.name.to_owned(), value),
+            None if find(table, option).is_none() => {
+                let problem = format!("`{}` needs the option `{}`: {}", entry.id, option.name, option.help);
+                problems.missing(item.range.clone(), problem, format!("add `{}`", option_example(option)));
+            }
+            None => {}
+        }
+    }
+    options
+}
+
+fn find<'a>(table: &'a DeTable<'a>, option: &OptionEntry) -> Option<(&'a DeValue<'a>, Range<usize>)> {
+    let (_, value) = table.iter().find(|(key, _)| key.get_ref() == option.name)?;
+    Some((value.get_ref(), value.span()))
+}
+
+fn refuse_unknown_options(table: &DeTable<'_>, entry: &ProtectionEntry, problems: &mut Problems) {
+    let mut names: Vec<&str> = entry.options.iter().map(|option| option.name).collect();
+    for (key, _) in table.iter() {
+        let name = key.get_ref();
+        if keys::PROTECTION.keys.iter().all(|(known, _)| known != name) && entry.option(name).is_none() {
+            names.sort_unstable();
+            let problem = format!("`{}` has no option {}", entry.id, wording::quote(name));
+            problems.at(key.span(), problem, wording::suggest(name, &names, "its options are"));
+        }
+    }
+}
+
+fn option_value(
+    option: &OptionEntry,
+    value: &DeValue<'_>,
+    range: Range<usize>,
+    problems: &mut Problems,
+) -> Option<OptionValue> {
+    let example = || format!("write for example `{}`", option_example(option));
+    let wrong = |expected: &str| format!("`{}` must be {expected}, this is {}", option.name, reader::describe(value));
+    let (problem, help) = match (option.kind, value) {
+        (OptionKind::Number { low, high }, _) => match reader::as_number(value) {
+            Some(number) if (low..=high).contains(&number) => return Some(OptionValue::Number(number)),
+            Some(number) => (format!("`{}` must be from {low} to {high}, this is {number}", option.name), example()),
+            None => (wrong("a number"), example()),
+        },
+        (OptionKind::Flag, DeValue::Boolean(flag)) => return Some(OptionValue::Flag(*flag)),
+        (OptionKind::Flag, _) => (wrong("true or false"), example()),
+        (OptionKind::Text, DeValue::String(text)) => return Some(OptionValue::Text(text.to_string())),
+        (OptionKind::Choice(words), DeValue::String(text)) if words.contains(&text.as_ref()) => {
+            return Some(OptionValue::Text(text.to_string()));
+        }
+        (OptionKind::Choice(words), DeValue::String(text)) => (
+            format!("`{}` cannot be {}", option.name, wording::quote(text)),
+            wording::suggest(text, words, "it is one of"),
+        ),
+        (OptionKind::Text | OptionKind::Choice(_), _) => (wrong("a text in quotes"), example()),
+    };
+    problems.at(range, problem, help);
+    None
+}
+
+/// `share = 0.5`
+fn option_example(option: &OptionEntry) -> String {
+    let value = match (option.default.map(|default| default.value()), option.kind) {
+        (Some(OptionValue::Number(number)), _) => number.to_string(),
+        (Some(OptionValue::Text(text)), _) => format!("\"{text}\""),
+        (Some(OptionValue::Flag(flag)), _) => flag.to_string(),
+        (None, OptionKind::Number { low, .. }) => low.to_string(),
+        (None, OptionKind::Choice(words)) => format!("\"{}\"", words.first().unwrap_or(&"")),
+        (None, OptionKind::Text) => "\"…\"".to_owned(),
+        (None, OptionKind::Flag) => "true".to_owned(),
+    };
+    format!("{} = {value}", option.name)
+}
+
+/// The address of a running server. Messages name the scheme only: the rest may hold a password.
+fn address(
+    item: &Item<'_>,
+    database: Option<&DatabaseEntry>,
+    catalogue: &Catalogue,
+    problems: &mut Problems,
+) -> Option<Url> {
+    let url = Url::new(item.text(problems)?);
+    let Some(database) = database else { return Some(url) };
+    let example = |entry: &DatabaseEntry| format!("write for example `{}://user@host/name`", entry.schemes[0]);
+    let range = item.range.clone();
+    if database.schemes.is_empty() {
+        let problem = format!("{} cannot be attached to: it has no address", database.id);
+        problems.at(range, problem, "leave out `url`, and Tithe creates the database itself");
+    } else if url.scheme().is_empty() {
+        problems.at(range, "`url` is no address: it has no `://`", example(database));
+    } else if !database.schemes.contains(&url.scheme()) {
+        let scheme = url.scheme();
+        let owner = catalogue.databases.iter().find(|entry| entry.schemes.contains(&scheme));
+        let whose = owner.map_or("no database that this build of Tithe knows".to_owned(), |owner| owner.id.to_owned());
+        let quoted = wording::quote(scheme);
+        let problem = format!("the scheme {quoted} is that of {whose}, and the experiment is about {}", database.id);
+        problems.at(range, problem, example(database));
+    }
+    Some(url)
+}
+
+fn statements(item: Option<&Item<'_>>, problems: &mut Problems) -> Vec<String> {
+    let list = item.map(|item| item.list(problems)).unwrap_or_default();
+    list.iter().filter_map(|statement| statement.text(problems)).map(str::to_owned).collect()
+}
+
+fn check_count(drafts: &[Draft<'_>], problems: &mut Problems) {
+    let (place, problem) = match drafts {
+        [] => (problems.end..problems.end, "the experiment has no arms"),
+        [only] => (only.place.clone(), "the experiment has one arm, and nothing to compare it with"),
+        _ => return,
+    };
+    let help = "add two `[[arm]]` at least: first the plain one, then one with `protections`";
+    problems.missing(place, problem, help);
+}
+
+fn check_baseline(drafts: &[Draft<'_>], problems: &mut Problems) {
+    let Some(first) = drafts.first() else { return };
+    if let Some(item) = first.protections.as_ref().filter(|_| !first.arm.protections.is_empty()) {
+        problems.at(
+            item.key_range.clone(),
+            "the first arm is the baseline and must have no protections",
+            "put a plain arm first: `[[arm]]` and below it `name = \"plain\"`",
+        );
+    }
+}
+
+/// Arms are comparable when Tithe starts all servers or none, and when a server is warmed by as many arms as
+/// every other.
+fn check_servers(drafts: &[Draft<'_>], problems: &mut Problems) {
+    let Some(first) = drafts.first() else { return };
+    if let Some(odd) = drafts.iter().find(|draft| draft.url.is_some() != first.url.is_some()) {
+        let place = odd.url.as_ref().map_or(odd.place.clone(), |item| item.key_range.clone());
+        let problem = "some arms have a `url` and some have none: servers that Tithe starts and servers that it \
+                       attaches to cannot be compared";
+        problems.at(place, problem, "give every arm a `url`, the first included, or none");
+        return;
+    }
+    let urls: Vec<&Url> = drafts.iter().filter_map(|draft| draft.arm.url.as_ref()).collect();
+    let shared = |url: &Url| urls.iter().filter(|other| **other == url).count();
+    let uneven = drafts.iter().find(|draft| draft.arm.url.as_ref().is_some_and(|url| shared(url) < urls.len()));
+    let twice = drafts.iter().find(|draft| draft.arm.url.as_ref().is_some_and(|url| shared(url) > 1));
+    if let (Some(_), Some(Draft { url: Some(item), .. })) = (uneven, twice) {
+        let problem =
+            "some arms share a server and some do not: the shared one stays warmer, which is no protection's doing";
+        problems.at(item.range.clone(), problem, "give every arm a server of its own, or all arms the same `url`");
+    }
+}
+
+/// Statements that switch a protection work on one server that all arms share.
+fn check_switches(drafts: &[Draft<'_>], problems: &mut Problems) {
+    let url = drafts.first().and_then(|draft| draft.arm.url.as_ref());
+    let one_server = url.is_some() && drafts.iter().all(|draft| draft.arm.url.as_ref() == url);
+    for (index, draft) in drafts.iter().enumerate() {
+        let (Some(item), other) = (match (&draft.on, &draft.off) {
+            (Some(on), None) => (Some(on), "off"),
+            (None, off) => (off.as_ref(), "on"),
+            (Some(on), Some(_)) => (Some(on), ""),
+        }) else {
+            continue;
+        };
+        let place = item.key_range.clone();
+        if index == 0 {
+            let problem = format!("the first arm is the baseline: it has nothing to switch with `{}`", item.key);
+            problems.at(place, problem, "move the statements to the arm whose protection they switch");
+        } else if !other.is_empty() {
+            let problem = format!("`{}` stands without `{other}`", item.key);
+            let help = format!("add `{other} = [\"…\"]`: the next slot belongs to another arm of the same server");
+            problems.at(place, problem, help);
+        } else if !one_server {
+            let problem = "`on` and `off` switch a protection on one server, and these arms do not share one";
+            problems.at(place, problem, "give all arms the same `url`, or use `protections`");
+        }
+    }
+}

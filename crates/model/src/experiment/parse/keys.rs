@@ -1,0 +1,83 @@
+//! Every key that an experiment file may have.
+//!
+//! The parser accepts what stands here and nothing else; FORMAT.md is tested against it. The keys that name
+//! a kind of workload (`ycsb`, `ycsb_file`), the options of a protection, and the names of settings and
+//! properties come from the catalogue or the database, and are not listed.
+
+/// One table of the file.
+#[derive(Debug)]
+pub struct TableFormat {
+    /// As it is written in the file and in messages; empty for the top of the file.
+    pub header: &'static str,
+    /// Its keys, each with an example value in TOML.
+    pub keys: &'static [(&'static str, &'static str)],
+}
+
+impl TableFormat {
+    /// How messages call it.
+    pub(super) fn name(&self) -> String {
+        if self.header.is_empty() { "the experiment".to_owned() } else { format!("`{}`", self.header) }
+    }
+}
+
+/// The top of the file.
+pub(super) const TOP: TableFormat = TableFormat {
+    header: "",
+    keys: &[
+        ("title", "\"What TLS costs\""),
+        ("database", "\"postgres\""),
+        ("settings", "{ shared_buffers = \"256MB\" }"),
+        ("data", "{ records = 100_000 }"),
+        ("load", "{ clients = 2 }"),
+        ("measure", "{ budget = \"5 min\" }"),
+        ("resources", "[{ name = \"in memory\" }]"),
+        ("workload", "[{ ycsb = \"c\" }]"),
+        ("arm", "[{ name = \"plain\" }]"),
+    ],
+};
+
+pub(super) const DATA: TableFormat =
+    TableFormat { header: "[data]", keys: &[("records", "100_000"), ("values", "\"ycsb\"")] };
+
+pub(super) const LOAD: TableFormat =
+    TableFormat { header: "[load]", keys: &[("clients", "2"), ("rate", "2000"), ("arrivals", "\"poisson\"")] };
+
+pub(super) const MEASURE: TableFormat = TableFormat {
+    header: "[measure]",
+    keys: &[
+        ("precision", "\"1%\""),
+        ("budget", "\"5 min\""),
+        ("seed", "1"),
+        ("margin", "\"3%\""),
+        ("primary", "\"net\""),
+        ("epochs", "3"),
+        ("slot", "\"20 ms\""),
+    ],
+};
+
+pub(super) const RESOURCES: TableFormat = TableFormat {
+    header: "[[resources]]",
+    keys: &[("name", "\"in memory\""), ("settings", "{ shared_buffers = \"1GB\" }"), ("clients", "4")],
+};
+
+pub(super) const WORKLOAD: TableFormat = TableFormat {
+    header: "[[workload]]",
+    keys: &[("name", "\"mine\""), ("properties", "{ requestdistribution = \"zipfian\" }")],
+};
+
+pub(super) const ARM: TableFormat = TableFormat {
+    header: "[[arm]]",
+    keys: &[
+        ("name", "\"tls\""),
+        ("protections", "[{ use = \"tls\" }]"),
+        ("url", "\"postgres://user@host:5432/db\""),
+        ("on", "[\"SET pgaudit.log = 'read'\"]"),
+        ("off", "[\"RESET pgaudit.log\"]"),
+    ],
+};
+
+/// A protection of an arm; its options stand beside `use`.
+pub(super) const PROTECTION: TableFormat = TableFormat { header: "protections", keys: &[("use", "\"tls\"")] };
+
+/// All tables, in the order of the file.
+pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, PROTECTION];

@@ -1,0 +1,382 @@
+//! Typed access to a spanned TOML tree that complains instead of giving up.
+//!
+//! A reading function returns `None` when the key is absent or when it has complained; the caller goes on
+//! with a default. Such a default is never seen: an experiment with a complaint is not returned.
+
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue, Error},
+};
+
+use super::{
+    keys::{TABLES, TableFormat},
+    wording,
+};
+use crate::complaint::Complaint;
+
+/// The complaints so far.
+pub(super) struct Problems {
+    list: Vec<Complaint>,
+    /// Lines with a syntax error: what the tree says about them is guesswork.
+    broken: Vec<Range<usize>>,
+    /// Length of the file: where a missing table would be added.
+    pub end: usize,
+}
+
+impl Problems {
+    /// Starts with the syntax errors of `text`.
+    pub fn new(text: &str, errors: &[Error]) -> Self {
+        let mut problems = Self { list: Vec::new(), broken: Vec::new(), end: text.len() };
+        for error in errors {
+            let range = clamp(text, error.span().unwrap_or(text.len()..text.len()));
+            let line = line_of(text, range.start);
+            // The parser goes on behind an error; what it then stumbles over in the same line is not news.
+            if !problems.broken.contains(&line) {
+                let problem = format!("not TOML: {}", error.message());
+                problems.list.push(Complaint::at(range, problem, syntax_help(error.message())));
+                problems.broken.push(line);
+            }
+        }
+        problems
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// False when the file has syntax errors, and so parts that could not be read.
+    pub fn read_all(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    /// Complains about the text in `range`, unless a syntax error in the same line is the cause. After a syntax
+    /// error the tree also holds placeholders; they have an empty range.
+    pub fn at(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
+        let placeholder = range.is_empty() && !self.read_all();
+        if !placeholder && !self.broken.iter().any(|line| line.contains(&range.start)) {
+            self.list.push(Complaint::at(range, problem, help));
+        }
+    }
+
+    /// Complains that something is not there. Not said in a file with syntax errors: it may stand in the part
+    /// that could not be read.
+    pub fn missing(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
+        if self.read_all() {
+            self.at(range, problem, help);
+        }
+    }
+
+    /// All complaints, in the order of the file.
+    pub fn into_sorted(mut self) -> Vec<Complaint> {
+        self.list.sort_by_key(|complaint| complaint.range.as_ref().map_or(0, |range| range.start));
+        self.list
+    }
+}
+
+/// The part of `range` that lies in `text`, widened to whole characters.
+fn clamp(text: &str, range: Range<usize>) -> Range<usize> {
+    let boundary = |at: &usize| text.is_char_boundary(*at);
+    let start = (0..=range.start.min(text.len())).rev().find(boundary).unwrap_or(0);
+    let end = (range.end.clamp(start, text.len())..=text.len()).find(boundary).unwrap_or(text.len());
+    start..end
+}
+
+/// The line around byte `at`, its line end included, so that the end of a file has a line too.
+fn line_of(text: &str, at: usize) -> Range<usize> {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    start..text[at..].find('\n').map_or(text.len() + 1, |newline| at + newline + 1)
+}
+
+fn syntax_help(message: &str) -> &'static str {
+    if message.contains("duplicate key") {
+        "keep one of the two; a second arm or workload begins with its own `[[arm]]` or `[[workload]]` line"
+    } else if message.contains("quoted") {
+        "put text in quotes, for example `database = \"postgres\"`"
+    } else {
+        "a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io"
+    }
+}
+
+/// One table of the file.
+pub(super) struct Table<'a> {
+    /// What it may hold.
+    format: &'static TableFormat,
+    table: &'a DeTable<'a>,
+    /// Its header, or where it is written.
+    pub place: Range<usize>,
+}
+
+impl<'a> Table<'a> {
+    /// Takes a table, and complains about keys that are neither in `format` nor in `extra`.
+    pub fn open(
+        format: &'static TableFormat,
+        extra: &[String],
+        table: &'a DeTable<'a>,
+        place: Range<usize>,
+        problems: &mut Problems,
+    ) -> Self {
+        let known: Vec<&str> =
+            format.keys.iter().map(|(key, _)| *key).chain(extra.iter().map(String::as_str)).collect();
+        for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+            let name = key.get_ref();
+            let help = match TABLES.iter().find(|other| other.keys.iter().any(|(key, _)| key == name)) {
+                Some(home) if home.header.is_empty() => {
+                    format!("`{name}` belongs at the top of the file, before any table")
+                }
+                Some(home) => format!("`{name}` belongs in {}", home.name()),
+                None => wording::suggest(name, &known, "its keys are"),
+            };
+            problems.at(key.span(), format!("{} has no key {}", format.name(), wording::quote(name)), help);
+        }
+        Self { format, table, place }
+    }
+
+    /// The value of `key`, where there is one.
+    pub fn get(&self, key: &'static str) -> Option<Item<'a>> {
+        let example = self.format.keys.iter().find(|(known, _)| *known == key).map(|(_, example)| *example);
+        debug_assert!(example.is_some(), "{key} is not in the list of keys of {}", self.format.header);
+        self.named(key, example.unwrap_or_default())
+    }
+
+    /// The value of a key that only the catalogue knows.
+    pub fn named(&self, key: &str, example: &'a str) -> Option<Item<'a>> {
+        let (name, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
+        Some(Item { key: name.get_ref(), key_range: name.span(), example, value: value.get_ref(), range: value.span() })
+    }
+
+    /// The value of a key that must be there.
+    pub fn need(&self, key: &'static str, problems: &mut Problems) -> Option<Item<'a>> {
+        let item = self.get(key);
+        if item.is_none() {
+            let example = self.format.keys.iter().find(|(known, _)| *known == key).map_or("", |(_, example)| example);
+            let problem = format!("{} has no `{key}`", self.format.name());
+            problems.missing(self.place.clone(), problem, format!("add for example `{key} = {example}`"));
+        }
+        item
+    }
+
+    /// The table called `key`.
+    pub fn table(&self, key: &'static str, format: &'static TableFormat, problems: &mut Problems) -> Option<Table<'a>> {
+        let item = self.get(key)?;
+        let table = item.table(problems)?;
+        Some(Table::open(format, &[], table, item.range, problems))
+    }
+
+    /// The tables of the list called `key` (`[[key]]`).
+    pub fn tables(
+        &self,
+        key: &'static str,
+        format: &'static TableFormat,
+        extra: &[String],
+        problems: &mut Problems,
+    ) -> Vec<Table<'a>> {
+        let mut tables = Vec::new();
+        for item in self.get(key).map(|item| item.list(problems)).unwrap_or_default() {
+            if let Some(table) = item.table(problems) {
+                tables.push(Table::open(format, extra, table, item.range, problems));
+            }
+        }
+        tables
+    }
+}
+
+/// One value of the file.
+#[derive(Clone)]
+pub(super) struct Item<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// Where the key is.
+    pub key_range: Range<usize>,
+    /// What the user could write, in TOML.
+    example: &'a str,
+    /// The value.
+    pub value: &'a DeValue<'a>,
+    /// Where the value is.
+    pub range: Range<usize>,
+}
+
+/// A name or text with its place.
+pub(super) type Text = Spanned<String>;
+
+impl<'a> Item<'a> {
+    /// Complains that the value is of the wrong type.
+    pub fn wrong_type(&self, expected: &str, problems: &mut Problems) {
+        let problem = format!("`{}` must be {expected}, this is {}", self.key, describe(self.value));
+        problems.at(self.range.clone(), problem, self.write());
+    }
+
+    /// Complains about a value of the right type.
+    pub fn refuse(&self, problem: impl std::fmt::Display, problems: &mut Problems) {
+        problems.at(self.range.clone(), format!("`{}` {problem}", self.key), self.write());
+    }
+
+    fn write(&self) -> String {
+        format!("write for example `{} = {}`", self.key, self.example)
+    }
+
+    pub fn text(&self, problems: &mut Problems) -> Option<&'a str> {
+        let text = self.value.as_str();
+        if text.is_none() {
+            self.wrong_type("a text in quotes", problems);
+        }
+        text
+    }
+
+    /// A text that reports can print: not blank, on one line, not long.
+    pub fn name(&self, problems: &mut Problems) -> Option<Text> {
+        const MAX: usize = 120;
+        let name = self.text(problems)?.trim();
+        if name.is_empty() {
+            self.refuse("is empty", problems);
+        } else if name.chars().any(char::is_control) {
+            self.refuse("must be one line without control characters", problems);
+        } else if name.chars().count() > MAX {
+            self.refuse(format!("is longer than {MAX} characters"), problems);
+        } else {
+            return Some(Spanned::new(self.range.clone(), name.to_owned()));
+        }
+        None
+    }
+
+    /// A whole number in `range`.
+    pub fn whole(&self, range: RangeInclusive<u64>, problems: &mut Problems) -> Option<u64> {
+        let Some(integer) = self.value.as_integer() else {
+            self.wrong_type("a whole number", problems);
+            return None;
+        };
+        let number =
+            u64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| range.contains(number));
+        if number.is_none() {
+            let (low, high) = range.into_inner();
+            let limits = if high == u64::MAX { format!("at least {low}") } else { format!("from {low} to {high}") };
+            self.refuse(format!("must be {limits}, this is {}", wording::quote(&integer.to_string())), problems);
+        }
+        number
+    }
+
+    /// A number in `range`, whole or not.
+    pub fn number(&self, range: RangeInclusive<f64>, problems: &mut Problems) -> Option<f64> {
+        let Some(number) = as_number(self.value) else {
+            self.wrong_type("a number", problems);
+            return None;
+        };
+        if !range.contains(&number) {
+            self.refuse(format!("must be from {} to {}, this is {number}", range.start(), range.end()), problems);
+            return None;
+        }
+        Some(number)
+    }
+
+    /// One of some words.
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)], problems: &mut Problems) -> Option<T> {
+        let word = self.text(problems)?;
+        let choice = choices.iter().find(|(name, _)| *name == word);
+        if choice.is_none() {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            let problem = format!("`{}` cannot be {}", self.key, wording::quote(word));
+            problems.at(self.range.clone(), problem, wording::suggest(word, &names, "it is one of"));
+        }
+        choice.map(|(_, value)| *value)
+    }
+
+    pub fn list(&self, problems: &mut Problems) -> Vec<Item<'a>> {
+        let Some(array) = self.value.as_array() else {
+            self.wrong_type("a list", problems);
+            return Vec::new();
+        };
+        array.iter().map(|value| Item { value: value.get_ref(), range: value.span(), ..self.clone() }).collect()
+    }
+
+    pub fn table(&self, problems: &mut Problems) -> Option<&'a DeTable<'a>> {
+        let table = self.value.as_table();
+        if table.is_none() {
+            self.wrong_type("a table", problems);
+        }
+        table
+    }
+
+    /// Names with values that are kept as text: settings, properties. A dotted key is a name with dots in it.
+    pub fn pairs(&self, problems: &mut Problems) -> BTreeMap<String, Pair> {
+        let mut pairs = BTreeMap::new();
+        if let Some(table) = self.table(problems) {
+            collect_pairs("", table, &mut pairs, problems);
+        }
+        pairs
+    }
+}
+
+/// A setting or property as written.
+pub(super) struct Pair {
+    /// The value as text.
+    pub value: String,
+    /// Where the name is.
+    pub key_range: Range<usize>,
+    /// Where the value is.
+    pub range: Range<usize>,
+}
+
+/// The texts of `pairs`, without their places.
+pub(super) fn texts(pairs: BTreeMap<String, Pair>) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(name, pair)| (name, pair.value)).collect()
+}
+
+/// Descends into dotted keys; TOML's own limit on nesting bounds the depth.
+fn collect_pairs(prefix: &str, table: &DeTable<'_>, pairs: &mut BTreeMap<String, Pair>, problems: &mut Problems) {
+    for (key, value) in table.iter() {
+        let name = format!("{prefix}{}", key.get_ref());
+        let text = match value.get_ref() {
+            DeValue::Table(inner) => {
+                collect_pairs(&format!("{name}."), inner, pairs, problems);
+                continue;
+            }
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().to_owned(),
+            DeValue::Integer(integer) => integer.to_string(),
+            DeValue::Float(float) => float.as_str().to_owned(),
+            DeValue::Boolean(flag) => flag.to_string(),
+            other => {
+                let problem = format!(
+                    "{} must be a text, a number, or true or false; this is {}",
+                    wording::quote(&name),
+                    describe(other)
+                );
+                problems.at(value.span(), problem, "write the value in quotes, as the database's own files have it");
+                continue;
+            }
+        };
+        if name.chars().chain(text.chars()).any(char::is_control) {
+            let problem = format!("{} must be one line without control characters", wording::quote(&name));
+            problems.at(value.span(), problem, "a setting or property is one line of its file");
+        }
+        pairs.insert(name, Pair { value: text, key_range: key.span(), range: value.span() });
+    }
+}
+
+/// A number, whole or not.
+pub(super) fn as_number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(integer) => {
+            i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|number| number as f64)
+        }
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+/// What a value is, in words.
+pub(super) fn describe(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a decimal number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

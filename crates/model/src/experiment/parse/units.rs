@@ -1,0 +1,56 @@
+//! Lengths of time and percentages as people write them.
+
+/// Seconds in `5 min`, `90 s`, `20 ms`, `1.5 h`; `None` when it is not a length of time.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    let (number, unit) = split(text)?;
+    let scale = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Some(number * scale)
+}
+
+/// The ratio of `1%` or `0.5 %` as a natural logarithm: ln(1 + p/100), so that 1 % is 0.00995.
+///
+/// Costs are ratios and are averaged as logarithms; a cost of p percent lies at ln(1 + p/100).
+pub(super) fn ln_ratio(text: &str) -> Option<f64> {
+    let (number, unit) = split(text)?;
+    (unit == "%").then(|| (number / 100.0).ln_1p())
+}
+
+/// A decimal number and what follows it.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    Some((number, text[end..].trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds("5 min"), Some(300.0));
+        assert_eq!(seconds("90s"), Some(90.0));
+        assert_eq!(seconds(" 1.5 h "), Some(5400.0));
+        assert_eq!(seconds("20 ms"), Some(0.02));
+        for bad in ["", "min", "5", "5 m", "-5 s", "5 s 3", "1..2 s", "∞ s", "5 мин"] {
+            assert_eq!(seconds(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn percentages_are_natural_log_ratios() {
+        assert_eq!(ln_ratio("0%"), Some(0.0));
+        assert_eq!(ln_ratio("1 %"), Some(0.01f64.ln_1p()));
+        assert_eq!(ln_ratio("100%"), Some(std::f64::consts::LN_2));
+        for bad in ["", "%", "1", "1 percent", "-1%", "1%%"] {
+            assert_eq!(ln_ratio(bad), None, "{bad}");
+        }
+    }
+}

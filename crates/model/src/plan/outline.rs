@@ -1,0 +1,199 @@
+//! A plan in words, for `tithe plan`: what will be measured, how long it takes, what it needs.
+//!
+//! What each protection changes in the settings of its server is known to the plug-ins, not to the plan.
+
+use std::fmt::Write;
+
+use super::{Cell, FRAMES_MIN, Plan, shape};
+use crate::{
+    catalogue::Catalogue,
+    experiment::{Arm, Arrivals, Metric, OptionValue, Protection, Values},
+};
+
+// Orders of magnitude, for a guess that calls itself rough.
+const START_S: f64 = 5.0;
+const LOADED_PER_S: f64 = 10_000.0;
+const EVIDENCE_S: f64 = 5.0;
+const CONNECT_S: f64 = 0.01;
+/// Bytes on disk per byte of values: keys, indexes, page fill, write-ahead log.
+const DISK_FACTOR: f64 = 2.5;
+
+/// `plan` in words. Times beyond the measured load and the disk space are rough guesses, and say so.
+pub fn outline(plan: &Plan, catalogue: &Catalogue) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    _ = write_outline(&mut text, plan, catalogue);
+    text
+}
+
+fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
+    let experiment = &plan.experiment;
+    let database = catalogue.database(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);
+    let values = match experiment.data.values {
+        Values::Ycsb => "YCSB's printable values",
+        Values::Incompressible => "incompressible values",
+    };
+    writeln!(text, "{}", experiment.title)?;
+    writeln!(
+        text,
+        "{database}, {} records, {values}, seed {}",
+        grouped(experiment.data.records),
+        experiment.measure.seed
+    )?;
+    writeln!(text, "\nArms")?;
+    let rows = experiment.arms.iter().enumerate().map(|(index, arm)| vec![arm.name.clone(), describe_arm(index, arm)]);
+    write_table(text, rows.collect())?;
+    writeln!(text, "\nCells")?;
+    let head = ["cell", "clients", "load", "slot", "frame", "frames", "epochs"].map(str::to_owned).to_vec();
+    let rows = plan.cells.iter().map(|cell| cell_row(cell, experiment.arms.len()));
+    write_table(text, std::iter::once(head).chain(rows).collect())?;
+    write_totals(text, plan, catalogue)
+}
+
+fn describe_arm(index: usize, arm: &Arm) -> String {
+    let protections: Vec<String> = arm.protections.iter().map(describe_protection).collect();
+    let mut words = match (index, protections.is_empty(), arm.on.is_empty()) {
+        (0, ..) => "plain, the baseline".to_owned(),
+        (_, true, true) => "plain".to_owned(),
+        (_, true, false) => "switched by statements".to_owned(),
+        (_, false, _) => protections.join(", "),
+    };
+    if let Some(url) = &arm.url {
+        words += &format!(", attached to {}", url.redacted());
+    }
+    words
+}
+
+fn describe_protection(protection: &Protection) -> String {
+    let option = |(name, value): (&String, &OptionValue)| match value {
+        OptionValue::Number(number) => format!("{name} = {number}"),
+        OptionValue::Text(text) => format!("{name} = {text}"),
+        OptionValue::Flag(flag) => format!("{name} = {flag}"),
+    };
+    let options: Vec<String> = protection.options.iter().map(option).collect();
+    if options.is_empty() { protection.id.clone() } else { format!("{} ({})", protection.id, options.join(", ")) }
+}
+
+fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
+    let load = match cell.arrivals {
+        Arrivals::Closed => "closed loop".to_owned(),
+        Arrivals::Even(rate) => format!("{rate}/s, evenly spaced"),
+        Arrivals::Poisson(rate) => format!("{rate}/s, Poisson arrivals"),
+    };
+    vec![
+        cell.id.clone(),
+        cell.clients.to_string(),
+        load,
+        duration(cell.slot_ns as f64 / 1e9),
+        duration(cell.frame_ns(arms) as f64 / 1e9),
+        format!("{FRAMES_MIN} to {}", cell.frames_max),
+        cell.epochs.to_string(),
+    ]
+}
+
+fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
+    let experiment = &plan.experiment;
+    let measure = &experiment.measure;
+    let primary = match measure.primary {
+        Metric::Net => "net time per operation",
+        Metric::Time => "time per operation",
+        Metric::Cpu => "processor time per operation",
+        Metric::ClientCpu => "processor time of the client per operation",
+        Metric::ServerCpu => "processor time of the server per operation",
+    };
+    let load_s: f64 = plan.cells.iter().map(|cell| measured_s(plan, cell)).sum();
+    let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, cell)).sum();
+    writeln!(
+        text,
+        "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",
+        percent(measure.precision)
+    )?;
+    writeln!(text, "Measured load     at most {}", duration(load_s))?;
+    writeln!(text, "Everything else   roughly {}: starting, loading, warming up, evidence", duration(rough_s(rest_s)))?;
+    writeln!(text, "Disk              roughly {} at a time", bytes(disk_bytes(plan, catalogue)))
+}
+
+fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
+    cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9 * f64::from(cell.frames_max)
+}
+
+/// A rough guess of what a cell takes beside its measured load.
+fn around_s(plan: &Plan, cell: &Cell) -> f64 {
+    let arms = plan.experiment.arms.len() as f64;
+    let epoch = arms * (START_S + plan.experiment.data.records as f64 / LOADED_PER_S + EVIDENCE_S);
+    let frame = arms * (cell.warmup_ns as f64 / 1e9 + f64::from(cell.clients) * CONNECT_S);
+    epoch * f64::from(cell.epochs) + frame * f64::from(cell.frames_max)
+}
+
+/// A rough guess of the space that all arms of the largest cell take together.
+pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
+    let workloads = plan.experiment.workloads.iter();
+    let record = workloads.filter_map(|workload| shape(workload, catalogue)).map(|shape| shape.record_bytes).max();
+    plan.experiment.data.records as f64 * record.unwrap_or(0) as f64 * DISK_FACTOR * plan.experiment.arms.len() as f64
+}
+
+/// Rows with their columns aligned, two spaces apart.
+fn write_table(text: &mut String, rows: Vec<Vec<String>>) -> std::fmt::Result {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|field| field.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    for row in &rows {
+        let fields: Vec<String> = row.iter().zip(&widths).map(|(field, width)| format!("{field:<width$}")).collect();
+        writeln!(text, "  {}", fields.join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+/// A natural-log ratio in percent.
+fn percent(ratio: f64) -> f64 {
+    ratio.exp_m1() * 100.0
+}
+
+/// `20 ms`, `1.5 s`, `5 min`, `2 h 5 min`.
+pub(super) fn duration(seconds: f64) -> String {
+    let round = |value: f64| (value * 10.0).round() / 10.0;
+    if seconds < 0.9995 {
+        return format!("{} ms", round(seconds * 1e3));
+    }
+    if seconds < 99.95 {
+        return format!("{} s", round(seconds));
+    }
+    let whole = seconds.round() as u64;
+    let parts = [(whole / 3600, "h"), (whole / 60 % 60, "min"), (whole % 60, "s")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).take(2);
+    parts.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
+}
+
+/// A guess without digits that it does not have.
+fn rough_s(seconds: f64) -> f64 {
+    let step = if seconds < 60.0 {
+        10.0
+    } else if seconds < 600.0 {
+        60.0
+    } else {
+        300.0
+    };
+    (seconds / step).ceil() * step
+}
+
+/// `1.2 GB`, in powers of ten.
+fn bytes(count: f64) -> String {
+    let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+    let unit = units.iter().find(|(_, size)| count >= *size);
+    let (name, size) = unit.unwrap_or(&("B", 1.0));
+    let digits = usize::from(count / size < 10.0);
+    format!("{:.digits$} {name}", count / size)
+}
+
+/// `100,000`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,293 @@
+//! What a good file resolves to.
+
+use expect_test::{Expect, expect};
+
+use crate::{FULL, SHORT, read_experiment, render};
+
+fn check(text: &str, expected: Expect) {
+    let shown = match read_experiment(text) {
+        Ok(experiment) => serde_json::to_string_pretty(&experiment).expect("an experiment is JSON"),
+        Err(complaints) => render(text, &complaints),
+    };
+    expected.assert_eq(&shown);
+}
+
+#[test]
+fn everything() {
+    check(
+        FULL,
+        expect![[r#"
+        {
+          "title": "What TLS and the audit log of PostgreSQL cost",
+          "database": "postgres",
+          "settings": {
+            "fsync": "true",
+            "max_wal_size": "1000",
+            "pgaudit.log_parameter": "off",
+            "shared_buffers": "256MB"
+          },
+          "data": {
+            "records": 100000,
+            "values": "incompressible"
+          },
+          "load": {
+            "clients": 2,
+            "arrivals": {
+              "poisson": 2000.0
+            }
+          },
+          "resources": [
+            {
+              "name": "in memory",
+              "settings": {
+                "cache_size": "-65536"
+              },
+              "clients": 4
+            },
+            {
+              "name": "on disk",
+              "settings": {},
+              "clients": null
+            }
+          ],
+          "workloads": [
+            {
+              "name": "c",
+              "kind": "ycsb",
+              "properties": {
+                "exponential.percentile": "95",
+                "readproportion": "1",
+                "requestdistribution": "zipfian",
+                "updateproportion": "0"
+              }
+            },
+            {
+              "name": "mine",
+              "kind": "ycsb",
+              "properties": {
+                "readproportion": "0.9",
+                "updateproportion": "0.1"
+              }
+            }
+          ],
+          "arms": [
+            {
+              "name": "plain",
+              "protections": [],
+              "url": null,
+              "on": [],
+              "off": []
+            },
+            {
+              "name": "tls",
+              "protections": [
+                {
+                  "id": "tls",
+                  "options": {}
+                }
+              ],
+              "url": null,
+              "on": [],
+              "off": []
+            },
+            {
+              "name": "all",
+              "protections": [
+                {
+                  "id": "tls",
+                  "options": {}
+                },
+                {
+                  "id": "pgaudit",
+                  "options": {
+                    "catalogue": {
+                      "flag": false
+                    },
+                    "log": {
+                      "text": "read,write"
+                    }
+                  }
+                },
+                {
+                  "id": "columns",
+                  "options": {
+                    "share": {
+                      "number": 0.5
+                    }
+                  }
+                }
+              ],
+              "url": null,
+              "on": [],
+              "off": []
+            }
+          ],
+          "measure": {
+            "precision": 0.009950330853168083,
+            "budget_s": 900.0,
+            "seed": 1,
+            "margin": 0.0295588022415444,
+            "primary": "net",
+            "epochs": 3,
+            "slot_ms": 250.0
+          }
+        }"#]],
+    );
+}
+
+#[test]
+fn defaults() {
+    check(
+        SHORT,
+        expect![[r#"
+        {
+          "title": "TLS",
+          "database": "postgres",
+          "settings": {},
+          "data": {
+            "records": 1000,
+            "values": "ycsb"
+          },
+          "load": {
+            "clients": 1,
+            "arrivals": "closed"
+          },
+          "resources": [
+            {
+              "name": "",
+              "settings": {},
+              "clients": null
+            }
+          ],
+          "workloads": [
+            {
+              "name": "c",
+              "kind": "ycsb",
+              "properties": {
+                "readproportion": "1",
+                "updateproportion": "0"
+              }
+            }
+          ],
+          "arms": [
+            {
+              "name": "plain",
+              "protections": [],
+              "url": null,
+              "on": [],
+              "off": []
+            },
+            {
+              "name": "tls",
+              "protections": [
+                {
+                  "id": "tls",
+                  "options": {}
+                }
+              ],
+              "url": null,
+              "on": [],
+              "off": []
+            }
+          ],
+          "measure": {
+            "precision": 0.009950330853168083,
+            "budget_s": 300.0,
+            "seed": 1,
+            "margin": 0.0295588022415444,
+            "primary": "net",
+            "epochs": 1,
+            "slot_ms": null
+          }
+        }"#]],
+    );
+}
+
+#[test]
+fn attached_arms_of_one_server() {
+    check(
+        r#"
+title = "Audit log of a managed server"
+database = "postgres"
+data.records = 1000
+workload = [{ ycsb = "c" }]
+arm = [
+    { name = "plain", url = "postgres://user:hunter2@host:5432/db" },
+    { name = "audit", url = "postgres://user:hunter2@host:5432/db", protections = [{ use = "pgaudit" }],
+      on = ["SET pgaudit.log = 'read'"], off = ["RESET pgaudit.log"] },
+]
+"#,
+        expect![[r#"
+            {
+              "title": "Audit log of a managed server",
+              "database": "postgres",
+              "settings": {},
+              "data": {
+                "records": 1000,
+                "values": "ycsb"
+              },
+              "load": {
+                "clients": 1,
+                "arrivals": "closed"
+              },
+              "resources": [
+                {
+                  "name": "",
+                  "settings": {},
+                  "clients": null
+                }
+              ],
+              "workloads": [
+                {
+                  "name": "c",
+                  "kind": "ycsb",
+                  "properties": {
+                    "readproportion": "1",
+                    "updateproportion": "0"
+                  }
+                }
+              ],
+              "arms": [
+                {
+                  "name": "plain",
+                  "protections": [],
+                  "url": "postgres://user:***@host:5432/db",
+                  "on": [],
+                  "off": []
+                },
+                {
+                  "name": "audit",
+                  "protections": [
+                    {
+                      "id": "pgaudit",
+                      "options": {
+                        "catalogue": {
+                          "flag": false
+                        },
+                        "log": {
+                          "text": "all"
+                        }
+                      }
+                    }
+                  ],
+                  "url": "postgres://user:***@host:5432/db",
+                  "on": [
+                    "SET pgaudit.log = 'read'"
+                  ],
+                  "off": [
+                    "RESET pgaudit.log"
+                  ]
+                }
+              ],
+              "measure": {
+                "precision": 0.009950330853168083,
+                "budget_s": 300.0,
+                "seed": 1,
+                "margin": 0.0295588022415444,
+                "primary": "net",
+                "epochs": 1,
+                "slot_ms": null
+              }
+            }"#]],
+    );
+}

@@ -1,0 +1,124 @@
+//! A small catalogue with one of everything that the parser distinguishes.
+
+use std::io;
+
+use tithe_model::catalogue::{
+    Catalogue, DatabaseEntry, Default, LineProblem, OptionEntry, OptionKind, Properties, PropertyProblem,
+    ProtectionEntry, WorkloadEntry, WorkloadShape,
+};
+
+static AUDIT: [OptionEntry; 2] = [
+    OptionEntry {
+        name: "log",
+        kind: OptionKind::Text,
+        default: Some(Default::Text("all")),
+        help: "Classes of statements.",
+    },
+    OptionEntry {
+        name: "catalogue",
+        kind: OptionKind::Flag,
+        default: Some(Default::Flag(false)),
+        help: "Log queries of the system tables.",
+    },
+];
+
+static COLUMNS: [OptionEntry; 1] = [OptionEntry {
+    name: "share",
+    kind: OptionKind::Number { low: 0.0, high: 1.0 },
+    default: Some(Default::Number(1.0)),
+    help: "Share of the fields.",
+}];
+
+static VOLUME: [OptionEntry; 1] = [OptionEntry {
+    name: "kind",
+    kind: OptionKind::Choice(&["luks", "gocryptfs"]),
+    default: None,
+    help: "What encrypts the volume.",
+}];
+
+fn protection(id: &'static str, options: &'static [OptionEntry], attachable: bool) -> ProtectionEntry {
+    ProtectionEntry { id, title: id, guards_against: "", leaves_open: "", options, attachable }
+}
+
+/// One embedded database, one with everything, one more with TLS.
+pub fn catalogue() -> Catalogue {
+    Catalogue {
+        databases: vec![
+            DatabaseEntry {
+                id: "sqlite",
+                title: "SQLite",
+                embedded: true,
+                schemes: &[],
+                protections: vec![protection("columns", &COLUMNS, false)],
+                reserved_settings: &[],
+            },
+            DatabaseEntry {
+                id: "postgres",
+                title: "PostgreSQL",
+                embedded: false,
+                schemes: &["postgres", "postgresql"],
+                protections: vec![
+                    protection("tls", &[], true),
+                    protection("pgaudit", &AUDIT, true),
+                    protection("columns", &COLUMNS, true),
+                    protection("volume", &VOLUME, false),
+                ],
+                reserved_settings: &[("port", "Tithe chooses a free port")],
+            },
+            DatabaseEntry {
+                id: "redis",
+                title: "Redis",
+                embedded: false,
+                schemes: &["redis", "rediss"],
+                protections: vec![protection("tls", &[], true)],
+                reserved_settings: &[],
+            },
+        ],
+        workloads: vec![WorkloadEntry {
+            id: "ycsb",
+            title: "YCSB",
+            ready: &[
+                ("a", "half reads, half updates", &[("readproportion", "0.5"), ("updateproportion", "0.5")]),
+                ("c", "reads only", &[("readproportion", "1"), ("updateproportion", "0")]),
+            ],
+            read: read_properties,
+            check: check_properties,
+            shape,
+        }],
+    }
+}
+
+fn read_properties(text: &str) -> Result<Properties, Vec<LineProblem>> {
+    let mut properties = Properties::new();
+    let mut problems = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        match line.split_once('=') {
+            Some((key, value)) => _ = properties.insert(key.to_owned(), value.to_owned()),
+            None => problems.push((index + 1, "no `=`".to_owned(), "write `key=value`".to_owned())),
+        }
+    }
+    if problems.is_empty() { Ok(properties) } else { Err(problems) }
+}
+
+fn check_properties(properties: &Properties) -> Vec<PropertyProblem> {
+    let proportions = properties.iter().filter(|(name, _)| name.ends_with("proportion"));
+    proportions
+        .filter(|(_, value)| value.parse::<f64>().is_err())
+        .map(|(name, _)| (name.clone(), "is not a number".to_owned(), "write for example 0.5".to_owned()))
+        .collect()
+}
+
+fn shape(properties: &Properties) -> WorkloadShape {
+    let proportion = |name: &str| properties.get(name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
+    let writes = ["updateproportion", "insertproportion", "readmodifywriteproportion"];
+    WorkloadShape { writes: writes.iter().any(|name| proportion(name) > 0.0), record_bytes: 1000 }
+}
+
+/// The property files of the tests.
+pub fn read(path: &str) -> io::Result<String> {
+    match path {
+        "workloads/mine.properties" => Ok("readproportion=0.9\nupdateproportion=0.1\n".to_owned()),
+        "workloads/broken.properties" => Ok("readproportion=1\nnonsense\n".to_owned()),
+        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+    }
+}

@@ -1,0 +1,232 @@
+//! What will be done about an experiment.
+
+use expect_test::{Expect, expect};
+use tithe_model::plan::{Plan, outline, plan};
+
+use crate::{FULL, SHORT, catalogue, read_experiment, render};
+
+fn planned(text: &str) -> Plan {
+    let experiment = read_experiment(text).unwrap_or_else(|complaints| panic!("{}", render(text, &complaints)));
+    plan(experiment, &catalogue::catalogue()).expect("what was parsed can be planned")
+}
+
+fn check(text: &str, expected: Expect) {
+    expected.assert_eq(&serde_json::to_string_pretty(&planned(text).cells).expect("cells are JSON"));
+}
+
+fn check_outline(text: &str, expected: Expect) {
+    expected.assert_eq(&outline(&planned(text), &catalogue::catalogue()));
+}
+
+#[test]
+fn cells_of_everything() {
+    check(
+        FULL,
+        expect![[r#"
+        [
+          {
+            "id": "c.in-memory",
+            "workload": 0,
+            "resources": 0,
+            "clients": 4,
+            "arrivals": {
+              "poisson": 2000.0
+            },
+            "seed": 10451216379200822465,
+            "slot_ns": 250000000,
+            "guard_ns": 1000000,
+            "warmup_ns": 100000000,
+            "blocks": 4,
+            "frames_max": 75,
+            "epochs": 3
+          },
+          {
+            "id": "c.on-disk",
+            "workload": 0,
+            "resources": 1,
+            "clients": 2,
+            "arrivals": {
+              "poisson": 2000.0
+            },
+            "seed": 13757245211066428519,
+            "slot_ns": 250000000,
+            "guard_ns": 1000000,
+            "warmup_ns": 100000000,
+            "blocks": 4,
+            "frames_max": 75,
+            "epochs": 3
+          },
+          {
+            "id": "mine.in-memory",
+            "workload": 1,
+            "resources": 0,
+            "clients": 4,
+            "arrivals": {
+              "poisson": 2000.0
+            },
+            "seed": 17911839290282890590,
+            "slot_ns": 250000000,
+            "guard_ns": 1000000,
+            "warmup_ns": 100000000,
+            "blocks": 4,
+            "frames_max": 75,
+            "epochs": 3
+          },
+          {
+            "id": "mine.on-disk",
+            "workload": 1,
+            "resources": 1,
+            "clients": 2,
+            "arrivals": {
+              "poisson": 2000.0
+            },
+            "seed": 8196980753821780235,
+            "slot_ns": 250000000,
+            "guard_ns": 1000000,
+            "warmup_ns": 100000000,
+            "blocks": 4,
+            "frames_max": 75,
+            "epochs": 3
+          }
+        ]"#]],
+    );
+}
+
+#[test]
+fn reads_of_one_client() {
+    check(
+        SHORT,
+        expect![[r#"
+        [
+          {
+            "id": "c",
+            "workload": 0,
+            "resources": 0,
+            "clients": 1,
+            "arrivals": "closed",
+            "seed": 10451216379200822465,
+            "slot_ns": 20000000,
+            "guard_ns": 1000000,
+            "warmup_ns": 100000000,
+            "blocks": 25,
+            "frames_max": 300,
+            "epochs": 1
+          }
+        ]"#]],
+    );
+}
+
+/// Slots, blocks and guard follow from the workload, the database and the load.
+#[test]
+fn slots() {
+    let rows = [
+        ("reads", SHORT.to_owned()),
+        ("writes of a server", SHORT.replace("ycsb = \"c\"", "ycsb = \"a\"")),
+        ("writes of two clients", SHORT.replace("ycsb = \"c\"", "ycsb = \"a\"\n[load]\nclients = 2")),
+        (
+            "writes of an embedded database",
+            SHORT
+                .replace("ycsb = \"c\"", "ycsb = \"a\"")
+                .replace("postgres", "sqlite")
+                .replace("\"tls\" }", "\"columns\" }"),
+        ),
+        ("open loop", SHORT.replace("ycsb = \"c\"", "ycsb = \"c\"\n[load]\nrate = 1000")),
+        ("slow open loop", SHORT.replace("ycsb = \"c\"", "ycsb = \"c\"\n[load]\nrate = 50")),
+        ("chosen slot", SHORT.replace("ycsb = \"c\"", "ycsb = \"c\"\n[measure]\nslot = \"5 ms\"")),
+        ("seven epochs", SHORT.replace("ycsb = \"c\"", "ycsb = \"c\"\n[measure]\nepochs = 7")),
+    ];
+    let line = |(name, text): &(&str, String)| {
+        let cell = &planned(text).cells[0];
+        let (slot, guard) = (cell.slot_ns as f64 / 1e6, cell.guard_ns as f64 / 1e6);
+        format!("{name}: slot {slot} ms, guard {guard} ms, {} blocks, {} frames\n", cell.blocks, cell.frames_max)
+    };
+    expect![[r#"
+        reads: slot 20 ms, guard 1 ms, 25 blocks, 300 frames
+        writes of a server: slot 250 ms, guard 1 ms, 8 blocks, 75 frames
+        writes of two clients: slot 250 ms, guard 1 ms, 4 blocks, 150 frames
+        writes of an embedded database: slot 20 ms, guard 1 ms, 25 blocks, 300 frames
+        open loop: slot 250 ms, guard 1 ms, 8 blocks, 75 frames
+        slow open loop: slot 800 ms, guard 1 ms, 8 blocks, 23 frames
+        chosen slot: slot 5 ms, guard 1 ms, 100 blocks, 300 frames
+        seven epochs: slot 20 ms, guard 1 ms, 25 blocks, 294 frames
+    "#]]
+    .assert_eq(&rows.iter().map(line).collect::<String>());
+}
+
+#[test]
+fn names_that_look_alike_stay_apart() {
+    let workload = |name: &str| format!("[[workload]]\nycsb = \"c\"\nname = \"{name}\"\n");
+    let workloads = ["C: reads", "c reads", "読", "../c"].map(workload).concat();
+    let text = SHORT.replace("[[workload]]\nycsb = \"c\"\n", &workloads);
+    let ids: Vec<String> = planned(&text).cells.into_iter().map(|cell| cell.id).collect();
+    expect![[r#"
+        [
+            "c-reads",
+            "c-reads-2",
+            "cell",
+            "c",
+        ]
+    "#]]
+    .assert_debug_eq(&ids);
+}
+
+#[test]
+fn more_arms_share_the_warm_up() {
+    let arms: String = (0..18).map(|index| format!("[[arm]]\nname = \"copy {index}\"\n")).collect();
+    let cell = &planned(&format!("{SHORT}{arms}")).cells[0];
+    assert_eq!((cell.warmup_ns, cell.frames_max), (50_000_000, 30));
+}
+
+#[test]
+fn outline_of_everything() {
+    check_outline(
+        FULL,
+        expect![[r#"
+            What TLS and the audit log of PostgreSQL cost
+            PostgreSQL, 100,000 records, incompressible values, seed 1
+
+            Arms
+              plain  plain, the baseline
+              tls    tls
+              all    tls, pgaudit (catalogue = false, log = read,write), columns (share = 0.5)
+
+            Cells
+              cell            clients  load                      slot    frame  frames    epochs
+              c.in-memory     4        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+              c.on-disk       2        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+              mine.in-memory  4        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+              mine.on-disk    2        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+
+            A cell ends when net time per operation is known to ±1.00%, or with its last frame.
+            Measured load     at most 15 min
+            Everything else   roughly 15 min: starting, loading, warming up, evidence
+            Disk              roughly 750 MB at a time
+        "#]],
+    );
+}
+
+#[test]
+fn outline_of_attached_arms() {
+    check_outline(
+        &SHORT
+            .replace("name = \"plain\"", "name = \"plain\"\nurl = \"postgres://u:hunter2@h/db\"")
+            .replace("name = \"tls\"", "name = \"tls\"\nurl = \"postgres://u:hunter2@h/db\""),
+        expect![[r#"
+            TLS
+            PostgreSQL, 1,000 records, YCSB's printable values, seed 1
+
+            Arms
+              plain  plain, the baseline, attached to postgres://u:***@h/db
+              tls    tls, attached to postgres://u:***@h/db
+
+            Cells
+              cell  clients  load         slot   frame  frames     epochs
+              c     1        closed loop  20 ms  1 s    15 to 300  1
+
+            A cell ends when net time per operation is known to ±1.00%, or with its last frame.
+            Measured load     at most 5 min
+            Everything else   roughly 2 min: starting, loading, warming up, evidence
+            Disk              roughly 5.0 MB at a time
+        "#]],
+    );
+}

@@ -1,0 +1,206 @@
+//! FORMAT.md and GLOSSARY.md say what the code does.
+
+#[path = "experiment/catalogue.rs"]
+mod catalogue;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tithe_model::{
+    catalogue::Catalogue,
+    experiment::{TABLES, parse},
+    histogram::{Histogram, bounds},
+    plan::plan,
+    record::{ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Verdict},
+};
+
+const FORMAT: &str = include_str!("../../../FORMAT.md");
+const GLOSSARY: &str = include_str!("../../../GLOSSARY.md");
+
+/// The part of FORMAT.md below `heading`, up to the next heading.
+fn section(heading: &str) -> &'static str {
+    let rest = FORMAT.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no heading {heading}")).1;
+    rest.split("\n#").next().unwrap_or_default()
+}
+
+fn examples() -> Vec<&'static str> {
+    FORMAT.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+/// The `names` in the first column of the tables in `text`, in order.
+fn first_column(text: &str) -> Vec<&str> {
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    cells.flat_map(|cell| cell.split("`, `").map(|name| name.trim_end_matches('`'))).collect()
+}
+
+/// The names of the fields of a JSON object.
+fn fields(value: &impl serde::Serialize) -> Vec<String> {
+    match serde_json::to_value(value).expect("a record is JSON") {
+        Value::Object(fields) => fields.into_iter().map(|(name, _)| name).collect(),
+        other => panic!("{other} is no object"),
+    }
+}
+
+/// `heading` has a row for each of `names` and, where `only`, for nothing else.
+fn check_rows(heading: &str, names: &[String], only: bool) {
+    let rows = first_column(section(heading));
+    for name in names {
+        assert!(rows.contains(&name.as_str()), "{heading} of FORMAT.md has no row for {name}");
+    }
+    for row in rows.iter().filter(|_| only) {
+        assert!(names.iter().any(|name| name == row), "{heading} of FORMAT.md has a row for {row}: there is no such");
+    }
+}
+
+#[test]
+fn examples_are_experiments() {
+    let catalogue: Catalogue = catalogue::catalogue();
+    assert_eq!(examples().len(), 3, "an example was not found");
+    for example in examples() {
+        let experiment = parse(example, &catalogue, &catalogue::read);
+        let experiment = experiment.unwrap_or_else(|complaints| panic!("{example}\n{complaints:#?}"));
+        plan(experiment, &catalogue).expect("what was parsed can be planned");
+    }
+}
+
+/// Examples in the tables of keys are good TOML.
+#[test]
+fn key_examples_are_toml() {
+    let rows = FORMAT.lines().filter_map(|line| line.strip_suffix("` |")?.rsplit_once("| `"));
+    let examples: Vec<&str> = rows.map(|(_, example)| example).filter(|example| example.contains(" = ")).collect();
+    assert!(examples.len() > 20, "{examples:?}");
+    for example in examples {
+        assert!(toml::de::DeTable::parse(example).is_ok(), "{example}");
+    }
+}
+
+#[test]
+fn every_key_has_its_row() {
+    for table in TABLES {
+        let keys: Vec<String> = table.keys.iter().map(|(key, _)| (*key).to_owned()).collect();
+        match table.header {
+            "" => check_rows("### Top of the file", &keys, true),
+            "[[workload]]" => {
+                let kinds = catalogue::catalogue().workloads;
+                let sources = kinds.iter().flat_map(|kind| [kind.id.to_owned(), format!("{}_file", kind.id)]);
+                check_rows("### [[workload]]", &keys.into_iter().chain(sources).collect::<Vec<_>>(), true);
+            }
+            "protections" => assert!(section("### [[arm]]").contains("the key `use`")),
+            header => check_rows(&format!("### {header}"), &keys, true),
+        }
+    }
+}
+
+#[test]
+fn every_column_of_a_slot_in_its_order() {
+    let json = serde_json::to_string(&Slot::default()).expect("a slot is JSON");
+    let columns: Vec<&str> = json.split('"').skip(1).step_by(2).collect();
+    assert_eq!(first_column(section("### slots.csv")), columns);
+}
+
+#[test]
+fn every_field_of_a_frame() {
+    let frame = Frame {
+        cell: 0,
+        frame: 0,
+        epoch: 0,
+        start_unix_ns: 0,
+        duration_ns: 0,
+        spoiled: None,
+        arms: vec![ArmFrame::default()],
+        host: Host::default(),
+    };
+    let arm = &frame.arms[0];
+    let all = [fields(&frame), fields(arm), fields(&arm.counters), fields(&frame.host)].concat();
+    check_rows("### frames.jsonl", &all, true);
+}
+
+/// The histogram of the text is the one of the code.
+#[test]
+fn buckets_are_as_described() {
+    for bucket in [0usize, 5, 127, 128, 200, 255, 256, 1000, 3000] {
+        let (low, high) = bounds(bucket);
+        let expected = match bucket {
+            0..128 => (bucket as u64, bucket as u64 + 1),
+            _ => {
+                let (exponent, mantissa) = (bucket / 128 - 1, bucket as u64 % 128 + 128);
+                (mantissa << exponent, (mantissa + 1) << exponent)
+            }
+        };
+        assert_eq!((low, high), expected, "{bucket}");
+    }
+    let mut histogram = Histogram::default();
+    histogram.record(5);
+    assert_eq!(serde_json::to_string(&histogram).expect("a histogram is JSON"), "[[5,1]]");
+}
+
+#[test]
+fn every_field_of_the_other_files() {
+    let finding = Finding {
+        cell: 0,
+        epoch: 0,
+        arm: 0,
+        phase: Phase::Before,
+        protection: String::new(),
+        check: String::new(),
+        claim: String::new(),
+        role: Role::Claim,
+        verdict: Verdict::CannotTell,
+        guarded: String::new(),
+        control: String::new(),
+    };
+    check_rows("### evidence.jsonl", &fields(&finding), true);
+    check_rows("### machine.json", &fields(&Machine::default()), true);
+    check_rows("### arms.json", &fields(&ArmFacts { facts: BTreeMap::new(), ..ArmFacts::default() }), true);
+    for word in ["before", "after", "claim", "disclosure", "holds", "fails", "cannot-tell"] {
+        assert!(section("### evidence.jsonl").contains(&format!("`{word}`")), "{word}");
+    }
+}
+
+#[test]
+fn every_field_of_a_plan() {
+    let catalogue = catalogue::catalogue();
+    let experiment = parse(examples()[0], &catalogue, &catalogue::read).expect("an example");
+    let plan = plan(experiment, &catalogue).expect("what was parsed can be planned");
+    check_rows("### plan.json", &[fields(&plan), fields(&plan.cells[0])].concat(), true);
+    for field in fields(&plan.experiment) {
+        assert!(section("### plan.json").contains(&format!("`{field}`")), "{field}");
+    }
+}
+
+#[test]
+fn every_event() {
+    let (cell, arm, epoch, frame) = (0, 0, 0, 0);
+    let events = [
+        Event::RunStarted { tithe: String::new(), resumed: false },
+        Event::CellStarted { cell },
+        Event::ArmStarted { cell, epoch, arm, version: String::new() },
+        Event::Loading { cell, arm, done: 0, of: 0 },
+        Event::FrameDone { cell, frame, spoiled: None },
+        Event::CellDone { cell, reason: String::new() },
+        Event::Warning { message: String::new() },
+        Event::RunDone { interrupted: false },
+    ];
+    let text = section("### events.jsonl");
+    for event in &events {
+        let value = serde_json::to_value(event).expect("an event is JSON");
+        let name = value["event"].as_str().expect("an event has a name");
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("no row for {name}"));
+        for field in fields(event).iter().filter(|field| *field != "event") {
+            assert!(row.contains(&format!("`{field}`")), "{name} has no {field}");
+        }
+    }
+}
+
+#[test]
+fn glossary_is_sorted_and_says_each_word_once() {
+    let words: Vec<String> = GLOSSARY
+        .split("\n\n**")
+        .skip(1)
+        .filter_map(|entry| entry.split_once(".**"))
+        .map(|(word, _)| word.to_lowercase())
+        .collect();
+    assert!(words.len() > 40, "{words:?}");
+    assert!(words.is_sorted_by(|a, b| a < b), "{words:?}");
+}
