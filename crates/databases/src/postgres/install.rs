@@ -49,11 +49,11 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     folders.extend(FIXED.map(PathBuf::from));
     let mut newest: Option<((u32, u32), Install)> = None;
     for folder in folders {
-        if let Some(found) = look(&folder, &mut looked_in) {
-            if newest.as_ref().is_none_or(|newest| found.0 > newest.0) {
-                newest = Some(found);
-            }
-        }
+        let found = look(&folder, &mut looked_in);
+        newest = match (newest, found) {
+            (Some(newest), Some(found)) if found.0 > newest.0 => Some(found),
+            (newest, found) => newest.or(found),
+        };
     }
     newest.map(|(_, install)| install).ok_or_else(|| missing(looked_in))
 }

@@ -1,9 +1,11 @@
 //! Against real servers. Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
 
+#![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
+
 mod sandbox;
 
 use expect_test::{Expect, expect};
-use sandbox::{Sandbox, chosen};
+use sandbox::{Sandbox, chosen, protection};
 use tithe_databases::postgres::Postgres;
 use tithe_harness::{
     clock::Clock,
@@ -131,9 +133,8 @@ fn prove(chosen: &Chosen, expect: Expect) {
         let session = Postgres.connect(&guarded.server, &guarded.setup, &how(blocking)).expect("a session");
         exercise(&mut *key_value(session));
     }
-    let protection = Postgres.protections().iter().find(|protection| protection.id() == chosen.id).expect("a protection");
     let mut lines = String::new();
-    for check in protection.evidence(chosen) {
+    for check in protection(&chosen.id).evidence(chosen) {
         let on_guarded = look(&guarded, true, &*check);
         let on_plain = (check.control() == Control::PlainArm).then(|| look(&plain, false, &*check));
         let verdict = judge(check.control(), &on_guarded, on_plain.as_ref());
@@ -145,96 +146,125 @@ fn prove(chosen: &Chosen, expect: Expect) {
 
 #[test]
 fn tls_is_proven() {
-    prove(&chosen("tls", &[]), expect![[r#"
+    prove(
+        &chosen("tls", &[]),
+        expect![[r#"
         tls-negotiated Claim Holds
         wire-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn tls_1_2_with_client_certificates_is_proven() {
     let version = ("version", OptionValue::Text("1.2".to_owned()));
-    prove(&chosen("tls", &[version, ("mutual", OptionValue::Flag(true))]), expect![[r#"
+    prove(
+        &chosen("tls", &[version, ("mutual", OptionValue::Flag(true))]),
+        expect![[r#"
         tls-negotiated Claim Holds
         wire-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn tls_1_3_with_client_certificates_is_proven() {
-    prove(&chosen("tls", &[("mutual", OptionValue::Flag(true))]), expect![[r#"
+    prove(
+        &chosen("tls", &[("mutual", OptionValue::Flag(true))]),
+        expect![[r#"
         tls-negotiated Claim Holds
         wire-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn pgaudit_is_proven() {
-    prove(&chosen("pgaudit", &[]), expect![[r#"
+    prove(
+        &chosen("pgaudit", &[]),
+        expect![[r#"
         audit-complete Claim Holds
         logs-free Disclosure Fails
         pgcrypto-trap Disclosure Fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn pgaudit_of_writes_without_parameters_is_proven() {
     let log = ("log", OptionValue::Text("write".to_owned()));
-    prove(&chosen("pgaudit", &[log, ("parameter", OptionValue::Flag(false))]), expect![[r#"
+    prove(
+        &chosen("pgaudit", &[log, ("parameter", OptionValue::Flag(false))]),
+        expect![[r#"
         audit-complete Claim Holds
         logs-free Disclosure Holds
         pgcrypto-trap Disclosure Fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn pgaudit_of_reads_is_proven() {
-    prove(&chosen("pgaudit", &[("log", OptionValue::Text("read".to_owned()))]), expect![[r#"
+    prove(
+        &chosen("pgaudit", &[("log", OptionValue::Text("read".to_owned()))]),
+        expect![[r#"
         audit-complete Claim Holds
         logs-free Disclosure Fails
         pgcrypto-trap Disclosure Fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_statement_log_is_proven() {
-    prove(&chosen("log-statement", &[]), expect![[r#"
+    prove(
+        &chosen("log-statement", &[]),
+        expect![[r#"
         statement-log Claim Holds
         logs-free Disclosure Fails
         pgcrypto-trap Disclosure Fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn scram_is_proven() {
-    prove(&chosen("scram", &[]), expect![[r#"
+    prove(
+        &chosen("scram", &[]),
+        expect![[r#"
         password-asked Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn checksums_are_proven() {
-    prove(&chosen("checksums", &[]), expect![[r#"
+    prove(
+        &chosen("checksums", &[]),
+        expect![[r#"
         checksums-on Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn encrypted_columns_are_proven() {
-    prove(&chosen("columns", &[]), expect![[r#"
+    prove(
+        &chosen("columns", &[]),
+        expect![[r#"
         ciphertext-seen Claim Holds
         wrong-column-key Claim Holds
         disk-canary Claim Holds
         wire-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 /// Checks for `asked` on a server that was set up as `given` must fail.
 fn disprove(asked: &Chosen, given: &Chosen) {
     let Some(sandbox) = Sandbox::start(std::slice::from_ref(given)) else { return };
     Postgres.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let protection = Postgres.protections().iter().find(|protection| protection.id() == asked.id).expect("a protection");
-    let check = protection.evidence(asked).remove(0);
+    let check = protection(&asked.id).evidence(asked).remove(0);
     let sight = look(&sandbox, true, &*check);
     assert!(matches!(sight, Sight::Exposed(_)), "{sight:?}");
 }
@@ -263,11 +293,9 @@ fn refusal(server: &Server, setup: &Setup) -> String {
 
 #[test]
 fn nothing_falls_back() {
-    let (Some(plain), Some(tls), Some(scram)) = (
-        Sandbox::start(&[]),
-        Sandbox::start(&[chosen("tls", &[])]),
-        Sandbox::start(&[chosen("scram", &[])]),
-    ) else {
+    let (Some(plain), Some(tls), Some(scram)) =
+        (Sandbox::start(&[]), Sandbox::start(&[chosen("tls", &[])]), Sandbox::start(&[chosen("scram", &[])]))
+    else {
         return;
     };
     let mut asks_tls = plain.setup.clone();

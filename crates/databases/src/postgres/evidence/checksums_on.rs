@@ -34,7 +34,8 @@ impl ChecksumsOn {
         let pages = pages(scene, &file);
         records.call(&Request::Delete { key: key.as_bytes() }, &mut Discard)?;
         let pages = pages?;
-        let (blank, right) = (count(&pages, |page| page.stored == 0), count(&pages, |page| page.stored == page.computed));
+        let (blank, right) =
+            (count(&pages, |page| page.stored == 0), count(&pages, |page| page.stored == page.computed));
         let quotation = format!(
             "data_checksums = {setting}; version in the control file: {control}; of {} pages of {file}, {right} bear the \
              right checksum and {blank} none",

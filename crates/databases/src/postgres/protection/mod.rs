@@ -9,14 +9,8 @@ mod tls;
 use tithe_harness::{columns::COLUMNS, protection::Protection};
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] = &[
-    &tls::Tls,
-    &pgaudit::PgAudit,
-    &log_statement::LogStatement,
-    &scram::Scram,
-    &checksums::Checksums,
-    &COLUMNS,
-];
+pub const ALL: &[&dyn Protection] =
+    &[&tls::Tls, &pgaudit::PgAudit, &log_statement::LogStatement, &scram::Scram, &checksums::Checksums, &COLUMNS];
 
 #[cfg(test)]
 mod tests;

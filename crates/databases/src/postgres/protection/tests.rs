@@ -76,12 +76,18 @@ fn shown(setup: &Setup, version: &str) -> String {
 fn check(protections: &[experiment::Protection], expect: Expect) {
     let mut setup = plain();
     apply(protections, &mut setup);
-    expect.assert_eq(&difference(&shown(&plain(), "postgres (PostgreSQL) 15.18"), &shown(&setup, "postgres (PostgreSQL) 15.18")));
+    expect.assert_eq(&difference(
+        &shown(&plain(), "postgres (PostgreSQL) 15.18"),
+        &shown(&setup, "postgres (PostgreSQL) 15.18"),
+    ));
 }
 
 fn difference(before: &str, after: &str) -> String {
     let missing = |from: &str, of: &str, sign: char| -> String {
-        of.lines().filter(|line| !from.lines().any(|other| other == *line)).map(|line| format!("{sign} {line}\n")).collect()
+        of.lines()
+            .filter(|line| !from.lines().any(|other| other == *line))
+            .map(|line| format!("{sign} {line}\n"))
+            .collect()
     };
     missing(after, before, '-') + &missing(before, after, '+')
 }
@@ -115,7 +121,9 @@ fn a_plain_server() {
 
 #[test]
 fn tls() {
-    check(&[chosen("tls", &[])], expect![[r#"
+    check(
+        &[chosen("tls", &[])],
+        expect![[r#"
         - ssl = 'off'
         - host all all 127.0.0.1/32 trust
         + ssl = 'on'
@@ -124,12 +132,15 @@ fn tls() {
         + ssl_max_protocol_version = 'TLSv1.3'
         + ssl_min_protocol_version = 'TLSv1.3'
         + hostssl all all 127.0.0.1/32 trust
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn tls_1_2() {
-    check(&[chosen("tls", &[("version", "1.2")])], expect![[r#"
+    check(
+        &[chosen("tls", &[("version", "1.2")])],
+        expect![[r#"
         - ssl = 'off'
         - host all all 127.0.0.1/32 trust
         + ssl = 'on'
@@ -138,12 +149,15 @@ fn tls_1_2() {
         + ssl_max_protocol_version = 'TLSv1.2'
         + ssl_min_protocol_version = 'TLSv1.2'
         + hostssl all all 127.0.0.1/32 trust
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn mutual_tls() {
-    check(&[chosen("tls", &[("mutual", "true")])], expect![[r#"
+    check(
+        &[chosen("tls", &[("mutual", "true")])],
+        expect![[r#"
         - ssl = 'off'
         - host all all 127.0.0.1/32 trust
         + ssl = 'on'
@@ -153,56 +167,72 @@ fn mutual_tls() {
         + ssl_max_protocol_version = 'TLSv1.3'
         + ssl_min_protocol_version = 'TLSv1.3'
         + hostssl all all 127.0.0.1/32 trust clientcert=verify-ca
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn pgaudit() {
-    check(&[chosen("pgaudit", &[])], expect![[r#"
+    check(
+        &[chosen("pgaudit", &[])],
+        expect![[r#"
         + pgaudit.log = 'read,write'
         + pgaudit.log_catalog = 'off'
         + pgaudit.log_parameter = 'on'
         + shared_preload_libraries = 'pgaudit'
         + then CREATE EXTENSION IF NOT EXISTS pgaudit
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn pgaudit_of_writes_without_parameters() {
-    check(&[chosen("pgaudit", &[("log", "write"), ("parameter", "false")])], expect![[r#"
+    check(
+        &[chosen("pgaudit", &[("log", "write"), ("parameter", "false")])],
+        expect![[r#"
         + pgaudit.log = 'write'
         + pgaudit.log_catalog = 'off'
         + pgaudit.log_parameter = 'off'
         + shared_preload_libraries = 'pgaudit'
         + then CREATE EXTENSION IF NOT EXISTS pgaudit
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn log_statement() {
-    check(&[chosen("log-statement", &[])], expect![[r#"
+    check(
+        &[chosen("log-statement", &[])],
+        expect![[r#"
         + log_statement = 'all'
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn scram() {
-    check(&[chosen("scram", &[])], expect![[r#"
+    check(
+        &[chosen("scram", &[])],
+        expect![[r#"
         - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
         - host all all 127.0.0.1/32 trust
         + write /run/arm/password 600 Secret(***)
         + run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A scram-sha-256 --pwfile=/run/arm/password --no-locale -E UTF8 --no-sync
         + password_encryption = 'scram-sha-256'
         + host all all 127.0.0.1/32 scram-sha-256
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn checksums() {
-    check(&[chosen("checksums", &[])], expect![[r#"
+    check(
+        &[chosen("checksums", &[])],
+        expect![[r#"
         - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
         + run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync --data-checksums
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -267,7 +297,8 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
         + shared_preload_libraries = 'pg_stat_statements,pgaudit'
         + work_mem___1_ssl = 'on'
         + then CREATE EXTENSION IF NOT EXISTS pgaudit
-    "#]].assert_eq(&difference(
+    "#]]
+    .assert_eq(&difference(
         &shown(&plain(), "postgres (PostgreSQL) 15.18"),
         &shown(&setup, "postgres (PostgreSQL) 15.18"),
     ));
@@ -291,5 +322,6 @@ fn what_is_missing_is_named_with_its_package() {
                 "Fedora, RHEL (repository of postgresql.org): dnf install 'pgaudit*_16'",
             ],
         }
-    "#]].assert_debug_eq(&missing);
+    "#]]
+    .assert_debug_eq(&missing);
 }
