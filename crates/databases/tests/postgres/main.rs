@@ -95,6 +95,9 @@ fn a_plain_server_serves_every_request() {
         exercise(&mut *session);
         let ServerTask::Process(process) = session.as_connection().server_task() else { panic!("a process") };
         assert!(std::path::Path::new(&format!("/proc/{process}")).exists());
+        session.as_connection().run_statement("SET jit = on").expect("a statement");
+        let fault = session.as_connection().run_statement("SET nothing = on").expect_err("no such setting");
+        assert!(matches!(fault, Fault::Server(_)), "{fault}");
         let (sent, received) = session.as_connection().wire_bytes();
         assert!(sent > 300_000 && received > 300_000);
     }
