@@ -128,6 +128,10 @@ impl Connection for YcsbOverSql {
     fn wire_bytes(&self) -> (u64, u64) {
         self.sql.wire_bytes()
     }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.sql.as_connection().run_statement(statement)
+    }
 }
 
 impl KeyValueSession for YcsbOverSql {

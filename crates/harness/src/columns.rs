@@ -187,6 +187,10 @@ impl Connection for Encrypted {
     fn wire_bytes(&self) -> (u64, u64) {
         self.inner.wire_bytes()
     }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.inner.as_connection().run_statement(statement)
+    }
 }
 
 /// Decrypts rows on their way to the client.

@@ -49,6 +49,8 @@ pub struct Wire {
 struct Tls {
     connection: ClientConnection,
     received: Box<[u8]>,
+    /// The server has said good-bye; what it said before may still be unread.
+    closed: bool,
 }
 
 /// Bytes on the wire so far: with TLS, what TLS made of them.
@@ -132,7 +134,7 @@ impl Wire {
         let mut connection = ClientConnection::new(config, name).map_err(tls_fault)?;
         // The caller's message is bounded already; a limit here would cut it.
         connection.set_buffer_limit(None);
-        self.tls = Some(Box::new(Tls { connection, received: vec![0; READ_SIZE].into_boxed_slice() }));
+        self.tls = Some(Box::new(Tls { connection, received: vec![0; READ_SIZE].into_boxed_slice(), closed: false }));
         self.flush()?;
         while self.tls.as_ref().is_some_and(|tls| tls.connection.is_handshaking()) {
             self.receive()?;
@@ -243,11 +245,12 @@ impl Wire {
         self.make_room(LEAST_ROOM);
         let target = match &mut self.tls {
             None => &mut self.input[self.read_to..],
+            Some(tls) if tls.closed => return Err(closed()),
             Some(tls) => &mut tls.received[..],
         };
         let count = loop {
             match self.socket.read(target) {
-                Ok(0) => return Err(Fault::Connection("the server closed the connection".to_owned())),
+                Ok(0) => return Err(closed()),
                 Ok(count) => break count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return self.unless_would_block(error).map(|()| false),
@@ -291,9 +294,7 @@ impl Wire {
                 self.read_to += taken;
                 plain -= taken;
             }
-            if state.peer_has_closed() {
-                return Err(Fault::Connection("the server closed the connection".to_owned()));
-            }
+            tls.closed |= state.peer_has_closed();
         }
         Ok(())
     }
@@ -356,6 +357,10 @@ impl Write for Counted<'_> {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+fn closed() -> Fault {
+    Fault::Connection("the server closed the connection".to_owned())
 }
 
 /// A failure of TLS as a fault: a rejected certificate or an alert of the server is a refusal. With TLS 1.3 a

@@ -49,11 +49,11 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     folders.extend(FIXED.map(PathBuf::from));
     let mut newest: Option<((u32, u32), Install)> = None;
     for folder in folders {
-        if let Some(found) = look(&folder, &mut looked_in) {
-            if newest.as_ref().is_none_or(|newest| found.0 > newest.0) {
-                newest = Some(found);
-            }
-        }
+        let found = look(&folder, &mut looked_in);
+        newest = match (newest, found) {
+            (Some(newest), Some(found)) if found.0 > newest.0 => Some(found),
+            (newest, found) => newest.or(found),
+        };
     }
     newest.map(|(_, install)| install).ok_or_else(|| missing(looked_in))
 }
@@ -84,10 +84,13 @@ fn versioned(base: &str, prefix: &str, below: &str, looked_in: &mut Vec<String>)
 /// The installation in `folder`, with its version as a number.
 fn look(folder: &Path, looked_in: &mut Vec<String>) -> Option<((u32, u32), Install)> {
     looked_in.push(folder.display().to_string());
-    let postgres = folder.join("postgres");
-    if !postgres.is_file() || !folder.join("initdb").is_file() {
+    if !has_programs(folder) {
         return None;
     }
+    // Links in a folder of `PATH` lead to where the libraries are, too.
+    let postgres = folder.join("postgres");
+    let real = postgres.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
+    let folder = real.filter(|real| has_programs(real)).unwrap_or_else(|| folder.to_owned());
     let output = Command::new(&postgres).arg("--version").output().ok()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let version = version_of(&said)?;
@@ -95,9 +98,13 @@ fn look(folder: &Path, looked_in: &mut Vec<String>) -> Option<((u32, u32), Insta
         looked_in.push(format!("{} has {said}, which is too old", folder.display()));
         return None;
     }
-    let facts = libraries(folder).map(|path| (LIBRARIES.to_owned(), path.display().to_string()));
-    let install = Install { programs: folder.to_owned(), version: said, facts: BTreeMap::from_iter(facts) };
+    let facts = libraries(&folder).map(|path| (LIBRARIES.to_owned(), path.display().to_string()));
+    let install = Install { programs: folder, version: said, facts: BTreeMap::from_iter(facts) };
     Some((version, install))
+}
+
+fn has_programs(folder: &Path) -> bool {
+    ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file())
 }
 
 /// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`; of `19beta1` the minor version is 0.

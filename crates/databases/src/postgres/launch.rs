@@ -186,15 +186,3 @@ fn hba(setup: &Setup) -> String {
         }
     }
 }
-
-/// What Tithe gave the server, one `name = value` a line, for the report. Secrets are in none of it.
-pub fn configuration(setup: &Setup, place: &Place) -> Vec<String> {
-    let arguments =
-        std::iter::once(format!("initdb -A {}", method(setup))).chain(setup.create_arguments.iter().cloned());
-    let mut lines = vec![arguments.collect::<Vec<_>>().join(" ")];
-    lines.extend(conf_text(&settings(setup, place)).lines().map(str::to_owned));
-    lines.extend(hba(setup).lines().map(|line| format!("pg_hba.conf: {line}")));
-    lines.extend(setup.statements.iter().map(|statement| format!("after the start: {statement}")));
-    lines.extend(setup.session_statements.iter().map(|statement| format!("in each session: {statement}")));
-    lines
-}

@@ -424,15 +424,15 @@ mod tests {
 
     #[test]
     fn messages_are_written_as_documented() {
-        expect![[r"\x00\x00\x00\x08\x04\xd2\x16/"]].assert_eq(&written(Writer::tls_request));
-        expect![[r"\x00\x00\x00\x1b\x00\x03\x00\x00user\x00tithe\x00a\x00b\x00\x00"]]
+        expect![[r"\x00\x00\x00\x08\x04\xd2\x16/"]].assert_eq(&written(|writer| writer.tls_request()));
+        expect![[r#"\x00\x00\x00\x18\x00\x03\x00\x00user\x00tithe\x00a\x00b\x00\x00"#]]
             .assert_eq(&written(|writer| writer.startup(&[("user", "tithe"), ("a", "b")])));
         expect![[r"Q\x00\x00\x00\rselect 1\x00"]].assert_eq(&written(|writer| writer.query("select 1")));
-        expect![[r"P\x00\x00\x00\x0cs0\x00q\x00\x00\x00\x00D\x00\x00\x00\x08Ss0\x00S\x00\x00\x00\x04"]]
+        expect![[r"P\x00\x00\x00\x0bs0\x00q\x00\x00\x00D\x00\x00\x00\x08Ss0\x00S\x00\x00\x00\x04"]]
             .assert_eq(&written(|writer| writer.prepare("s0", "q")));
         expect![[r"p\x00\x00\x00\x0bM\x00\x00\x00\x00\x01x"]]
             .assert_eq(&written(|writer| writer.sasl_initial("M", b"x")));
-        expect![[r"X\x00\x00\x00\x04"]].assert_eq(&written(Writer::terminate));
+        expect![[r"X\x00\x00\x00\x04"]].assert_eq(&written(|writer| writer.terminate()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{Address, Place, Server},
+    database::{Address, Server},
     fault::Fault,
     protection::Setup,
     session::SqlSession as _,
@@ -14,7 +14,7 @@ use tithe_harness::{
 };
 use tithe_model::record::ArmFacts;
 
-use super::{launch, session::PostgresSession, target::Target};
+use super::{session::PostgresSession, target::Target};
 use crate::ycsb_over_sql::{Dialect, KEY_COLUMN};
 
 /// How PostgreSQL writes what the SQL standard leaves open.
@@ -156,7 +156,8 @@ pub fn wal_position(server: &Server, setup: &Setup) -> Option<u64> {
     session.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").ok()?.parse().ok()
 }
 
-/// What the figure depends on, as the server and the client's TLS say it.
+/// What the figure depends on, as the server and the client's TLS say it. The configuration is left empty: it is in the
+/// launch.
 ///
 /// # Errors
 /// The server's error.
@@ -179,13 +180,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         let client = format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake);
         facts.insert("tls as the client sees it".to_owned(), client);
     }
-    let configuration = match &server.address {
-        Address::Tcp { port, .. } => {
-            launch::configuration(setup, &Place { folder: server.folder.clone(), port: *port })
-        }
-        _ => setup.session_statements.iter().map(|statement| format!("in each session: {statement}")).collect(),
-    };
-    Ok(ArmFacts { version, facts, configuration })
+    Ok(ArmFacts { version, facts, configuration: Vec::new() })
 }
 
 /// TLS of `session` as the server sees it: `off`, or version and cipher.

@@ -191,6 +191,10 @@ impl Connection for PostgresSession {
     fn wire_bytes(&self) -> (u64, u64) {
         self.wire.bytes()
     }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.run(statement).map(drop)
+    }
 }
 
 impl SqlSession for PostgresSession {

@@ -187,3 +187,138 @@ pub fn unexpected(kind: u8) -> Fault {
 fn out_of_order() -> Fault {
     Fault::Protocol("SCRAM: a message out of order".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::{Shutdown, TcpListener},
+    };
+
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+    use tithe_harness::{
+        protection::TlsVersion,
+        secret::Secret,
+        session::{Discard, SqlSession as _},
+    };
+
+    use super::*;
+    use crate::postgres::session::PostgresSession;
+
+    /// What a client makes of a server that says `said`, whatever it is asked.
+    fn meet(said: &[u8], change: impl FnOnce(&mut Target)) -> Result<(), Fault> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut target = Target {
+            host: "127.0.0.1".to_owned(),
+            port: listener.local_addr().expect("bound").port(),
+            user: "tithe".to_owned(),
+            database: "postgres".to_owned(),
+            password: None,
+            must_ask: false,
+            tls: None,
+        };
+        change(&mut target);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().expect("a client");
+                stream.write_all(said).expect("sent");
+                stream.shutdown(Shutdown::Write).expect("shut");
+                let _ = stream.read_to_end(&mut Vec::new());
+            });
+            let mut session = PostgresSession::open(&target, true, false)?;
+            let statement = session.prepare("SELECT ?")?;
+            session.submit(statement, &[])?;
+            session.advance(&mut Discard).map(drop)
+        })
+    }
+
+    fn check(said: &[u8], change: impl FnOnce(&mut Target), expect: Expect) {
+        expect.assert_eq(&meet(said, change).expect_err("a fault").to_string());
+    }
+
+    fn with_password(target: &mut Target) {
+        target.password = Some(Secret::new("correct horse"));
+        target.must_ask = true;
+    }
+
+    fn with_tls(target: &mut Target) {
+        target.tls = Some(Tls { authority: None, versions: vec![TlsVersion::V1_3], identity: None });
+    }
+
+    const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0";
+    const ASK_SCRAM: &[u8] = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
+
+    #[test]
+    fn weaker_proofs_are_refused() {
+        check(
+            b"R\0\0\0\x0c\0\0\0\x05salt",
+            with_password,
+            expect![
+                "refused: the server asks for an MD5 password; only SCRAM-SHA-256 is spoken (password_encryption = scram-sha-256)"
+            ],
+        );
+        check(
+            b"R\0\0\0\x08\0\0\0\x03",
+            with_password,
+            expect![
+                "refused: the server asks for a password in the clear; only SCRAM-SHA-256 is spoken (password_encryption = scram-sha-256)"
+            ],
+        );
+        check(ASK_SCRAM, |_| {}, expect!["refused: the server asks for a password, and none is given"]);
+        check(
+            LET_IN,
+            with_password,
+            expect!["refused: the server lets clients in without the password that was to be asked for"],
+        );
+    }
+
+    #[test]
+    fn a_server_cannot_skip_its_own_proof() {
+        let skips = [ASK_SCRAM, LET_IN].concat();
+        check(
+            &skips,
+            with_password,
+            expect!["refused: the server lets clients in without the password that was to be asked for"],
+        );
+        let out_of_order = b"R\0\0\0\x0a\0\0\0\x0cv=";
+        check(out_of_order, with_password, expect!["protocol: SCRAM: a message out of order"]);
+    }
+
+    #[test]
+    fn tls_is_not_given_up() {
+        check(b"N", with_tls, expect!["refused: TLS was asked for, and the server offers none"]);
+        check(
+            b"SR\0\0\0\x08\0\0\0\0",
+            with_tls,
+            expect!["protocol: the server sent bytes in the clear after agreeing to TLS"],
+        );
+        check(b"E\0\0\0\x05\0", with_tls, expect!["protocol: the server does not answer the request for TLS"]);
+    }
+
+    #[test]
+    fn another_protocol_is_a_fault() {
+        check(
+            b"HTTP/1.1 400 Bad Request\r\n",
+            |_| {},
+            expect!["protocol: a message of type 0x48 claims 1414811695 bytes"],
+        );
+        check(b"", |_| {}, expect!["connection: the server closed the connection"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn foreign_servers_never_panic(
+            mut said in Just([LET_IN, b"K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\0\0\x05I1\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x19",
+                b"T\0\0\0\x06\0\0Z\0\0\0\x05I2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01xC\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I"].concat()),
+            changes in proptest::collection::vec((0..80usize, any::<u8>()), 0..5),
+        ) {
+            for (at, byte) in changes {
+                said[at] = byte;
+            }
+            let _ = meet(&said, |_| {});
+        }
+    }
+}

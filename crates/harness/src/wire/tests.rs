@@ -183,6 +183,35 @@ fn tls_speaks_the_version_asked_for() {
 }
 
 #[test]
+fn last_words_are_heard_though_the_good_bye_comes_with_them() {
+    let certificates = Certificates::make("last-words");
+    let config = Arc::clone(&certificates.server);
+    let (port, server) = serve(move |mut stream| {
+        let mut connection = ServerConnection::new(config).expect("a connection");
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream).expect("a handshake");
+        }
+        connection.writer().write_all(b"no").expect("written");
+        connection.send_close_notify();
+        let mut together = Vec::new();
+        while connection.wants_write() {
+            connection.write_tls(&mut together).expect("written");
+        }
+        stream.write_all(&together).expect("sent");
+        // The connection stays open until the client leaves: the good-bye alone must end it.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let authority = certificates.folder.join("ours.pem");
+    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3]).expect("a set-up");
+    wire.start_tls(config, "127.0.0.1").expect("TLS");
+    assert_eq!(receive_exactly(&mut wire, 2), b"no");
+    assert_eq!(wire.fill(), Err(closed()));
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
 fn a_strange_authority_is_refused() {
     let certificates = Certificates::make("stranger");
     let stranger = certificates.folder.join("stranger.pem");

@@ -1,6 +1,16 @@
 //! The protections of PostgreSQL: one file and one line in [`ALL`] each.
 
-use tithe_harness::protection::Protection;
+mod checksums;
+mod log_statement;
+mod pgaudit;
+mod scram;
+mod tls;
+
+use tithe_harness::{columns::COLUMNS, protection::Protection};
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] = &[];
+pub const ALL: &[&dyn Protection] =
+    &[&tls::Tls, &pgaudit::PgAudit, &log_statement::LogStatement, &scram::Scram, &checksums::Checksums, &COLUMNS];
+
+#[cfg(test)]
+mod tests;

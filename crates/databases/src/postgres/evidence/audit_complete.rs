@@ -1,0 +1,94 @@
+//! Does the audit log hold every statement that it must, and none that it must not?
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+};
+
+use super::{
+    marked::{Counts, describe, marker, send_and_count},
+    sight,
+};
+use crate::postgres::schema::DIALECT;
+
+/// Sends numbered statements of each kind from several sessions at once and counts them in the log.
+///
+/// Where parameters are logged, a record counts when it holds a marked key. Where they are not, every record about
+/// the measured table counts that was added during the look: nothing else uses the table then.
+pub struct AuditComplete {
+    read: bool,
+    write: bool,
+    parameter: bool,
+}
+
+impl AuditComplete {
+    /// A check of a log of these classes, with or without parameters.
+    pub fn new(read: bool, write: bool, parameter: bool) -> Self {
+        Self { read, write, parameter }
+    }
+
+    fn classes(&self) -> &'static str {
+        match (self.read, self.write) {
+            (true, true) => "read and write",
+            (true, false) => "read",
+            _ => "write",
+        }
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        // In the log the quotes of a name are doubled.
+        let mark = if self.parameter { marker(scene) } else { DIALECT.qualified(scene.table).replace('"', "\"\"") };
+        let (sent, logged) = match send_and_count(scene, |text| count(text, &mark))? {
+            Ok(counts) => counts,
+            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+        };
+        let mut expected = sent.clone();
+        expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
+        let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
+        Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+/// Counts the records of session auditing that hold `mark`, by command. A record is `AUDIT: SESSION,` and then
+/// statement number, substatement number, class and command (pgaudit's README, section "Format").
+fn count(text: &str, mark: &str) -> Counts {
+    let mut counts = Counts::new();
+    for record in text.lines().filter_map(|line| line.split_once("AUDIT: SESSION,")).map(|(_, record)| record) {
+        if let (Some(command), true) = (record.split(',').nth(3), record.contains(mark)) {
+            *counts.entry(command.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+impl Evidence for AuditComplete {
+    fn id(&self) -> &'static str {
+        "audit-complete"
+    }
+
+    fn claim(&self) -> String {
+        format!("every statement of class {} is in the audit log once, and no other", self.classes())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = r#"2026-11-21 08:00:00.000 UTC [7] LOG:  AUDIT: SESSION,1,1,WRITE,INSERT,,,"INSERT INTO ""t""",audit-1-0
+2026-11-21 08:00:00.001 UTC [8] LOG:  AUDIT: SESSION,2,1,READ,SELECT,,,"SELECT ""a"" FROM ""t""",audit-1-1
+2026-11-21 08:00:00.001 UTC [8] LOG:  AUDIT: SESSION,3,1,READ,SELECT,,,"SELECT ""a"" FROM ""t""",audit-2-1
+2026-11-21 08:00:00.002 UTC [9] LOG:  checkpoint starting: audit-1-1
+"#;
+
+    #[test]
+    fn marked_records_are_counted_by_command() {
+        assert_eq!(describe(&count(LOG, "audit-1-")), "INSERT 1, SELECT 1");
+        assert_eq!(describe(&count(LOG, "\"\"t\"\"")), "INSERT 1, SELECT 2");
+        assert_eq!(describe(&count(LOG, "audit-3-")), "none");
+    }
+}

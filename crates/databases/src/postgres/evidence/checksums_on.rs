@@ -1,0 +1,124 @@
+//! Do the pages on disk bear checksums, and the right ones?
+
+use std::path::PathBuf;
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight, canary::key_value},
+    fault::Fault,
+    session::{Discard, Request},
+};
+
+use super::{marked::marker, sight};
+use crate::postgres::schema::{DIALECT, administrator, settle};
+
+/// Size of a page, bytes: PostgreSQL's default, which every packaged server has.
+const PAGE: usize = 8192;
+
+/// Asks the server (`data_checksums`) and its control file, then computes the checksum of every page in the first file
+/// of the measured table and compares it with the one in the page's header.
+pub struct ChecksumsOn;
+
+impl ChecksumsOn {
+    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        // A page at least must have been written.
+        let mut records = key_value(scene.connect()?)?;
+        let key = marker(scene);
+        let values: Vec<(usize, &[u8])> = (0..scene.table.fields).map(|field| (field, &b"checksum"[..])).collect();
+        records.call(&Request::Insert { key: key.as_bytes(), values: &values }, &mut Discard)?;
+        settle(scene.server, scene.setup, scene.table)?;
+        let mut session = administrator(scene.server, scene.setup)?;
+        let setting = session.value("SHOW data_checksums")?;
+        let control = session.value("SELECT data_page_checksum_version FROM pg_control_init()")?;
+        let table = DIALECT.qualified(scene.table);
+        let file = session.value(&format!("SELECT pg_relation_filepath('{table}')"))?;
+        let pages = pages(scene, &file);
+        records.call(&Request::Delete { key: key.as_bytes() }, &mut Discard)?;
+        let pages = pages?;
+        let (blank, right) =
+            (count(&pages, |page| page.stored == 0), count(&pages, |page| page.stored == page.computed));
+        let quotation = format!(
+            "data_checksums = {setting}; version in the control file: {control}; of {} pages of {file}, {right} bear the \
+             right checksum and {blank} none",
+            pages.len()
+        );
+        let protected = setting == "on" && control != "0" && !pages.is_empty() && right == pages.len();
+        Ok(if protected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+fn count(pages: &[Page], which: impl Fn(&Page) -> bool) -> usize {
+    pages.iter().filter(|page| which(page)).count()
+}
+
+/// The checksum that a page bears, and the one that it should.
+struct Page {
+    stored: u16,
+    computed: u16,
+}
+
+/// The pages of the relation whose path below the data folder is `file`. New pages, which are all zero and bear no
+/// checksum by design, are left out.
+fn pages(scene: &Scene<'_>, file: &str) -> Result<Vec<Page>, Fault> {
+    let base = scene.server.paths.data.iter().find(|path| path.ends_with("base"));
+    let path: PathBuf = match base.and_then(|base| base.parent()) {
+        Some(data) => data.join(file),
+        None => return Err(Fault::machine(file, "the server's files are not on this machine")),
+    };
+    let bytes = std::fs::read(&path).map_err(|error| Fault::machine(path.display(), error))?;
+    let pages = bytes.chunks_exact(PAGE).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0));
+    Ok(pages
+        .map(|(number, page)| Page {
+            stored: u16::from_le_bytes([page[CHECKSUM_AT], page[CHECKSUM_AT + 1]]),
+            computed: checksum(page, number as u32),
+        })
+        .collect())
+}
+
+/// Where the page header holds the checksum (`PageHeaderData.pd_checksum`).
+const CHECKSUM_AT: usize = 8;
+
+/// The checksum of page `number` of a file, on a little-endian machine: 32 interleaved FNV-1a hashes with a modified
+/// step, folded together. Algorithm and start values: PostgreSQL's source, `src/include/storage/checksum_impl.h`.
+fn checksum(page: &[u8], number: u32) -> u16 {
+    const PRIME: u32 = 16_777_619;
+    #[rustfmt::skip]
+    let mut sums: [u32; 32] = [
+        0x5B1F_36E9, 0xB852_5960, 0x02AB_50AA, 0x1DE6_6D2A, 0x79FF_467A, 0x9BB9_F8A3, 0x217E_7CD2, 0x83E1_3D2C,
+        0xF8D4_474F, 0xE39E_B970, 0x42C6_AE16, 0x9932_16FA, 0x7B09_3B5D, 0x98DA_FF3C, 0xF718_902A, 0x0B1C_9CDB,
+        0xE58F_764B, 0x1876_36BC, 0x5D7B_3BB1, 0xE73D_E7DE, 0x92BE_C979, 0xCCA6_C0B2, 0x304A_0979, 0x85AA_43D4,
+        0x7831_25BB, 0x6CA8_EAA2, 0xE407_EAC6, 0x4B5C_FC3E, 0x9FBF_8C76, 0x15CA_20BE, 0xF2CA_9FD3, 0x959B_D756,
+    ];
+    let step = |sum: u32, word: u32| {
+        let mixed = sum ^ word;
+        mixed.wrapping_mul(PRIME) ^ (mixed >> 17)
+    };
+    for (index, word) in page.chunks_exact(4).enumerate() {
+        // The checksum counts as zero in its own sum; it is the lower half of its word.
+        let mut word = [word[0], word[1], word[2], word[3]];
+        if index == CHECKSUM_AT / 4 {
+            word[..2].fill(0);
+        }
+        let sum = &mut sums[index % 32];
+        *sum = step(*sum, u32::from_le_bytes(word));
+    }
+    for _ in 0..2 {
+        sums.iter_mut().for_each(|sum| *sum = step(*sum, 0));
+    }
+    let folded = sums.iter().fold(0, |all, sum| all ^ sum) ^ number;
+    // Never zero, which means "no checksum".
+    (folded % 65_535 + 1) as u16
+}
+
+impl Evidence for ChecksumsOn {
+    fn id(&self) -> &'static str {
+        "checksums-on"
+    }
+
+    fn claim(&self) -> String {
+        "the server says that pages have checksums, and every page of the table bears the right one".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| Self::look_at(scene))
+    }
+}

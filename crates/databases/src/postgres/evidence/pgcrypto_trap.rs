@@ -1,0 +1,89 @@
+//! Encrypting in the server while it logs statements: does the log hold the plaintext and the key?
+
+use tithe_harness::{
+    evidence::{Control, Evidence, Scene, Sight},
+    fault::Fault,
+    session::SqlSession as _,
+};
+use tithe_model::record::Role;
+
+use super::{
+    marked::{LogGrowth, NO_END, NO_LOG, marker},
+    sight,
+};
+use crate::{
+    postgres::schema::{DIALECT, administrator, is_local},
+    ycsb_over_sql::KEY_COLUMN,
+};
+
+/// Has the extension pgcrypto encrypt a value and looks for value and key in the log. A disclosure: a reader who thinks
+/// of combining both should know. Its control is a mark in the same statement, which the log must hold.
+pub struct PgcryptoTrap {
+    reads_are_logged: bool,
+}
+
+impl PgcryptoTrap {
+    /// A check on a server that logs reads, or writes only.
+    pub fn new(reads_are_logged: bool) -> Self {
+        Self { reads_are_logged }
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let Some(growth) = LogGrowth::begin(scene).filter(|_| is_local(scene.server)) else {
+            return Ok(Sight::Unknown(NO_LOG.to_owned()));
+        };
+        let fresh = marker(scene);
+        let (mark, value, key) = (format!("mark-{fresh}"), format!("value-{fresh}"), format!("key-{fresh}"));
+        let mut session = administrator(scene.server, scene.setup)?;
+        // In Tithe's own schema: nothing else can use it by accident, and it is dropped below.
+        if let Err(fault) = session.run("CREATE EXTENSION pgcrypto SCHEMA tithe") {
+            return Ok(Sight::Unknown(format!("the extension pgcrypto cannot be used: {fault}")));
+        }
+        let table = DIALECT.qualified(scene.table);
+        let encrypt = if self.reads_are_logged {
+            format!("SELECT '{mark}', tithe.pgp_sym_encrypt('{value}', '{key}')")
+        } else {
+            // An update of no row: it is logged as any other.
+            format!(
+                "UPDATE {table} SET {} = tithe.pgp_sym_encrypt('{value}', '{key}') WHERE {} = '{mark}'",
+                DIALECT.field(scene.table, 0),
+                DIALECT.quoted(KEY_COLUMN),
+            )
+        };
+        let outcome = session.run(&encrypt);
+        session.run("DROP EXTENSION pgcrypto")?;
+        outcome?;
+        let Some(log) = growth.text(scene)? else { return Ok(Sight::Unknown(NO_END.to_owned())) };
+        if !log.contains(&mark) {
+            return Ok(Sight::Unknown("the statement itself is not in the log".to_owned()));
+        }
+        Ok(match (log.contains(&value), log.contains(&key)) {
+            (false, false) => Sight::Protected("the log holds the statement, but neither value nor key".to_owned()),
+            (true, true) => Sight::Exposed("the log holds the value and its key in the clear".to_owned()),
+            (true, false) => Sight::Exposed("the log holds the value in the clear".to_owned()),
+            (false, true) => Sight::Exposed("the log holds the key in the clear".to_owned()),
+        })
+    }
+}
+
+impl Evidence for PgcryptoTrap {
+    fn id(&self) -> &'static str {
+        "pgcrypto-trap"
+    }
+
+    fn claim(&self) -> String {
+        "the log keeps neither the value nor the key that a client gives to pgcrypto".to_owned()
+    }
+
+    fn role(&self) -> Role {
+        Role::Disclosure
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}

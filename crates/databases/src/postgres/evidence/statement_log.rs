@@ -1,0 +1,77 @@
+//! Does the statement log hold every statement?
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+};
+
+use super::{
+    marked::{Counts, describe, marker, send_and_count},
+    sight,
+};
+
+/// Sends numbered statements of each kind from several sessions at once and counts them in the log.
+pub struct StatementLog;
+
+impl StatementLog {
+    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let mark = marker(scene);
+        let (sent, logged) = match send_and_count(scene, |text| count(text, &mark))? {
+            Ok(counts) => counts,
+            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+        };
+        let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
+        Ok(if logged == sent { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+/// Counts executions of prepared statements whose parameters hold `mark`, by verb. The server writes the statement and
+/// its parameters as two lines in one piece, `LOG:  execute NAME: SQL` and `DETAIL:  parameters: …` (from PostgreSQL 16 on
+/// with a capital letter), so the second belongs to the first however many sessions log.
+fn count(text: &str, mark: &str) -> Counts {
+    let mut counts = Counts::new();
+    let mut verb = None;
+    for line in text.lines() {
+        if let Some((_, statement)) = line.split_once("LOG:  execute ") {
+            verb = statement.split_once(": ").and_then(|(_, sql)| sql.split_whitespace().next());
+        } else if let (Some(verb), true) = (verb.take(), line.contains("DETAIL:  ") && line.contains(mark)) {
+            *counts.entry(verb.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+impl Evidence for StatementLog {
+    fn id(&self) -> &'static str {
+        "statement-log"
+    }
+
+    fn claim(&self) -> String {
+        "every statement is in the log once, with its parameters".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| Self::look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+2026-11-21 08:00:00.000 UTC [7] LOG:  execute s0: SELECT \"a\" FROM t WHERE k = $1
+2026-11-21 08:00:00.000 UTC [7] DETAIL:  parameters: $1 = 'audit-1-0'
+2026-11-21 08:00:00.000 UTC [8] LOG:  execute s12: DELETE FROM t WHERE k = $1
+2026-11-21 08:00:00.000 UTC [8] DETAIL:  Parameters: $1 = 'audit-1-0'
+2026-11-21 08:00:00.000 UTC [8] LOG:  statement: SELECT 'audit-1-0'
+2026-11-21 08:00:00.000 UTC [9] LOG:  execute s0: SELECT \"a\" FROM t WHERE k = $1
+2026-11-21 08:00:00.000 UTC [9] DETAIL:  parameters: $1 = 'user1'
+";
+
+    #[test]
+    fn marked_executions_are_counted_by_verb() {
+        assert_eq!(describe(&count(LOG, "audit-1-")), "DELETE 1, SELECT 1");
+        assert_eq!(describe(&count(LOG, "audit-2-")), "none");
+    }
+}

@@ -1,0 +1,105 @@
+//! The audit log of the extension pgaudit, in session mode.
+//!
+//! Settings: pgaudit's README. Catalogue queries are left out of the log, as they are in most real set-ups: clients
+//! cause them without meaning to.
+
+use std::path::Path;
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::Evidence,
+    protection::{Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::postgres::{
+    evidence::{audit_complete::AuditComplete, logs_free, pgcrypto_trap::PgcryptoTrap},
+    install::{LIBRARIES, version_of},
+};
+
+/// Session audit logging by pgaudit.
+pub struct PgAudit;
+
+impl Protection for PgAudit {
+    fn id(&self) -> &'static str {
+        "pgaudit"
+    }
+
+    fn title(&self) -> &'static str {
+        "audit log (pgaudit)"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "access to data that nobody can trace afterwards."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the log itself: the server's account can change it, and it repeats values in the clear."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[
+            OptionEntry {
+                name: "log",
+                kind: OptionKind::Choice(&["read,write", "read", "write"]),
+                default: Some(Default::Text("read,write")),
+                help: "Classes of statements that are logged (pgaudit.log).",
+            },
+            OptionEntry {
+                name: "parameter",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(true)),
+                help: "Log the parameters of statements too (pgaudit.log_parameter).",
+            },
+        ]
+    }
+
+    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        let libraries = install.facts.get(LIBRARIES).map(Path::new);
+        let files = ["pgaudit.so", "pgaudit.dylib"].map(|name| libraries.map(|folder| folder.join(name)));
+        if files.iter().flatten().any(|file| file.is_file()) {
+            return Ok(());
+        }
+        let major = version_of(&install.version).map_or(0, |(major, _)| major);
+        let looked_in = match libraries {
+            Some(_) => files.iter().flatten().map(|file| file.display().to_string()).collect(),
+            None => vec![format!("no folder of libraries beside {}", install.programs.display())],
+        };
+        Err(Missing {
+            what: format!("the extension pgaudit for PostgreSQL {major}"),
+            looked_in,
+            how_to_install: vec![
+                format!("Debian, Ubuntu: apt-get install postgresql-{major}-pgaudit"),
+                format!("Fedora, RHEL (repository of postgresql.org): dnf install 'pgaudit*_{major}'"),
+            ],
+        })
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        // Beside whatever the experiment loads itself.
+        let libraries = setup.settings.entry("shared_preload_libraries".to_owned()).or_default();
+        if !libraries.is_empty() {
+            libraries.push(',');
+        }
+        libraries.push_str("pgaudit");
+        let parameter = if chosen.flag("parameter") { "on" } else { "off" };
+        for (name, value) in
+            [("pgaudit.log", chosen.text("log")), ("pgaudit.log_catalog", "off"), ("pgaudit.log_parameter", parameter)]
+        {
+            setup.settings.insert(name.to_owned(), value.to_owned());
+        }
+        setup.statements.push("CREATE EXTENSION IF NOT EXISTS pgaudit".to_owned());
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        let (read, write) = (chosen.text("log").contains("read"), chosen.text("log").contains("write"));
+        vec![
+            Box::new(AuditComplete::new(read, write, chosen.flag("parameter"))),
+            Box::new(logs_free::disclosure()),
+            Box::new(PgcryptoTrap::new(read)),
+        ]
+    }
+}

@@ -1,0 +1,327 @@
+//! What each protection changes, as text: no server is needed.
+
+use std::collections::BTreeMap;
+
+use expect_test::{Expect, expect};
+use tithe_harness::{
+    database::{Command, Content, Install, Place, Step},
+    protection::Setup,
+};
+use tithe_model::experiment::{self, OptionValue};
+
+use super::ALL;
+use crate::postgres::{launch::launch, test_setup::plain};
+
+fn install(version: &str) -> Install {
+    Install { programs: "/pg/bin".into(), version: version.to_owned(), facts: BTreeMap::new() }
+}
+
+fn place() -> Place {
+    Place { folder: "/run/arm".into(), port: 15432 }
+}
+
+fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
+    let protection = ALL.iter().find(|protection| protection.id() == id).expect("a protection");
+    let mut all: BTreeMap<String, OptionValue> = protection
+        .options()
+        .iter()
+        .filter_map(|option| Some((option.name.to_owned(), option.default?.value())))
+        .collect();
+    for (name, value) in options {
+        let value = match *value {
+            "true" => OptionValue::Flag(true),
+            "false" => OptionValue::Flag(false),
+            text => OptionValue::Text(text.to_owned()),
+        };
+        all.insert((*name).to_owned(), value);
+    }
+    experiment::Protection { id: id.to_owned(), options: all }
+}
+
+fn apply(protections: &[experiment::Protection], setup: &mut Setup) {
+    for chosen in protections {
+        let protection = ALL.iter().find(|protection| protection.id() == chosen.id).expect("a protection");
+        protection.apply(chosen, setup);
+    }
+}
+
+/// Everything that starts a server, as text.
+fn shown(setup: &Setup, version: &str) -> String {
+    let launch = launch(&install(version), setup, &place());
+    let run = |command: &Command| {
+        let environment: Vec<_> = command.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        format!("{}{} {}", environment.concat(), command.program.display(), command.arguments.join(" "))
+    };
+    let mut lines = Vec::new();
+    for step in &launch.steps {
+        lines.push(match step {
+            Step::Write { path, content: Content::Text(text), mode } => {
+                format!("write {} {mode:o}\n{}", path.display(), text.trim_end())
+            }
+            Step::Write { path, content, mode } => format!("write {} {mode:o} {content:?}", path.display()),
+            Step::Run(command) => format!("run {}", run(command)),
+            other => format!("{other:?}"),
+        });
+    }
+    lines.push(format!("serve {}", run(launch.server.as_ref().expect("a server"))));
+    lines.push(format!("stop by signal {} at {:?}", launch.stop_signal, launch.address));
+    lines.push(format!("paths {:?}", launch.paths));
+    for statement in &setup.statements {
+        lines.push(format!("then {statement}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The lines that `protections` take away from a plain server and add to it.
+fn check(protections: &[experiment::Protection], expect: Expect) {
+    let mut setup = plain();
+    apply(protections, &mut setup);
+    expect.assert_eq(&difference(
+        &shown(&plain(), "postgres (PostgreSQL) 15.18"),
+        &shown(&setup, "postgres (PostgreSQL) 15.18"),
+    ));
+}
+
+fn difference(before: &str, after: &str) -> String {
+    let missing = |from: &str, of: &str, sign: char| -> String {
+        of.lines()
+            .filter(|line| !from.lines().any(|other| other == *line))
+            .map(|line| format!("{sign} {line}\n"))
+            .collect()
+    };
+    missing(after, before, '-') + &missing(before, after, '+')
+}
+
+#[test]
+fn a_plain_server() {
+    expect![[r#"
+        run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
+        write /run/arm/data/postgresql.conf 600
+        autovacuum = 'off'
+        checkpoint_timeout = '1h'
+        jit = 'off'
+        listen_addresses = '127.0.0.1'
+        log_destination = 'stderr'
+        log_timezone = 'UTC'
+        logging_collector = 'off'
+        max_connections = '300'
+        max_wal_size = '16GB'
+        port = '15432'
+        shared_buffers = '256MB'
+        ssl = 'off'
+        timezone = 'UTC'
+        unix_socket_directories = ''
+        write /run/arm/data/pg_hba.conf 600
+        host all all 127.0.0.1/32 trust
+        serve LC_ALL=C /pg/bin/postgres -D /run/arm/data
+        stop by signal 2 at Tcp { host: "127.0.0.1", port: 15432 }
+        paths Paths { data: ["/run/arm/data/base", "/run/arm/data/global", "/run/arm/data/pg_logical", "/run/arm/data/pg_replslot", "/run/arm/data/pg_stat_tmp", "/run/arm/data/pg_twophase"], journal: ["/run/arm/data/pg_wal"], logs: ["/run/arm/server.log"] }
+    "#]].assert_eq(&shown(&plain(), "postgres (PostgreSQL) 15.18"));
+}
+
+#[test]
+fn tls() {
+    check(
+        &[chosen("tls", &[])],
+        expect![[r#"
+        - ssl = 'off'
+        - host all all 127.0.0.1/32 trust
+        + ssl = 'on'
+        + ssl_cert_file = '/m/server.pem'
+        + ssl_key_file = '/m/server.key'
+        + ssl_max_protocol_version = 'TLSv1.3'
+        + ssl_min_protocol_version = 'TLSv1.3'
+        + hostssl all all 127.0.0.1/32 trust
+    "#]],
+    );
+}
+
+#[test]
+fn tls_1_2() {
+    check(
+        &[chosen("tls", &[("version", "1.2")])],
+        expect![[r#"
+        - ssl = 'off'
+        - host all all 127.0.0.1/32 trust
+        + ssl = 'on'
+        + ssl_cert_file = '/m/server.pem'
+        + ssl_key_file = '/m/server.key'
+        + ssl_max_protocol_version = 'TLSv1.2'
+        + ssl_min_protocol_version = 'TLSv1.2'
+        + hostssl all all 127.0.0.1/32 trust
+    "#]],
+    );
+}
+
+#[test]
+fn mutual_tls() {
+    check(
+        &[chosen("tls", &[("mutual", "true")])],
+        expect![[r#"
+        - ssl = 'off'
+        - host all all 127.0.0.1/32 trust
+        + ssl = 'on'
+        + ssl_ca_file = '/m/ca.pem'
+        + ssl_cert_file = '/m/server.pem'
+        + ssl_key_file = '/m/server.key'
+        + ssl_max_protocol_version = 'TLSv1.3'
+        + ssl_min_protocol_version = 'TLSv1.3'
+        + hostssl all all 127.0.0.1/32 trust clientcert=verify-ca
+    "#]],
+    );
+}
+
+#[test]
+fn pgaudit() {
+    check(
+        &[chosen("pgaudit", &[])],
+        expect![[r#"
+        + pgaudit.log = 'read,write'
+        + pgaudit.log_catalog = 'off'
+        + pgaudit.log_parameter = 'on'
+        + shared_preload_libraries = 'pgaudit'
+        + then CREATE EXTENSION IF NOT EXISTS pgaudit
+    "#]],
+    );
+}
+
+#[test]
+fn pgaudit_of_writes_without_parameters() {
+    check(
+        &[chosen("pgaudit", &[("log", "write"), ("parameter", "false")])],
+        expect![[r#"
+        + pgaudit.log = 'write'
+        + pgaudit.log_catalog = 'off'
+        + pgaudit.log_parameter = 'off'
+        + shared_preload_libraries = 'pgaudit'
+        + then CREATE EXTENSION IF NOT EXISTS pgaudit
+    "#]],
+    );
+}
+
+#[test]
+fn log_statement() {
+    check(
+        &[chosen("log-statement", &[])],
+        expect![[r#"
+        + log_statement = 'all'
+    "#]],
+    );
+}
+
+#[test]
+fn scram() {
+    check(
+        &[chosen("scram", &[])],
+        expect![[r#"
+        - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
+        - host all all 127.0.0.1/32 trust
+        + write /run/arm/password 600 Secret(***)
+        + run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A scram-sha-256 --pwfile=/run/arm/password --no-locale -E UTF8 --no-sync
+        + password_encryption = 'scram-sha-256'
+        + host all all 127.0.0.1/32 scram-sha-256
+    "#]],
+    );
+}
+
+#[test]
+fn checksums() {
+    check(
+        &[chosen("checksums", &[])],
+        expect![[r#"
+        - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
+        + run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync --data-checksums
+    "#]],
+    );
+}
+
+#[test]
+fn columns_change_nothing_of_the_server() {
+    check(&[chosen("columns", &[])], expect![[""]]);
+}
+
+#[test]
+fn several_protections_stand_in_one_arm() {
+    check(
+        &[chosen("tls", &[("mutual", "true")]), chosen("scram", &[]), chosen("pgaudit", &[("log", "read")])],
+        expect![[r#"
+            - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
+            - ssl = 'off'
+            - host all all 127.0.0.1/32 trust
+            + write /run/arm/password 600 Secret(***)
+            + run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A scram-sha-256 --pwfile=/run/arm/password --no-locale -E UTF8 --no-sync
+            + password_encryption = 'scram-sha-256'
+            + pgaudit.log = 'read'
+            + pgaudit.log_catalog = 'off'
+            + pgaudit.log_parameter = 'on'
+            + shared_preload_libraries = 'pgaudit'
+            + ssl = 'on'
+            + ssl_ca_file = '/m/ca.pem'
+            + ssl_cert_file = '/m/server.pem'
+            + ssl_key_file = '/m/server.key'
+            + ssl_max_protocol_version = 'TLSv1.3'
+            + ssl_min_protocol_version = 'TLSv1.3'
+            + hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca
+            + then CREATE EXTENSION IF NOT EXISTS pgaudit
+        "#]],
+    );
+}
+
+#[test]
+fn from_18_on_checksums_are_switched_off_where_not_asked_for() {
+    let (old, new) = ("postgres (PostgreSQL) 17.5", "postgres (PostgreSQL) 18.1");
+    expect![[r#"
+        - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
+        + run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync --no-data-checksums
+    "#]].assert_eq(&difference(&shown(&plain(), old), &shown(&plain(), new)));
+    let mut setup = plain();
+    apply(&[chosen("checksums", &[])], &mut setup);
+    assert_eq!(shown(&setup, old), shown(&setup, new));
+}
+
+#[test]
+fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
+    let mut setup = plain();
+    setup.settings.insert("shared_preload_libraries".to_owned(), "pg_stat_statements".to_owned());
+    setup.settings.insert("shared_buffers".to_owned(), "1GB".to_owned());
+    setup.settings.insert("application_name".to_owned(), "it's\nssl = off \\".to_owned());
+    setup.settings.insert("work_mem = 1\nssl".to_owned(), "on".to_owned());
+    apply(&[chosen("pgaudit", &[])], &mut setup);
+    expect![[r#"
+        - shared_buffers = '256MB'
+        + application_name = 'it''s ssl = off \\'
+        + pgaudit.log = 'read,write'
+        + pgaudit.log_catalog = 'off'
+        + pgaudit.log_parameter = 'on'
+        + shared_buffers = '1GB'
+        + shared_preload_libraries = 'pg_stat_statements,pgaudit'
+        + work_mem___1_ssl = 'on'
+        + then CREATE EXTENSION IF NOT EXISTS pgaudit
+    "#]]
+    .assert_eq(&difference(
+        &shown(&plain(), "postgres (PostgreSQL) 15.18"),
+        &shown(&setup, "postgres (PostgreSQL) 15.18"),
+    ));
+}
+
+#[test]
+fn what_is_missing_is_named_with_its_package() {
+    let pgaudit = ALL.iter().find(|protection| protection.id() == "pgaudit").expect("a protection");
+    let mut install = install("postgres (PostgreSQL) 16.2");
+    install.facts.insert("libraries".to_owned(), "/nowhere/lib".to_owned());
+    let missing = pgaudit.needs(&install, &chosen("pgaudit", &[])).expect_err("nothing there");
+    expect![[r#"
+        Missing {
+            what: "the extension pgaudit for PostgreSQL 16",
+            looked_in: [
+                "/nowhere/lib/pgaudit.so",
+                "/nowhere/lib/pgaudit.dylib",
+            ],
+            how_to_install: [
+                "Debian, Ubuntu: apt-get install postgresql-16-pgaudit",
+                "Fedora, RHEL (repository of postgresql.org): dnf install 'pgaudit*_16'",
+            ],
+        }
+    "#]]
+    .assert_debug_eq(&missing);
+}
