@@ -4,7 +4,10 @@ pub mod ycsb;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use tithe_model::{catalogue::WorkloadEntry, experiment};
+use tithe_model::{
+    catalogue::{PropertyProblem, WorkloadEntry},
+    experiment,
+};
 
 use crate::{
     fault::Fault,
@@ -43,9 +46,11 @@ pub struct Kind {
     /// For the catalogue.
     pub entry: fn() -> WorkloadEntry,
     /// Makes the workload of these properties on this data; every problem as (property, problem, help).
-    pub make:
-        fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<(String, String, String)>>,
+    pub make: Make,
 }
+
+/// Makes a workload on such data with this seed.
+pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<PropertyProblem>>;
 
 /// Every kind of workload. One line each.
 pub const KINDS: &[Kind] = &[Kind { entry: ycsb::entry, make: ycsb::make }];

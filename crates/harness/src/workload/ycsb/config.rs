@@ -13,9 +13,9 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::catalogue::WorkloadShape;
+use tithe_model::catalogue::{PropertyProblem, WorkloadShape};
 
-use super::{Problem, names, operation::Kind};
+use super::{names, operation::Kind};
 
 /// The properties of one workload, with YCSB's defaults filled in.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ pub struct KeySpace {
 }
 
 /// Every problem of `properties` that shows without an experiment around them.
-pub fn check(properties: &BTreeMap<String, String>) -> Vec<Problem> {
+pub fn check(properties: &BTreeMap<String, String>) -> Vec<PropertyProblem> {
     let (config, mut problems) = read(properties);
     if let Some(records) = config.recordcount {
         problems.extend(config.key_space(records.unsigned_abs()).err().unwrap_or_default());
@@ -132,7 +132,10 @@ pub fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
 ///
 /// # Errors
 /// Every problem.
-pub fn resolve(properties: &BTreeMap<String, String>, records: u64) -> Result<(Config, KeySpace), Vec<Problem>> {
+pub fn resolve(
+    properties: &BTreeMap<String, String>,
+    records: u64,
+) -> Result<(Config, KeySpace), Vec<PropertyProblem>> {
     let (config, mut problems) = read(properties);
     match config.key_space(records) {
         Ok(space) if problems.is_empty() => Ok((config, space)),
@@ -145,7 +148,7 @@ pub fn resolve(properties: &BTreeMap<String, String>, records: u64) -> Result<(C
 }
 
 /// Reads all properties; what has a problem gets its default.
-fn read(properties: &BTreeMap<String, String>) -> (Config, Vec<Problem>) {
+fn read(properties: &BTreeMap<String, String>) -> (Config, Vec<PropertyProblem>) {
     let mut reader = Reader { properties, problems: names::unknown(properties) };
     reader.workload();
     let length = reader.length();
@@ -188,7 +191,7 @@ const LARGEST: i64 = i32::MAX as i64;
 
 impl Config {
     /// The field names' numbers and lengths are known; this adds the record numbers.
-    fn key_space(&self, records: u64) -> Result<KeySpace, Vec<Problem>> {
+    fn key_space(&self, records: u64) -> Result<KeySpace, Vec<PropertyProblem>> {
         let fault = |property: &str, problem: String, help: &str| (property.to_owned(), problem, help.to_owned());
         let count = match i64::try_from(records) {
             Ok(records @ 1..=LARGEST) => records,
@@ -234,7 +237,7 @@ impl Config {
 /// Takes properties one by one, and collects what is wrong with them.
 struct Reader<'a> {
     properties: &'a BTreeMap<String, String>,
-    problems: Vec<Problem>,
+    problems: Vec<PropertyProblem>,
 }
 
 impl Reader<'_> {

@@ -41,7 +41,10 @@ use std::{
     },
 };
 
-use tithe_model::experiment::{self, Values};
+use tithe_model::{
+    catalogue::PropertyProblem,
+    experiment::{self, Values},
+};
 
 pub use config::check;
 pub use names::ignored;
@@ -59,9 +62,6 @@ use crate::{
     fault::Fault,
     session::{Discard, Fields, Request, Session},
 };
-
-/// What is wrong with a property: its name, the problem, what to do about it.
-pub type Problem = (String, String, String);
 
 /// YCSB's core workload with the properties of one experiment.
 pub struct Ycsb {
@@ -114,7 +114,7 @@ impl Ycsb {
         records: u64,
         values: Values,
         seed: u64,
-    ) -> Result<Self, Vec<Problem>> {
+    ) -> Result<Self, Vec<PropertyProblem>> {
         let (config, space) = config::resolve(properties, records)?;
         let problem = |name: &str, problem: String, help: &str| vec![(name.to_owned(), problem, help.to_owned())];
         if config.integrity && values == Values::Incompressible {
@@ -150,7 +150,7 @@ pub fn make(
     described: &experiment::Workload,
     data: &experiment::Data,
     seed: u64,
-) -> Result<Box<dyn Workload>, Vec<Problem>> {
+) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
     Ok(Box::new(Ycsb::new(&described.properties, data.records, data.values, seed)?))
 }
 

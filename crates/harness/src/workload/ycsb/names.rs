@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Problem;
+use tithe_model::catalogue::PropertyProblem;
 
 /// Properties that Tithe uses, with the meaning that they have in YCSB.
 const USED: &[&str] = &[
@@ -103,7 +103,7 @@ fn reason(name: &str) -> Option<&'static str> {
 }
 
 /// A problem for each property that neither YCSB nor go-ycsb has.
-pub(super) fn unknown(properties: &BTreeMap<String, String>) -> Vec<Problem> {
+pub(super) fn unknown(properties: &BTreeMap<String, String>) -> Vec<PropertyProblem> {
     let strange = properties.keys().filter(|name| !USED.contains(&name.as_str()) && reason(name).is_none());
     strange
         .map(|name| {

@@ -7,15 +7,15 @@
 
 use std::{collections::BTreeMap, iter::Peekable, str::Chars};
 
-use super::Problem;
+use tithe_model::catalogue::{LineProblem, Properties, PropertyProblem};
 
 /// As [`parse`], for the catalogue: problems come with the number of their line, from 1.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn read(text: &str) -> Result<BTreeMap<String, String>, Vec<(usize, String, String)>> {
+pub fn read(text: &str) -> Result<Properties, Vec<LineProblem>> {
     let line_of = |key: &str| text.lines().position(|line| line.contains(key)).map_or(1, |line| line + 1);
-    let located = |(key, problem, help): Problem| (line_of(&key), problem, help);
+    let located = |(key, problem, help): PropertyProblem| (line_of(&key), problem, help);
     parse(text).map_err(|problems| problems.into_iter().map(located).collect())
 }
 
@@ -23,7 +23,7 @@ pub fn read(text: &str) -> Result<BTreeMap<String, String>, Vec<(usize, String, 
 ///
 /// # Errors
 /// Every malformed `\u` escape; Java refuses the whole file for one.
-pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Problem>> {
+pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<PropertyProblem>> {
     let mut properties = BTreeMap::new();
     let mut problems = Vec::new();
     for line in logical_lines(text) {
