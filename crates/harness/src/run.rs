@@ -267,7 +267,7 @@ struct Stage {
     rigs: Vec<ArmRig>,
     running: Vec<Option<Running>>,
     logs: Vec<(String, PathBuf)>,
-    _sandbox: Sandbox,
+    sandbox: Sandbox,
 }
 
 impl Stage {
@@ -288,17 +288,19 @@ impl Stage {
             facts.notes = workload.describe();
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
-        let mut sandbox = Sandbox::new(folder.path())?;
+        let sandbox = Sandbox::new(folder.path())?;
         let materials = materials(&sandbox)?;
-        let mut stage =
-            Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), _sandbox: Sandbox::new(folder.path())? };
+        let mut stage = Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), sandbox };
         for (number_of_arm, arm) in experiment.arms.iter().enumerate() {
             if run.cancelled.load(Ordering::SeqCst) {
                 break;
             }
             let setup = setup(run.database, run.plan, cell, arm, &materials)?;
             let loaded = shared && number_of_arm > 0;
-            let (server, configuration) = stage.start(run, &mut sandbox, arm, &setup)?;
+            let (server, configuration) = stage.start(run, arm, &setup)?;
+            if !loaded {
+                run.database.create(&server, &setup, &workload.table())?;
+            }
             let mut facts = run.database.facts(&server, &setup)?;
             facts.configuration.splice(0..0, configuration);
             tell(
@@ -314,12 +316,10 @@ impl Stage {
             folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
             let state = if loaded { stage.rigs[0].state.clone() } else { workload.arm_state() };
             if !loaded {
-                run.database.create(&server, &setup, &workload.table())?;
                 load(run, number, number_of_arm, &server, &setup, observer)?;
             }
             stage.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
         }
-        stage._sandbox = sandbox;
         Ok(stage)
     }
 
@@ -327,11 +327,10 @@ impl Stage {
     fn start(
         &mut self,
         run: &Run<'_>,
-        sandbox: &mut Sandbox,
         arm: &Arm,
         setup: &Setup,
     ) -> Result<(Server, Vec<String>), Fault> {
-        let place = sandbox.place(&file_name(&arm.name))?;
+        let place = self.sandbox.place(&file_name(&arm.name))?;
         if let Some(url) = &arm.url {
             let server = Server {
                 address: Address::Attached(url.clone()),
@@ -345,9 +344,9 @@ impl Stage {
             return Ok((server, configuration));
         }
         let launch = run.database.launch(&run.install, setup, &place);
-        sandbox.prepare(&launch)?;
+        self.sandbox.prepare(&launch)?;
         let log = place.folder.join("server.log");
-        let mut running = sandbox.start(&launch, &log)?;
+        let mut running = self.sandbox.start(&launch, &log)?;
         if running.is_some() {
             self.logs.push((file_name(&arm.name), log));
         }
@@ -357,7 +356,9 @@ impl Stage {
             paths: launch.paths.clone(),
             folder: place.folder.clone(),
         };
-        wait_until_ready(run.database, &server, setup, running.as_mut())?;
+        if let Some(running) = &mut running {
+            wait_until_ready(run.database, &server, setup, running)?;
+        }
         self.running.push(running);
         Ok((server, configuration(&launch, setup, &place)))
     }
@@ -476,7 +477,7 @@ fn wait_until_ready(
     database: &dyn Database,
     server: &Server,
     setup: &Setup,
-    mut running: Option<&mut Running>,
+    running: &mut Running,
 ) -> Result<(), Fault> {
     let deadline = Instant::now() + START_PATIENCE;
     loop {
@@ -484,10 +485,10 @@ fn wait_until_ready(
             Ok(_) => return Ok(()),
             Err(fault) => fault,
         };
-        if let Some(words) = running.as_mut().and_then(|running| running.ended()) {
+        if let Some(words) = running.ended() {
             return Err(Fault::Machine(words));
         }
-        if running.is_none() || Instant::now() > deadline {
+        if Instant::now() > deadline {
             return Err(fault);
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -21,7 +21,7 @@ use std::{
 
 use tithe_harness::{
     columns::COLUMNS_EMBEDDED,
-    database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server},
     fault::Fault,
     protection::{Protection, Setup},
     session::Session,
@@ -84,7 +84,6 @@ impl Database for Sqlite {
         // The -shm file holds page numbers only, but a scan leaves nothing out.
         let journal = ["-wal", "-shm", "-journal"].map(|suffix| beside(&file, suffix)).to_vec();
         Launch {
-            steps: vec![Step::Folder(place.folder.clone())],
             address: Address::File(file.clone()),
             paths: Paths { data: vec![file], journal, logs: Vec::new() },
             ..Launch::default()

@@ -120,9 +120,8 @@ impl Sandbox {
         }
     }
 
-    /// A folder of the sandbox; one that is there already is as good.
     fn make_folder(&self, path: &Path) -> Result<(), Fault> {
-        fs::create_dir_all(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
+        fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o700))
             .map_err(|error| Fault::machine(path.display(), error))?;
         self.give(path)

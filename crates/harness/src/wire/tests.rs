@@ -76,7 +76,9 @@ fn unread_bytes_survive_growth_of_the_buffer() {
 
 #[test]
 fn a_connection_for_epoll_says_when_it_must_wait() {
-    let (port, server) = serve(|mut stream| {
+    let (go, held) = std::sync::mpsc::channel();
+    let (port, server) = serve(move |mut stream| {
+        held.recv().expect("told to go on");
         let mut total = 0;
         let mut buffer = [0; 65536];
         while total < 20_000_000 {
@@ -91,6 +93,7 @@ fn a_connection_for_epoll_says_when_it_must_wait() {
     wire.output().resize(20_000_000, 7);
     wire.flush().expect("part of it");
     assert!(wire.wants_write());
+    go.send(()).expect("the server waits");
     while wire.wants_write() {
         std::thread::yield_now();
         wire.flush().expect("the rest");
