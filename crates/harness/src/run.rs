@@ -324,12 +324,7 @@ impl Stage {
     }
 
     /// Starts the server of one arm, or finds the running one; returns it with its configuration as text.
-    fn start(
-        &mut self,
-        run: &Run<'_>,
-        arm: &Arm,
-        setup: &Setup,
-    ) -> Result<(Server, Vec<String>), Fault> {
+    fn start(&mut self, run: &Run<'_>, arm: &Arm, setup: &Setup) -> Result<(Server, Vec<String>), Fault> {
         let place = self.sandbox.place(&file_name(&arm.name))?;
         if let Some(url) = &arm.url {
             let server = Server {

@@ -157,23 +157,23 @@ fn check_launch(protection: Option<experiment::Protection>, expect: Expect) {
 }
 
 #[test]
-fn the_plain_arm_is_a_folder_and_pragmas() {
+fn the_plain_arm_is_a_file_and_pragmas() {
     check_launch(
         None,
         expect![[r#"
-        [Folder("/run/arm")]
-        Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
-        busy_timeout = 5000
-        page_size = 4096
-        journal_mode = WAL
-        synchronous = NORMAL
-        cache_size = -2000
-        mmap_size = 0
-        temp_store = MEMORY
-        wal_autocheckpoint = 1000
-        journal_size_limit = -1
-        secure_delete = OFF
-    "#]],
+            []
+            Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
+            busy_timeout = 5000
+            page_size = 4096
+            journal_mode = WAL
+            synchronous = NORMAL
+            cache_size = -2000
+            mmap_size = 0
+            temp_store = MEMORY
+            wal_autocheckpoint = 1000
+            journal_size_limit = -1
+            secure_delete = OFF
+        "#]],
     );
 }
 
@@ -182,40 +182,40 @@ fn page_encryption_adds_cipher_and_key() {
     check_launch(
         Some(chosen("aegis", "passphrase")),
         expect![[r#"
-        [Folder("/run/arm")]
-        Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
-        cipher = aegis
-        key = ***
-        busy_timeout = 5000
-        page_size = 4096
-        journal_mode = WAL
-        synchronous = NORMAL
-        cache_size = -2000
-        mmap_size = 0
-        temp_store = MEMORY
-        wal_autocheckpoint = 1000
-        journal_size_limit = -1
-        secure_delete = OFF
-    "#]],
+            []
+            Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
+            cipher = aegis
+            key = ***
+            busy_timeout = 5000
+            page_size = 4096
+            journal_mode = WAL
+            synchronous = NORMAL
+            cache_size = -2000
+            mmap_size = 0
+            temp_store = MEMORY
+            wal_autocheckpoint = 1000
+            journal_size_limit = -1
+            secure_delete = OFF
+        "#]],
     );
     check_launch(
         Some(chosen("sqlcipher", "raw")),
         expect![[r#"
-        [Folder("/run/arm")]
-        Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
-        cipher = sqlcipher
-        key = ***
-        busy_timeout = 5000
-        page_size = 4096
-        journal_mode = WAL
-        synchronous = NORMAL
-        cache_size = -2000
-        mmap_size = 0
-        temp_store = MEMORY
-        wal_autocheckpoint = 1000
-        journal_size_limit = -1
-        secure_delete = OFF
-    "#]],
+            []
+            Paths { data: ["/run/arm/tithe.db"], journal: ["/run/arm/tithe.db-wal", "/run/arm/tithe.db-shm", "/run/arm/tithe.db-journal"], logs: [] }
+            cipher = sqlcipher
+            key = ***
+            busy_timeout = 5000
+            page_size = 4096
+            journal_mode = WAL
+            synchronous = NORMAL
+            cache_size = -2000
+            mmap_size = 0
+            temp_store = MEMORY
+            wal_autocheckpoint = 1000
+            journal_size_limit = -1
+            secure_delete = OFF
+        "#]],
     );
 }
 
