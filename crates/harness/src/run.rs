@@ -605,6 +605,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),
+        known_settings: database.known_settings(),
     };
     Catalogue { databases: databases.iter().map(entry).collect(), workloads }
 }
