@@ -173,6 +173,9 @@ impl Run<'_> {
             }
             self.settle(rig.arms(), workload)?;
             self.evidence(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
+            // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
+            // the least tidy, and every protection would look cheaper than it is.
+            self.settle(rig.arms(), workload)?;
             let mut measured = 0;
             let mut enough = false;
             while measured < frames && !enough && !self.cancelled.load(Ordering::SeqCst) {
