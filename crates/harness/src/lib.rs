@@ -13,6 +13,7 @@ pub mod folder;
 pub mod load;
 pub mod protection;
 pub mod run;
+mod saturation;
 pub mod sandbox;
 pub mod secret;
 pub mod session;

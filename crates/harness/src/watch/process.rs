@@ -97,16 +97,6 @@ pub fn pin(task: i32, processor: usize) -> bool {
     }
 }
 
-/// Lets a thread or process run on all of `processors` again.
-pub fn unpin(task: i32, processors: &[usize]) -> bool {
-    // SAFETY: as in `pin`.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        processors.iter().for_each(|processor| libc::CPU_SET(*processor, &mut set));
-        libc::sched_setaffinity(task, size_of::<libc::cpu_set_t>(), &raw const set) == 0
-    }
-}
-
 /// The logical processors that this process may use.
 pub fn processors() -> Vec<usize> {
     // SAFETY: `set` is zeroed, and the kernel fills it within the size that it is told.
