@@ -28,8 +28,8 @@ use crate::{
     folder::{Contents, RunFolder, file_name},
     load::frame::{ArmRig, Rig},
     protection::{Authentication, Materials, Protection, Setup, TlsVersion, Transport},
-    saturation::Served,
     sandbox::{Sandbox, certificates, process::Running},
+    saturation::Served,
     watch::process,
     workload::{ArmState, Workload},
 };
@@ -228,7 +228,9 @@ impl Run<'_> {
         let mut cell = self.plan.cells[number].clone();
         if let Arrivals::OfSaturation(share) = cell.arrivals {
             let most = served.of_slowest(self.plan, number).ok_or_else(|| {
-                Fault::Machine("no cell before this one was measured, so there is no saturation to take a share of".to_owned())
+                Fault::Machine(
+                    "no cell before this one was measured, so there is no saturation to take a share of".to_owned(),
+                )
             })?;
             cell.arrivals = Arrivals::Poisson((share * most).max(1.0));
         }

@@ -57,6 +57,12 @@ pub struct Frame {
     /// True when nothing was bound to a processor: such frames are shown beside the others and decide nothing.
     #[serde(default)]
     pub free: bool,
+    /// Length of its slots, ns; the plan's, or longer where carry-over asked for it.
+    #[serde(default)]
+    pub slot_ns: u64,
+    /// Its guard, ns; the plan's, or longer.
+    #[serde(default)]
+    pub guard_ns: u64,
     /// The arms, in the experiment's order.
     pub arms: Vec<ArmFrame>,
     /// The machine during the frame.
@@ -90,8 +96,7 @@ pub struct ArmFrame {
 }
 
 /// Ends of the phases of a slot in which operations are told apart by when they started, ns; the last phase has no end.
-pub const PHASES_NS: [u64; 8] =
-    [200_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000];
+pub const PHASES_NS: [u64; 8] = [200_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000];
 
 /// Counters of one arm over one frame. `None`: cannot be seen here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -195,6 +195,8 @@ impl<'a> Rig<'a> {
             duration_ns,
             spoiled: None,
             free,
+            slot_ns: site.cell.slot_ns,
+            guard_ns: site.cell.guard_ns,
             arms: Vec::new(),
             host,
         };
@@ -203,7 +205,8 @@ impl<'a> Rig<'a> {
             let reason = seen.iter().find_map(|seen| seen.opened.lane.arms[arm].recorder.spoiled.clone());
             if let Some(reason) = reason {
                 frame.spoiled.get_or_insert(format!("arm {arm}: {reason}"));
-            } else if frame.arms[arm].operations == 0 && Schedule::new(&site.cell, number, site.arms.len(), 0).has(arm) {
+            } else if frame.arms[arm].operations == 0 && Schedule::new(&site.cell, number, site.arms.len(), 0).has(arm)
+            {
                 frame.spoiled.get_or_insert(format!("arm {arm}: no operation succeeded"));
             }
             let warmed_up: u64 = seen.iter().map(|seen| seen.warmed_up[arm]).sum();
@@ -479,7 +482,6 @@ fn sizes(paths: &[std::path::PathBuf]) -> (u64, u64) {
     }
     sum
 }
-
 
 fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)

@@ -98,7 +98,9 @@ mod tests {
     fn in_a_duet_lanes_serve_different_arms_and_each_meets_all() {
         let schedule = schedule(Design::Duet, 2);
         let lanes: Vec<Vec<Turn>> = (0..2).map(|lane| schedule.turns(lane).collect()).collect();
-        assert!(lanes[0].iter().zip(&lanes[1]).all(|(one, other)| one.arm != other.arm && one.start_ns == other.start_ns));
+        assert!(
+            lanes[0].iter().zip(&lanes[1]).all(|(one, other)| one.arm != other.arm && one.start_ns == other.start_ns)
+        );
         assert!(lanes[0].chunks(2).all(|block| block[0].arm + block[1].arm == 1));
     }
 
