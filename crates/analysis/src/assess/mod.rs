@@ -14,6 +14,7 @@ mod levels;
 mod measured;
 mod percentiles;
 mod proof;
+pub mod resolution;
 mod sequential;
 mod sizes;
 mod slots;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The metrics of slots in the order of the report, with the name and the title of each.
-const METRICS: [(Metric, &str, &str); 5] = [
+pub(super) const METRICS: [(Metric, &str, &str); 5] = [
     (Metric::Net, "net", "net time per op"),
     (Metric::Time, "time", "time per op"),
     (Metric::Cpu, "cpu", "CPU per op"),
@@ -121,7 +121,7 @@ fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
 }
 
 /// The effect of each frame that has enough pairs.
-fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
+pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
     let fewest = fewest_pairs(measured.cell.blocks, measured.lanes);
     measured.frames.iter().filter_map(|frame| frame_effect(&frame.slots, 0, arm as u32, metric, fewest)).collect()
 }
