@@ -83,6 +83,14 @@ impl Arm {
         })
     }
 
+    /// Charges the processor time of a whole server to this lane's part of its clients: for servers whose threads serve
+    /// whoever comes, so that no task belongs to a connection. Between two arms' slots such a server is idle.
+    pub fn watch_whole(&mut self, process: i32, lanes: usize) {
+        if let Some(seat) = self.seats.first_mut() {
+            seat.watch = TaskWatch::whole(process, lanes);
+        }
+    }
+
     fn server_usage(&self) -> TaskUsage {
         self.seats.iter().filter_map(|seat| seat.watch.as_ref()).map(TaskWatch::read).fold(
             TaskUsage::default(),
@@ -126,24 +134,38 @@ impl Lane {
         Self { number, lanes, clock, arrivals, arms, cell, intended: Vec::with_capacity(1 << 16) }
     }
 
-    /// Runs every arm for `length_ns` so that connections and caches are warm; forgets what was recorded.
-    pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64) {
+    /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `behind` by so
+    /// many operations; forgets what was recorded. Returns the operations done, by arm.
+    ///
+    /// An arm does not catch up for longer than `patience_ns`.
+    pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64, behind: &[u64], patience_ns: u64) -> Vec<u64> {
         let watch = self.own_watch();
-        for arm in 0..self.arms.len() {
-            let start_ns = self.clock.now();
-            let turn = Turn { block: u32::MAX, arm, start_ns, end_ns: start_ns + length_ns };
-            self.turn(schedule, turn, &watch);
+        let mut done = vec![0; self.arms.len()];
+        for arm in (0..self.arms.len()).filter(|arm| schedule.has(*arm)) {
+            let begun_ns = self.clock.now();
+            loop {
+                let start_ns = self.clock.now();
+                let turn = Turn { block: u32::MAX, arm, start_ns, end_ns: start_ns + length_ns };
+                self.turn(schedule, turn, &watch);
+                let recorder = &self.arms[arm].recorder;
+                done[arm] = recorder.operations;
+                let enough = done[arm] >= behind.get(arm).copied().unwrap_or(0);
+                if enough || recorder.spoiled.is_some() || self.clock.now() >= begun_ns + patience_ns {
+                    break;
+                }
+            }
             let spoiled = self.arms[arm].recorder.spoiled.take();
             self.arms[arm].recorder.clear();
             self.arms[arm].recorder.spoiled = spoiled;
         }
+        done
     }
 
     /// Runs all turns of a frame; stops early when `cancelled` says so.
     pub fn run(&mut self, schedule: &Schedule, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
-        for turn in schedule.turns() {
+        for turn in schedule.turns(self.number) {
             if cancelled() {
                 break;
             }
@@ -397,6 +419,7 @@ impl Visit<'_> {
         let latency_ns = end_ns - busy.begun_ns;
         recorder.operations += 1;
         self.slot.n += 1;
+        recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
         if counts {
             self.slot.n_g += 1;
             self.slot.wall_g_ns += latency_ns;
