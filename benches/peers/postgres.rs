@@ -36,11 +36,8 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 /// All three tables stay in memory, and no commit waits for the disk: the client is what is measured.
 const SETTINGS: [(&str, &str); 2] = [("shared_buffers", "1GB"), ("synchronous_commit", "off")];
 
-const JOBS: [Job; 3] = [
-    Job { workload: "c", clients: 1 },
-    Job { workload: "c", clients: 8 },
-    Job { workload: "a", clients: 8 },
-];
+const JOBS: [Job; 3] =
+    [Job { workload: "c", clients: 1 }, Job { workload: "c", clients: 8 }, Job { workload: "a", clients: 8 }];
 
 /// A loaded server; it ends when dropped.
 pub struct Server {
@@ -86,7 +83,9 @@ impl Server {
             let output = Command::new(program).arg("--version").output().ok()?;
             String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
         };
-        let java = || said(Path::new("java")).map(|java| format!("YCSB 0.17.0 (site.ycsb:jdbc-binding) on {java}"));
+        let java = || {
+            said(Path::new("java")).map(|java| format!("YCSB 0.17.0 with PostgreSQL's JDBC driver 42.7.4 on {java}"))
+        };
         let peers = [said(&self.programs.join("pgbench")), said(Path::new("sysbench")), java()];
         [self.version.clone()].into_iter().chain(peers.into_iter().flatten()).collect()
     }
@@ -105,13 +104,11 @@ impl Server {
             there
         };
         let sysbench = installed("sysbench");
-        let class_path = if installed("java") && installed("mvn") { ycsb(&scripts)? } else { None };
+        let class_path = if installed("javac") && installed("mvn") { ycsb(&scripts)? } else { None };
         let mut cases = Vec::new();
         for job in JOBS {
-            let mut contestants = vec![
-                tithe::contestant("Tithe", &Postgres, self.place.port, job)?,
-                self.pgbench(&scripts, job),
-            ];
+            let mut contestants =
+                vec![tithe::contestant("Tithe", &Postgres, self.place.port, job)?, self.pgbench(&scripts, job)];
             if sysbench {
                 contestants.push(self.sysbench(&scripts, job));
             }
@@ -157,7 +154,10 @@ impl Server {
             name: "sysbench".to_owned(),
             ours: false,
             program: "sysbench".into(),
-            arguments: [scripts.join("records.lua").display().to_string()].into_iter().chain(words(&arguments)).collect(),
+            arguments: [scripts.join("records.lua").display().to_string()]
+                .into_iter()
+                .chain(words(&arguments))
+                .collect(),
             short: vec![format!("--time={}", NATIVE_S.0)],
             long: vec![format!("--time={}", NATIVE_S.1)],
             operations: |text| number_after(text, "total number of events"),
@@ -168,11 +168,10 @@ impl Server {
     fn ycsb(&self, class_path: &str, job: Job) -> Contestant {
         let (reads, updates) = if job.workload == "a" { (0.5, 0.5) } else { (1.0, 0.0) };
         let arguments = format!(
-            "-cp {class_path} site.ycsb.Client -t -db site.ycsb.db.JdbcDBClient -threads {} \
+            "-cp {class_path} site.ycsb.Client -t -db JdbcClient -threads {} \
              -p workload=site.ycsb.workloads.CoreWorkload -p requestdistribution=zipfian -p recordcount={RECORDS} \
              -p operationcount=2000000000 -p readproportion={reads} -p updateproportion={updates} -p scanproportion=0 \
-             -p insertproportion=0 -p db.driver=org.postgresql.Driver -p db.user=tithe -p db.passwd= \
-             -p db.url=jdbc:postgresql://127.0.0.1:{}/postgres -p",
+             -p insertproportion=0 -p jdbc.url=jdbc:postgresql://127.0.0.1:{}/postgres?user=tithe -p",
             job.clients, self.place.port
         );
         Contestant {
@@ -217,22 +216,27 @@ fn load(port: u16) -> Result<(), Fault> {
     Postgres.settle(&server, &setup, &table)
 }
 
-/// The class path of YCSB with its JDBC binding, fetched by Maven once; `None` when it cannot be had.
+/// The class path of YCSB's core with our binding for JDBC, fetched by Maven and compiled once; `None` when it cannot
+/// be had.
 fn ycsb(scripts: &Path) -> Result<Option<String>, Fault> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ycsb-jdbc-0.17.0");
-    if !folder.join("jdbc-binding-0.17.0.jar").exists() {
-        let output = Command::new("mvn")
-            .args(["-q", "-B", "-f"])
-            .arg(scripts.join("pom.xml"))
-            .args(["dependency:copy-dependencies", &format!("-DoutputDirectory={}", folder.display())])
-            .output()
-            .map_err(|error| Fault::machine("mvn", error))?;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers-ycsb");
+    let class_path = format!("{}/*:{}", folder.display(), folder.display());
+    if folder.join("JdbcClient.class").exists() {
+        return Ok(Some(class_path));
+    }
+    let mut fetch = Command::new("mvn");
+    fetch.args(["-q", "-B", "dependency:copy-dependencies", &format!("-DoutputDirectory={}", folder.display()), "-f"]);
+    let mut compile = Command::new("javac");
+    compile.args(["-cp", &class_path, "-d"]).arg(&folder);
+    for command in [fetch.arg(scripts.join("pom.xml")), compile.arg(scripts.join("JdbcClient.java"))] {
+        let output = command.output().map_err(|error| Fault::machine("Maven or javac", error))?;
         if !output.status.success() {
-            eprintln!("LEFT OUT: YCSB: {}", String::from_utf8_lossy(&output.stdout));
+            let said = [output.stdout, output.stderr].concat();
+            eprintln!("LEFT OUT: YCSB: {}", String::from_utf8_lossy(&said));
             return Ok(None);
         }
     }
-    Ok(Some(format!("{}/*", folder.display())))
+    Ok(Some(class_path))
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {

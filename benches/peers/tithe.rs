@@ -43,8 +43,7 @@ pub fn plan(database: &dyn Database, workload: &str, clients: u32) -> Result<Pla
          measure = {{ slot = '20 ms' }}\nworkload = [{{ ycsb = '{workload}' }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
         database.id()
     );
-    let catalogue =
-        run::catalogue(tithe_databases::all(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect());
+    let catalogue = run::catalogue(tithe_databases::all(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect());
     let told = |complaints| Fault::Machine(format!("{complaints:?}"));
     let experiment = experiment::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
     experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
