@@ -20,6 +20,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
 mod contest;
+mod floor;
 mod postgres;
 mod report;
 mod tithe;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
         Some("load") => tithe::generate(&arguments[1..]),
+        Some("floor") => floor::generate(&arguments[1..]),
         _ => options(&arguments).and_then(|options| session(&options)),
     };
     match outcome {
@@ -79,7 +81,7 @@ fn session(options: &Options) -> Result<(), Fault> {
     let processor = process::processors().pop().unwrap_or(0);
     process::pin(0, processor);
     let server = postgres::Server::start()?;
-    let mut cases = server.cases()?;
+    let mut cases = server.cases(floor::serve()?)?;
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     for case in &mut cases {
         if !wanted(&case.name) {

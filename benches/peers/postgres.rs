@@ -21,6 +21,7 @@ use tithe_harness::{
 
 use crate::{
     contest::{Case, Contestant, number_after},
+    floor,
     tithe::{self, Job, RECORDS},
 };
 
@@ -90,11 +91,11 @@ impl Server {
         [self.version.clone()].into_iter().chain(peers.into_iter().flatten()).collect()
     }
 
-    /// All jobs with all peers that are installed.
+    /// All jobs with all peers that are installed, and with the floor against the server on port `echo`.
     ///
     /// # Errors
     /// When this program cannot tell where it is.
-    pub fn cases(&self) -> Result<Vec<Case>, Fault> {
+    pub fn cases(&self, echo: u16) -> Result<Vec<Case>, Fault> {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/peers/scripts");
         let installed = |program: &str| {
             let there = Command::new(program).arg("--version").output().is_ok();
@@ -115,6 +116,7 @@ impl Server {
             if let Some(class_path) = &class_path {
                 contestants.push(self.ycsb(class_path, job));
             }
+            contestants.push(floor::contestant(echo, job.clients)?);
             contestants.push(tithe::contestant("Tithe again", &Postgres, self.place.port, job)?);
             let clients = if job.clients == 1 { "client" } else { "clients" };
             let letter = job.workload.to_uppercase();
