@@ -38,6 +38,14 @@ pub trait Database: Sync {
         &[]
     }
 
+    /// Looks whether `url` can be used at all, without connecting.
+    ///
+    /// # Errors
+    /// What is wrong with it; the text never quotes the URL.
+    fn check_url(&self, _url: &Url) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Settings that Tithe sets itself, with the reason.
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]
