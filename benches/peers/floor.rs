@@ -62,7 +62,7 @@ pub fn contestant(port: u16, clients: u32) -> Result<Contestant, Fault> {
         program: std::env::current_exe().map_err(|error| Fault::machine("this program", error))?,
         arguments: vec!["floor".to_owned(), port.to_string(), clients.to_string()],
         short: vec!["1".to_owned()],
-        long: vec!["150".to_owned()],
+        long: vec!["100".to_owned()],
         operations: |text| number_after(text, "operations"),
         every: 1,
     })

@@ -26,11 +26,11 @@ use crate::{
 };
 
 /// Seconds of a short and a long run of a native peer.
-const NATIVE_S: (u32, u32) = (1, 4);
+const NATIVE_S: (u32, u32) = (1, 3);
 /// Seconds of a short and a long run of a peer in Java: its compiler is done with the hot path in the short one.
-const JAVA_S: (u32, u32) = (10, 25);
+const JAVA_S: (u32, u32) = (8, 20);
 /// Rounds of which a peer in Java takes part in one.
-const JAVA_EVERY: usize = 2;
+const JAVA_EVERY: usize = 3;
 /// How long the server may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 

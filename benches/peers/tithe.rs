@@ -21,8 +21,8 @@ use crate::contest::{Contestant, number_after};
 /// Records of the table: 1 KB each.
 pub const RECORDS: u64 = 100_000;
 
-/// Slots of a short run and of a long one. One slot of 20 ms, and 4 s.
-const SLOTS: (u32, u32) = (1, 200);
+/// Slots of a short run and of a long one. One slot of 20 ms, and 3 s.
+const SLOTS: (u32, u32) = (1, 150);
 
 /// The job: which workload, and how many clients.
 #[derive(Debug, Clone, Copy)]
