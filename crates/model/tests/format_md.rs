@@ -107,6 +107,9 @@ fn every_field_of_a_frame() {
         start_unix_ns: 0,
         duration_ns: 0,
         spoiled: None,
+        free: false,
+        slot_ns: 0,
+        guard_ns: 0,
         arms: vec![ArmFrame::default()],
         host: Host::default(),
     };
