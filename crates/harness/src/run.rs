@@ -178,6 +178,9 @@ impl Run<'_> {
             }
             self.settle(rig.arms(), workload)?;
             self.evidence(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
+            // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
+            // the least tidy, and every protection would look cheaper than it is.
+            self.settle(rig.arms(), workload)?;
             let mut measured = 0;
             let mut enough = false;
             let mut free = 0;
@@ -674,6 +677,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),
+        known_settings: database.known_settings(),
     };
     Catalogue { databases: databases.iter().map(entry).collect(), workloads }
 }

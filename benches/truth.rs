@@ -26,7 +26,7 @@ use serde_json::Value;
 use tithe_analysis::{CONFIDENCE, Records, assess::assess};
 use tithe_harness::folder;
 
-#[path = "../src/records.rs"]
+#[path = "../crates/cli/src/records.rs"]
 mod records;
 
 /// Extra cost of the known arms.
