@@ -30,8 +30,11 @@ const MS: u64 = 1_000_000;
 /// over which the machine drifts.
 const SLOT_READS_NS: u64 = 20 * MS;
 
-/// A slot of durable writes, and of an open loop: commits take milliseconds and come in groups, and an open
-/// loop drains before the next slot.
+/// A slot of durable writes: commits take milliseconds and come in groups. Longer slots resolve less in the same time,
+/// shorter ones hold too few commits and let one arm's flushes fall into the other's slots (METHODOLOGY.md, "Writes").
+const SLOT_WRITES_NS: u64 = 100 * MS;
+
+/// A slot of an open loop, which drains before the next.
 const SLOT_LONG_NS: u64 = 250 * MS;
 
 /// Operations that a lane of an open loop intends per slot, at least: below 20 a slot does not count, and a
@@ -196,7 +199,7 @@ fn cell(
     let writes = shape(&experiment.workloads[workload], catalogue).is_none_or(|shape| shape.writes);
     let usual = match measure.design {
         Design::Slices | Design::Sequential => SLOT_SLICE_NS,
-        Design::Interleaved | Design::Duet if writes && !embedded => SLOT_LONG_NS,
+        Design::Interleaved | Design::Duet if writes && !embedded => SLOT_WRITES_NS,
         Design::Interleaved | Design::Duet => SLOT_READS_NS,
     };
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);

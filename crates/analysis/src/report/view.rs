@@ -11,7 +11,7 @@ mod evidence;
 use std::collections::BTreeSet;
 
 use super::{number, words};
-use crate::{Analysis, CellAnalysis};
+use crate::{Analysis, CellAnalysis, SweepArm};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +162,7 @@ pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
     for cell in &analysis.cells {
         blocks.extend(of_cell(analysis, cell, form));
     }
+    blocks.extend(sweeps(analysis));
     if form == Form::Long {
         blocks.extend(machine(analysis));
     }
@@ -273,6 +274,25 @@ fn spoiled(cell: &CellAnalysis, form: Form) -> String {
         }
     });
     format!("{} left out: {}", words::plural(cell.spoiled.len() as u64, "frame"), told.collect::<Vec<_>>().join("; "))
+}
+
+/// Where each arm is saturated and what it costs with few clients, at saturation, and below it.
+fn sweeps(analysis: &Analysis) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for sweep in &analysis.sweeps {
+        let row = |arm: &SweepArm| {
+            let saturated =
+                arm.saturated_at.map_or("not reached".to_owned(), |clients| words::plural(clients.into(), "client"));
+            let costs: Vec<String> = arm.costs.iter().map(|(cell, cost)| format!("{cell}: {cost}")).collect();
+            let most = format!("{} op/s", number::count(arm.most.round().max(0.0) as u64));
+            let text = |text: String| Entry::text(text, Tone::Normal);
+            vec![Entry::text(&arm.name, Tone::Strong), text(saturated), text(most), text(costs.join("; "))]
+        };
+        let columns = ["arm", "saturated at", "most", "deciding cost"].map(Column::text).to_vec();
+        blocks.push(Block::Heading(2, format!("Clients, {}", sweep.workload)));
+        blocks.push(Block::Table(Table { columns, rows: sweep.arms.iter().map(row).collect(), sticky: 1 }));
+    }
+    blocks
 }
 
 fn machine(analysis: &Analysis) -> Vec<Block> {

@@ -2,6 +2,7 @@
 
 mod assessment;
 mod coverage;
+mod designs;
 mod golden;
 mod laws;
 mod live;
