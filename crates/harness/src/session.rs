@@ -89,7 +89,8 @@ pub enum ServerTask {
 /// How far a submitted request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Wait for the descriptor, then call `advance` again.
+    /// Wait for the descriptor, then call `advance` again. Said only when the kernel had nothing more to read and took
+    /// nothing more to send, or when a request has just been sent: lanes wait for a *change* of the descriptor.
     Pending,
     /// The answer is complete. For writes: rows affected; for reads: rows delivered.
     Done(u64),
