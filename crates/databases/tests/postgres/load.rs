@@ -46,6 +46,10 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
         blocks: 4,
         frames_max: 1,
         epochs: 1,
+        design: tithe_model::experiment::Design::Interleaved,
+        restarts: false,
+        pinned: true,
+        free_frames: 0,
     };
     let arm = ArmRig {
         server: sandbox.server.clone(),
@@ -54,8 +58,8 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
         on: Vec::new(),
         off: Vec::new(),
     };
-    let mut rig = Rig::new(&Postgres, workload, &cell, 0, vec![arm]);
-    let (mut frame, slots) = rig.frame(0, 0, &AtomicBool::new(false)).expect("connected").expect("not cancelled");
+    let mut rig = Rig::new(&Postgres, workload, &cell, 0, true, vec![arm]);
+    let (mut frame, slots) = rig.frame(0, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled");
     assert_eq!(frame.spoiled, None, "{clients} clients, {arrivals:?}");
     let arm = frame.arms.remove(0);
     let count = |field: fn(&Slot) -> u64| slots.iter().map(field).sum::<u64>();
