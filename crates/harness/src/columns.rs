@@ -188,6 +188,10 @@ impl Connection for Encrypted {
         self.inner.wire_bytes()
     }
 
+    fn warm(&mut self) -> Result<(), Fault> {
+        self.inner.as_connection().warm()
+    }
+
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
         self.inner.as_connection().run_statement(statement)
     }

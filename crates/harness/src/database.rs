@@ -46,6 +46,12 @@ pub trait Database: Sync {
         Ok(())
     }
 
+    /// True when a server that is stopped and started again has its data: then it is started anew for every frame of a
+    /// workload that only reads.
+    fn restarts(&self) -> bool {
+        false
+    }
+
     /// Settings that Tithe sets itself, with the reason.
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]

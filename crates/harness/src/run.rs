@@ -191,6 +191,9 @@ impl Run<'_> {
                 if is_free && free >= free_frames {
                     break;
                 }
+                if cell.restarts && measured + free > 0 {
+                    stage.restart(self, rig.arms_mut())?;
+                }
                 let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
                     break;
                 };
@@ -209,7 +212,6 @@ impl Run<'_> {
                     return Err(Fault::Connection(words));
                 }
             }
-            rig.disconnect();
             self.evidence(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
             Ok((measured, enough))
         })();
@@ -324,17 +326,27 @@ struct Part<'a> {
 /// The servers of one epoch; they stop when it is dropped.
 struct Stage {
     rigs: Vec<ArmRig>,
-    running: Vec<Option<Running>>,
+    servers: Vec<Started>,
     logs: Vec<(String, PathBuf)>,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
     sandbox: Sandbox,
 }
 
+/// File in the server's folder that its output goes to.
+const SERVER_LOG: &str = "server.log";
+
+/// What Tithe started for an arm: nothing for an embedded or attached database.
+#[derive(Default)]
+struct Started {
+    running: Option<Running>,
+    launch: Option<Launch>,
+}
+
 impl Stage {
     fn new(folder: &RunFolder) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
-        Ok(Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), attached: Vec::new(), sandbox })
+        Ok(Self { rigs: Vec::new(), servers: Vec::new(), logs: Vec::new(), attached: Vec::new(), sandbox })
     }
 
     /// Starts and loads every arm.
@@ -403,6 +415,7 @@ impl Stage {
         }
         if turned {
             self.rigs.reverse();
+            self.servers.reverse();
         }
         Ok(())
     }
@@ -419,12 +432,12 @@ impl Stage {
             };
             let mut configuration = vec![format!("url = {}", url.redacted())];
             configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
-            self.running.push(None);
+            self.servers.push(Started::default());
             return Ok((server, configuration));
         }
         let launch = run.database.launch(&run.install, setup, &place);
         self.sandbox.prepare(&launch)?;
-        let log = place.folder.join("server.log");
+        let log = place.folder.join(SERVER_LOG);
         let mut running = self.sandbox.start(&launch, &log)?;
         if running.is_some() {
             self.logs.push((file_name(&arm.name), log));
@@ -438,13 +451,35 @@ impl Stage {
         if let Some(running) = &mut running {
             wait_until_ready(run.database, &server, setup, running)?;
         }
-        self.running.push(running);
-        Ok((server, configuration(&launch, setup, &place)))
+        let configuration = configuration(&launch, setup, &place);
+        self.servers.push(Started { running, launch: launch.server.is_some().then_some(launch) });
+        Ok((server, configuration))
+    }
+
+    /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
+    /// meets the caches is luck that stays as long as the server does, and would pass for a cost.
+    fn restart(&mut self, run: &Run<'_>, arms: &mut [ArmRig]) -> Result<(), Fault> {
+        for started in &mut self.servers {
+            // All are asked to stop before the first is waited for.
+            started.running.iter_mut().for_each(Running::ask_to_stop);
+        }
+        for (started, arm) in self.servers.iter_mut().zip(arms.iter_mut()) {
+            let Some(launch) = &started.launch else { continue };
+            drop(started.running.take());
+            started.running = self.sandbox.start(launch, &arm.server.folder.join(SERVER_LOG))?;
+            arm.server.process = started.running.as_ref().map(Running::process);
+        }
+        for (started, arm) in self.servers.iter_mut().zip(arms) {
+            if let Some(running) = &mut started.running {
+                wait_until_ready(run.database, &arm.server, &arm.setup, running)?;
+            }
+        }
+        Ok(())
     }
 
     /// How the first server that ended by itself did so.
     fn ended(&mut self) -> Option<String> {
-        self.running.iter_mut().flatten().find_map(Running::ended)
+        self.servers.iter_mut().filter_map(|started| started.running.as_mut()).find_map(Running::ended)
     }
 
     fn keep_logs(&self, folder: &RunFolder, prefix: &str) {
@@ -674,6 +709,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         id: database.id(),
         title: database.title(),
         embedded: database.embedded(),
+        restarts: database.restarts(),
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),

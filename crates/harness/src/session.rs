@@ -48,6 +48,15 @@ pub trait Connection: Send {
     /// Bytes sent and received on the wire so far; 0 for an embedded database.
     fn wire_bytes(&self) -> (u64, u64);
 
+    /// Reads the whole table once, so that caches hold what fits into them whatever was asked first. Called between
+    /// opening and measuring where caches start empty.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn warm(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Runs one statement in the product's own language, outside the measured path; its rows are thrown away.
     ///
     /// # Errors
@@ -80,7 +89,8 @@ pub enum ServerTask {
 /// How far a submitted request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Wait for the descriptor, then call `advance` again.
+    /// Wait for the descriptor, then call `advance` again. Said only when the kernel had nothing more to read and took
+    /// nothing more to send, or when a request has just been sent: lanes wait for a *change* of the descriptor.
     Pending,
     /// The answer is complete. For writes: rows affected; for reads: rows delivered.
     Done(u64),

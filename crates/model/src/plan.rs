@@ -49,7 +49,9 @@ const GUARD_NS: u64 = MS;
 
 /// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
-/// Longest frame of an embedded database, ns: it opens no connections, so short frames waste nothing.
+/// Slots of one arm and one lane in a frame where servers are started anew for each: the restart must pay.
+const FRAME_PER_RESTART_NS: u64 = 1_000 * MS;
+/// Longest frame of an embedded database, ns: it starts no servers, so short frames waste little.
 const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;
 
 /// (block, lane) pairs of a frame, at least: the frame's value is a trimmed mean over them.
@@ -110,6 +112,9 @@ pub struct Cell {
     /// How the arms share the machine over time.
     #[serde(default)]
     pub design: Design,
+    /// Servers are started anew on their data before each frame.
+    #[serde(default)]
+    pub restarts: bool,
     /// Client threads and what serves them are bound to processors.
     #[serde(default = "bound")]
     pub pinned: bool,
@@ -198,7 +203,14 @@ fn cell(
         Design::Interleaved | Design::Duet => SLOT_READS_NS,
     };
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
-    let per_arm_ns = if embedded { FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms) } else { FRAME_PER_ARM_NS };
+    let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
+    // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.
+    let restarts = !writes && !attached && catalogue.database(&experiment.database).is_some_and(|entry| entry.restarts);
+    let per_arm_ns = match (embedded, restarts) {
+        (true, _) => FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms),
+        (false, true) => FRAME_PER_RESTART_NS,
+        (false, false) => FRAME_PER_ARM_NS,
+    };
     let blocks = match measure.design {
         Design::Interleaved | Design::Duet => {
             (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)))
@@ -220,6 +232,7 @@ fn cell(
         frames_max: 0,
         epochs: measure.epochs.unwrap_or(1).max(1),
         design: measure.design,
+        restarts,
         pinned: measure.pin,
         free_frames: 0,
     }

@@ -51,7 +51,9 @@ fn sequential_practice_takes_the_drift_for_a_cost() {
     records.slots.retain(|slot| (slot.arm == 1) == (slot.frame >= 30));
     for slot in records.slots.iter_mut().filter(|slot| slot.frame >= 30) {
         let slower = |ns: &mut u64| *ns = *ns * 13 / 10;
-        [&mut slot.wall_ns, &mut slot.wall_g_ns, &mut slot.client_cpu_ns, &mut slot.server_cpu_ns].map(slower);
+        [&mut slot.wall_ns, &mut slot.wall_g_ns, &mut slot.client_cpu_ns, &mut slot.server_cpu_ns]
+            .into_iter()
+            .for_each(slower);
     }
     let time = estimate(&records, 1, "time");
     assert!((time.effect.estimate - 1.3_f64.ln()).abs() < 0.2, "{time:?}");

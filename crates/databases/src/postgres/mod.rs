@@ -47,6 +47,10 @@ impl Database for Postgres {
         target::check_url(url)
     }
 
+    fn restarts(&self) -> bool {
+        true
+    }
+
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         launch::RESERVED
     }

@@ -35,6 +35,10 @@ impl session::Connection for SqliteSession {
     fn wire_bytes(&self) -> (u64, u64) {
         (0, 0)
     }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.connection.run(statement).map(drop)
+    }
 }
 
 impl SqlSession for SqliteSession {

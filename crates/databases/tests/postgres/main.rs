@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 
+mod load;
 mod sandbox;
 
 use expect_test::{Expect, expect};
@@ -24,7 +25,11 @@ fn table() -> Table {
 }
 
 fn how(blocking: bool) -> Connect {
-    Connect { blocking, lane: 0, clock: Clock::Real, table: table() }
+    how_for(table(), blocking)
+}
+
+fn how_for(table: Table, blocking: bool) -> Connect {
+    Connect { blocking, lane: 0, clock: Clock::Real, table }
 }
 
 fn key_value(session: Session) -> Box<dyn KeyValueSession> {

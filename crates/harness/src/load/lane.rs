@@ -44,6 +44,14 @@ impl Seat {
         let watch = TaskWatch::server(&session.connection().server_task());
         Self { session, client, number, watch, busy: None }
     }
+
+    /// Fills the caches that this connection reads through.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn warm(&mut self) -> Result<(), Fault> {
+        self.session.connection().warm()
+    }
 }
 
 /// All connections of a lane to one arm.
