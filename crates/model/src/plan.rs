@@ -69,7 +69,7 @@ const EPOCHS_SHARE: f64 = 0.25;
 
 /// Frames at the end in which nothing is bound to a processor, where there are at least [`FREE_FROM`].
 const FREE_FRAMES: u32 = 5;
-const FREE_FROM: u32 = 50;
+const FREE_FROM: u32 = 60;
 
 /// Everything that `run` needs, and everything that repeats it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
