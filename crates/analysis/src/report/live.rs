@@ -141,8 +141,8 @@ mod tests {
     fn the_line_says_less_where_there_is_less_room() {
         let lines: Vec<String> = [160, 120, 100, 80, 60, 30].map(|columns| line(&status(), columns)).to_vec();
         expect![[r#"
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3] ·······│··━━●━━  audit -0.20% [-1.5, 1.1] ·····━━●━━·····  luks ~ ·······│·······  72 s, 2–4 min left
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  audit -0.20% [-1.5, 1.1]  luks ~  72 s, 2–4 min left
+            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3] ·······│··━━●━━  audit −0.2% [−1.5, +1.1] ·····━━●━━·····  luks ~ ·······│·······  72 s, 2–4 min left
+            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  audit −0.2% [−1.5, +1.1]  luks ~  72 s, 2–4 min left
             [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  +2 more  72 s, 2–4 min left
             [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  +2 more  72 s, 2–4 min left
             [2/6] c/in-memory frame 12/60  +3 more  72 s, 2–4 min left
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_plain_line_names_every_arm() {
         expect![
-            "[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit -0.20% [-1.5, 1.1], luks ~; 72 s, 2–4 min left"
+            "[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit −0.2% [−1.5, +1.1], luks ~; 72 s, 2–4 min left"
         ]
         .assert_eq(&plain_line(&status()));
         let begun = Status { arms: vec![("tls".to_owned(), None)], frame: 0, left_s: None, ..status() };

@@ -98,17 +98,19 @@ pub struct Entry {
     pub lead: String,
     /// The interval and the marks of footnotes; empty for a text.
     pub rest: String,
+    /// A text that says the same in fewer columns, or nothing.
+    pub short: Option<&'static str>,
     /// What it means.
     pub tone: Tone,
 }
 
 impl Entry {
     fn text(text: impl Into<String>, tone: Tone) -> Self {
-        Self { lead: text.into(), rest: String::new(), tone }
+        Self { lead: text.into(), rest: String::new(), short: None, tone }
     }
 
     fn figure(figure: number::Figure, tone: Tone) -> Self {
-        Self { lead: figure.lead, rest: figure.rest, tone }
+        Self { lead: figure.lead, rest: figure.rest, short: None, tone }
     }
 
     fn absent() -> Self {

@@ -225,7 +225,7 @@ fn proven(proof: &Proof) -> bool {
 }
 
 fn doubted(entry: Entry) -> Entry {
-    Entry { lead: format!("({}", entry.lead), rest: format!("{})", entry.rest), tone: Tone::Faint }
+    Entry { lead: format!("({}", entry.lead), rest: format!("{})", entry.rest), tone: Tone::Faint, ..entry }
 }
 
 /// The answer for the primary estimate.
@@ -238,7 +238,8 @@ fn answer(arm: &ArmAnalysis, margin: f64) -> Entry {
 pub(super) fn verdict(estimate: &Estimate, proof: &Proof, margin: f64) -> Entry {
     match proof {
         Proof::Baseline | Proof::Proven => {
-            Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict))
+            let text = Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict));
+            Entry { short: Some(words::outcome_short(estimate, margin)), ..text }
         }
         Proof::Unproven(_) => Entry::text("unproven", Tone::Caution),
         Proof::Disproven(_) => Entry::text("disproven", Tone::Bad),
