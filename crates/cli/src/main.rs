@@ -80,7 +80,7 @@ pub struct ReportArgs {
     /// The run folder
     run: PathBuf,
     /// Format
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "markdown", "json", "csv"])]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "json", "csv"])]
     format: String,
 }
 

@@ -9,6 +9,7 @@
 //! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
 
 pub mod csv;
+pub mod html;
 pub mod json;
 pub mod live;
 pub mod markdown;

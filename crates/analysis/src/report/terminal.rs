@@ -109,7 +109,8 @@ impl Page {
     /// One line for the outcome, two for what the first look saw; what does not fit is in the other reports.
     fn claim(&mut self, claim: &Claim) {
         let outcome = self.paint(&table::pad(&format!("{} {}", claim.mark, claim.word), 13), claim.tone);
-        let lines = table::wrap(&format!("{} · {}", claim.claim, claim.when), self.width - INDENT - 15);
+        let when = if claim.when.is_empty() { String::new() } else { format!(" · {}", claim.when) };
+        let lines = table::wrap(&format!("{}{when}", claim.claim), self.width - INDENT - 15);
         for (index, line) in lines.iter().enumerate() {
             let before = if index == 0 { outcome.clone() } else { " ".repeat(13) };
             self.line(&format!("{before}  {line}"));
