@@ -123,7 +123,7 @@ impl Entry {
 pub struct Claim {
     /// `✓`, `✗`, `?` or `i`.
     pub mark: &'static str,
-    /// `holds`, `FAILS`, `cannot tell`, `keeps`, `exposes`.
+    /// `holds`, `FAILS`, `cannot tell`; of a disclosure `yes`, `no`.
     pub word: &'static str,
     /// What the outcome means.
     pub tone: Tone,

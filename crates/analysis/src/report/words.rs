@@ -69,8 +69,8 @@ pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Ton
         (Role::Claim, Verdict::Holds) => ("✓", "holds", Tone::Good),
         (Role::Claim, Verdict::Fails) => ("✗", "FAILS", Tone::Bad),
         (_, Verdict::CannotTell) => ("?", "cannot tell", Tone::Caution),
-        (Role::Disclosure, Verdict::Holds) => ("i", "keeps", Tone::Normal),
-        (Role::Disclosure, Verdict::Fails) => ("i", "exposes", Tone::Caution),
+        (Role::Disclosure, Verdict::Holds) => ("i", "yes", Tone::Normal),
+        (Role::Disclosure, Verdict::Fails) => ("i", "no", Tone::Caution),
     }
 }
 

@@ -40,7 +40,12 @@ pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String
     if html.is_empty() {
         return html;
     }
-    format!("<h3>Latency</h3>\n{html}{}", table(cell))
+    let legend = format!(
+        "<p class=\"legend\"><i class=\"key grey\"></i>{} <i class=\"key\"></i>guarded arm; bars are the intervals of the \
+         median over frames. Both axes are logarithmic: every further nine has the same room.</p>\n",
+        text(cell.arms.first().map_or("plain", |arm| &arm.name))
+    );
+    format!("<h3>Latency</h3>\n{html}{legend}{}", table(cell))
 }
 
 fn panels(cell: &CellAnalysis, operation: &str, curves: &[&Curve]) -> String {

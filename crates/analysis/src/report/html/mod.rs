@@ -34,9 +34,7 @@ const CELLS_DRAWN: usize = 60;
 pub fn render(analysis: &Analysis, story: &Story) -> String {
     let cells: String =
         analysis.cells.iter().enumerate().map(|(index, cell)| self::cell(analysis, cell, index, story)).collect();
-    [
-        head(analysis),
-        "<main>\n".to_owned(),
+    let body = [
         costs::chart(analysis),
         cells,
         timeline::chart(analysis, story),
@@ -46,17 +44,16 @@ pub fn render(analysis: &Analysis, story: &Story) -> String {
         about::warnings(analysis),
         about::again(analysis, story),
         about::how_to_read(analysis),
-        "</main>\n".to_owned(),
-        format!(
-            "<footer><p>{} · tithe {}</p></footer>\n</body>\n</html>\n",
-            text(&analysis.run),
-            text(&analysis.tithe)
-        ),
     ]
-    .concat()
+    .concat();
+    let (run, tithe) = (text(&analysis.run), text(&analysis.tithe));
+    format!(
+        "{}<main>\n{body}</main>\n<footer><p>{run} · tithe {tithe}</p></footer>\n</body>\n</html>\n",
+        head(analysis, &body)
+    )
 }
 
-fn head(analysis: &Analysis) -> String {
+fn head(analysis: &Analysis, body: &str) -> String {
     let title = text(&analysis.title);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -70,7 +67,7 @@ fn head(analysis: &Analysis) -> String {
         answer::question(analysis),
         answer::answer(analysis),
         state(analysis),
-        contents(analysis),
+        contents(analysis, body),
     )
 }
 
@@ -95,22 +92,24 @@ fn state(analysis: &Analysis) -> String {
     format!("<ul class=\"state\">\n<li>{}</li>\n</ul>\n", items.join("</li>\n<li>"))
 }
 
-/// Links to the parts, and to the cells where they are few.
-fn contents(analysis: &Analysis) -> String {
+/// Links to the parts that `body` has, and to the cells where they are few.
+fn contents(analysis: &Analysis, body: &str) -> String {
     const CELLS: usize = 12;
-    let mut links: Vec<(String, String)> = vec![("costs".to_owned(), "costs".to_owned())];
+    let part = |(id, name): (&str, &str)| (id.to_owned(), name.to_owned());
+    let mut links: Vec<(String, String)> = vec![part(("costs", "costs"))];
     if analysis.cells.len() <= CELLS {
         links.extend(analysis.cells.iter().map(|cell| (anchor(cell), cell.id.clone())));
     }
-    for (id, name) in [
+    let parts = [
+        ("time", "over time"),
         ("evidence", "evidence"),
         ("settings", "settings"),
         ("machine", "machine"),
         ("again", "run it again"),
         ("how", "how to read this"),
-    ] {
-        links.push((id.to_owned(), name.to_owned()));
-    }
+    ];
+    links.extend(parts.map(part));
+    links.retain(|(id, _)| body.contains(&format!("<section id=\"{id}\"")));
     let links: Vec<String> =
         links.into_iter().map(|(id, name)| format!("<a href=\"#{id}\">{}</a>", text(&name))).collect();
     format!("<nav aria-label=\"Contents\">{}</nav>\n", links.join("\n"))
@@ -159,3 +158,6 @@ fn method(cell: &CellAnalysis) -> String {
     }
     format!("Measured: {}.", parts.join(" · "))
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::{
     costs::proof_mark,
-    markup::{details, section, text},
+    markup::{section, text},
 };
 use crate::{
     Analysis,
@@ -58,17 +58,19 @@ fn claim(arm: &Across<'_>, across: &ClaimAcross<'_>) -> String {
     if claim.seen.len() > QUOTED {
         seen.push_str(&format!("<p>and {} more in report.json</p>\n", claim.seen.len() - QUOTED));
     }
-    let (when, word) = (text(&claim.when), if claim.tone == Tone::Good { "" } else { claim.word });
-    let word = if word.is_empty() { String::new() } else { format!(" <b>{word}</b>") };
-    let open = if claim.tone == Tone::Good { details("what was seen", &seen) } else { seen };
-    format!(
-        "<li><span class=\"sign {tone}\"><span aria-hidden=\"true\">{}</span><span class=\"sr\">{}</span></span>\
-         <div>{}{word} <span class=\"mark\">{when}{}</span>\n{open}</div></li>\n",
+    let word = if claim.tone == Tone::Good { String::new() } else { format!("<b>{}:</b> ", claim.word) };
+    let line = format!(
+        "<span class=\"sign {tone}\"><span aria-hidden=\"true\">{}</span><span class=\"sr\">{}</span></span> {word}{} \
+         <span class=\"mark\">{}{}</span>",
         claim.mark,
         claim.word,
         text(&claim.claim),
+        text(&claim.when),
         text(&place)
-    )
+    );
+    // What holds is opened on demand; what does not is there to be read.
+    let open = if claim.tone == Tone::Good { "" } else { " open" };
+    format!("<li><details{open}><summary>{line}</summary>\n{seen}</details></li>\n")
 }
 
 fn quotation(seen: &Seen) -> String {

@@ -99,13 +99,13 @@ mod tests {
         let scale = |low: f64, high: f64| Scale { low: low.ln_1p(), high: high.ln_1p(), start: 0.0, end: 150.0 };
         assert_eq!(names(&cost_ticks(&scale(-0.01, 0.045), 30.0)), "0 +2%");
         assert_eq!(names(&cost_ticks(&scale(-0.05, 0.6), 30.0)), "0 +20% +50%");
-        assert_eq!(names(&cost_ticks(&scale(-0.1, 13.0), 30.0)), "0 ×2 ×10");
+        assert_eq!(names(&cost_ticks(&scale(-0.1, 13.0), 30.0)), "0 ×2 ×5 ×10");
     }
 
     #[test]
     fn latencies_are_named_by_1_2_5() {
         let scale = Scale { low: 4f64.log10(), high: 3000f64.log10(), start: 120.0, end: 0.0 };
-        assert_eq!(names(&decade_ticks(&scale, "µs", 15.0)), "5 µs 10 µs 20 µs 50 µs 100 µs 200 µs 500 µs 1 ms 2 ms");
+        assert_eq!(names(&decade_ticks(&scale, "µs", 10.0)), "5 µs 10 µs 20 µs 50 µs 100 µs 200 µs 500 µs 1 ms 2 ms");
         assert_eq!(names(&decade_ticks(&scale, "µs", 30.0)), "10 µs 100 µs 1 ms");
     }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 
 const WIDTH: f64 = 960.0;
-const LEFT: f64 = 96.0;
+const LEFT: f64 = 116.0;
 const LANE: f64 = 34.0;
 const GAP: f64 = 12.0;
 const TOP: f64 = 26.0;
@@ -47,7 +47,9 @@ pub(super) fn chart(analysis: &Analysis, story: &Story) -> String {
         svg.push_str(&lane(title, story, *read, &x, top, 1.0, |value| number::share(value)));
         top += LANE + GAP;
     }
-    let most = story.moments.iter().map(|moment| moment.load).fold(1.0, f64::max);
+    // A load of one for each processor is where programs begin to wait for each other.
+    let processors = f64::from(analysis.machine.processors.max(1));
+    let most = story.moments.iter().map(|moment| moment.load).fold(processors, f64::max);
     svg.push_str(&lane(
         "load average",
         story,
