@@ -32,6 +32,8 @@ enum Command {
     Verify(ExperimentArgs),
     /// Report on a run folder
     Report(ReportArgs),
+    /// Compare the costs of several runs: databases, machines, versions
+    Compare(CompareArgs),
     /// List databases, protections and workloads
     Ls,
     /// Show what this machine offers: servers, processor, clock, pressure, disk
@@ -84,6 +86,20 @@ pub struct ReportArgs {
     format: String,
 }
 
+/// What to compare.
+#[derive(Args)]
+pub struct CompareArgs {
+    /// Run folders, the one to compare with first
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Exit with status 6 where a cost grew against the first run by more than this; with one run, where it is larger
+    #[arg(long, value_name = "PERCENT")]
+    threshold: Option<String>,
+    /// Format
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html"])]
+    format: String,
+}
+
 fn main() {
     let cli = Cli::parse();
     let outcome = match cli.command {
@@ -91,6 +107,7 @@ fn main() {
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Verify(arguments) => commands::verify::verify(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
+        Command::Compare(arguments) => commands::compare::compare(&arguments),
         Command::Ls => commands::ls::ls(),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
     };

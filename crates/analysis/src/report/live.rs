@@ -99,7 +99,7 @@ fn scale(status: &Status) -> f64 {
 }
 
 /// The interval on a line from -`scale` to `scale` with a stroke at no cost: `·······│··━━●━━`.
-fn bar(interval: Option<&Interval>, scale: f64) -> String {
+pub(super) fn bar(interval: Option<&Interval>, scale: f64) -> String {
     let place = |effect: f64| {
         let share = (effect / scale).clamp(-1.0, 1.0);
         ((share + 1.0) / 2.0 * (BAR - 1) as f64).round() as usize

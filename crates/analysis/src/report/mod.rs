@@ -8,6 +8,7 @@
 //!
 //! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
 
+pub mod comparison;
 pub mod csv;
 pub mod html;
 pub mod json;
@@ -21,4 +22,4 @@ pub mod words;
 mod table;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;

@@ -22,10 +22,14 @@ impl Decided<'_> {
 
     /// `costs 3.1% [2.6, 3.7]`
     fn says(&self, margin: f64) -> String {
-        let figure = number::cost(&self.estimate.effect, self.estimate.verdict);
+        let number::Figure { lead, rest } = number::cost(&self.estimate.effect, self.estimate.verdict);
+        let size = lead.trim_start_matches(['+', '−']);
         match self.estimate.verdict {
-            Outcome::TooNoisy => format!("too noisy to tell ({})", figure.rest),
-            _ => format!("{} {}", words::outcome(self.estimate, margin), figure.rest),
+            Outcome::TooNoisy => format!("too noisy to tell ({rest})"),
+            Outcome::NoneFound => format!("{} {rest}", words::outcome(self.estimate, margin)),
+            Outcome::Gains => format!("saves {size} {rest} (check the set-up)"),
+            Outcome::Costs if self.estimate.effect.high <= margin => format!("costs {size} {rest} (below your margin)"),
+            Outcome::Costs => format!("costs {size} {rest}"),
         }
     }
 
@@ -99,7 +103,7 @@ pub(super) fn answer(analysis: &Analysis) -> String {
     }
     if doubted > 0 {
         sentences.push(format!(
-            "<span class=\"doubt\">{} not proven to be what it claims.</span>",
+            "<span class=\"doubt\">{} of a protection that was not proven to be on.</span>",
             of_all(doubted, all.len())
         ));
     }

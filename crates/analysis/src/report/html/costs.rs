@@ -15,7 +15,11 @@ use crate::{
     report::{number, view::costs, words},
 };
 
-const WIDTH: f64 = 148.0;
+/// Room for all drawings of a row, and the least and the most for one.
+const ROOM: f64 = 960.0;
+const WIDTHS: std::ops::RangeInclusive<f64> = 148.0..=300.0;
+/// Least width of the band of noise: what cannot be told must be seen.
+const FOG_MIN: f64 = 14.0;
 const HEIGHT: f64 = 16.0;
 /// Room at both ends, for the half of a point.
 const EDGE: f64 = 5.0;
@@ -27,6 +31,12 @@ struct Column {
     name: String,
     title: String,
     scale: Scale,
+}
+
+impl Column {
+    fn width(&self) -> f64 {
+        self.scale.end + EDGE
+    }
 }
 
 /// The section with the chart; nothing where there is no figure.
@@ -66,12 +76,14 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
         let all = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates);
         all.filter(|estimate| estimate.name == name).collect::<Vec<_>>()
     };
-    let column = |(name, title): (String, String)| Column { scale: scale(&of(&name), analysis.margin), name, title };
+    let width = (ROOM / names.len().max(1) as f64 - 16.0).clamp(*WIDTHS.start(), *WIDTHS.end()).round();
+    let column =
+        |(name, title): (String, String)| Column { scale: scale(&of(&name), analysis.margin, width), name, title };
     names.into_iter().map(column).collect()
 }
 
 /// A scale that holds zero, the margin and every interval that says something; noise may run over its edges.
-fn scale(estimates: &[&Estimate], margin: f64) -> Scale {
+fn scale(estimates: &[&Estimate], margin: f64, width: f64) -> Scale {
     let told = |estimate: &&&Estimate| estimate.verdict != Outcome::TooNoisy;
     let ends = |of: fn(&Estimate) -> f64| {
         let ends: Vec<f64> = estimates.iter().filter(told).map(|it| of(it)).filter(|end| end.is_finite()).collect();
@@ -85,7 +97,7 @@ fn scale(estimates: &[&Estimate], margin: f64) -> Scale {
     let high = noise_highs.iter().copied().fold(known_high, f64::max).min(known_high * 1.5);
     let span = high - known_low;
     let low = noise_lows.iter().copied().fold(known_low, f64::min).max(known_low - span * 0.3) - span * 0.04;
-    Scale { low, high: high + span * 0.04, start: EDGE, end: WIDTH - EDGE }
+    Scale { low, high: high + span * 0.04, start: EDGE, end: width - EDGE }
 }
 
 /// What lies behind every interval of a column, drawn once: the margin and the ticks.
@@ -114,12 +126,13 @@ fn backgrounds(columns: &[Column], margin: f64) -> String {
 }
 
 fn axis(column: &Column) -> String {
+    let width = column.width();
     let mut axis =
-        format!("<svg class=\"axis\" width=\"{WIDTH}\" height=\"14\" viewBox=\"0 0 {WIDTH} 14\" aria-hidden=\"true\">");
+        format!("<svg class=\"axis\" width=\"{width}\" height=\"14\" viewBox=\"0 0 {width} 14\" aria-hidden=\"true\">");
     for (effect, name) in cost_ticks(&column.scale, 30.0) {
         let place = column.scale.place(effect);
         let anchor = match place {
-            place if place > WIDTH - 16.0 => " text-anchor=\"end\"",
+            place if place > width - 16.0 => " text-anchor=\"end\"",
             place if place < 12.0 => " text-anchor=\"start\"",
             _ => "",
         };
@@ -217,7 +230,7 @@ pub(super) fn class(outcome: Outcome) -> &'static str {
 /// The drawing of one interval.
 fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str) -> String {
     let effect = &estimate.effect;
-    let (low, high) = (column.scale.place(effect.low), column.scale.place(effect.high));
+    let (low, high, width) = (column.scale.place(effect.low), column.scale.place(effect.high), column.width());
     let middle = HEIGHT / 2.0;
     let drawing = if estimate.verdict == Outcome::TooNoisy {
         format!("<path class=\"fog\" d=\"M{} 2H{}V{}H{0}z\"/>", at(low), at(high.max(low + 1.0)), HEIGHT - 2.0)
@@ -231,7 +244,7 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str) -> 
         )
     };
     format!(
-        "<svg width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-hidden=\"true\"><title>{}: {}</title><use href=\"#b{index}\"/>{drawing}</svg>",
+        "<svg width=\"{width}\" height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\" aria-hidden=\"true\"><title>{}: {}</title><use href=\"#b{index}\"/>{drawing}</svg>",
         text(&estimate.title),
         text(words)
     )
@@ -240,7 +253,7 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str) -> 
 fn legend(analysis: &Analysis) -> String {
     format!(
         "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell. \
-         Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Dashed, in parentheses: \
+         Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Hollow, in parentheses: \
          not proven to be on. The scale is logarithmic.</p>\n",
         number::share(analysis.confidence),
         number::digits(number::percent(analysis.margin)),

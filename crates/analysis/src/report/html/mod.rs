@@ -9,6 +9,7 @@
 
 mod about;
 mod answer;
+mod comparison;
 mod costs;
 mod figures;
 mod latency;
@@ -21,6 +22,7 @@ mod timeline;
 
 use tithe_model::record::Host;
 
+pub use comparison::comparison;
 pub use story::{Curve, Moment, Story};
 
 use self::markup::{section, text};
@@ -46,24 +48,30 @@ pub fn render(analysis: &Analysis, story: &Story) -> String {
         about::how_to_read(analysis),
     ]
     .concat();
-    let (run, tithe) = (text(&analysis.run), text(&analysis.tithe));
-    format!(
-        "{}<main>\n{body}</main>\n<footer><p>{run} · tithe {tithe}</p></footer>\n</body>\n</html>\n",
-        head(analysis, &body)
-    )
+    let about = format!("{} · tithe {}", analysis.run, analysis.tithe);
+    page(&analysis.title, &header(analysis, &body), &body, &about)
 }
 
-fn head(analysis: &Analysis, body: &str) -> String {
-    let title = text(&analysis.title);
+/// A whole page of a `header` and a `body` of markup.
+fn page(title: &str, header: &str, body: &str, about: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-         <style>\n{}</style>\n</head>\n<body>\n<header>\n<p class=\"over\">{} · {}</p>\n<h1>{title}</h1>\n\
-         <p class=\"question\">{}</p>\n<p class=\"answer\">{}</p>\n{}{}</header>\n",
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
+         <style>\n{}</style>\n</head>\n<body>\n<header>\n{header}</header>\n<main>\n{body}</main>\n\
+         <footer><p>{}</p></footer>\n</body>\n</html>\n",
+        text(title),
         include_str!("style.css"),
+        text(about),
+    )
+}
+
+fn header(analysis: &Analysis, body: &str) -> String {
+    format!(
+        "<p class=\"over\">{} · {}</p>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n<p class=\"answer\">{}</p>\n{}{}",
         text(&analysis.database),
         text(&analysis.run),
+        text(&analysis.title),
         answer::question(analysis),
         answer::answer(analysis),
         state(analysis),
