@@ -28,6 +28,8 @@ pub struct Comparison {
     pub refused: Vec<String>,
     /// What the reader should know, whole sentences.
     pub notes: Vec<String>,
+    /// The largest difference that counts as none, natural-log ratio: the first run's margin.
+    pub margin: f64,
 }
 
 /// One arm of one cell in several runs.
@@ -157,7 +159,7 @@ pub fn compare(subjects: &[Subject]) -> Result<Comparison, Vec<String>> {
         return Err(refused);
     }
     let notes = alike::notes(subjects, &runs);
-    Ok(Comparison { runs, matches, refused, notes })
+    Ok(Comparison { runs, matches, refused, notes, margin: first.analysis.margin })
 }
 
 #[cfg(test)]

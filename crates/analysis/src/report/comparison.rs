@@ -2,19 +2,22 @@
 
 use super::{live, number, table, terminal::WIDTH_MIN, words};
 use crate::{
-    Outcome, Proof,
+    Interval, Outcome, Proof,
     compare::{Comparison, Difference, Match, Side},
 };
+
+/// Columns of an interval bar.
+const BAR: usize = 25;
 
 /// The comparison, `width` columns wide at most, ending with a line break.
 pub fn render(comparison: &Comparison, width: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let mut lines = table::wrap(&answer(comparison), width);
-    let scale = scale(comparison);
     let widest = comparison.runs.iter().map(|run| table::width(run)).max().unwrap_or(0).min(width / 3);
     for matched in &comparison.matches {
         lines.push(String::new());
         lines.push(table::cut(&format!("{} · {} ({})", matched.cell, matched.arm, matched.title), width));
+        let scale = scale(matched);
         lines.extend(matched.sides.iter().map(|side| format!("  {}", row(comparison, side, widest, scale))));
         for sentence in sentences(comparison, matched) {
             lines.extend(table::wrap(&sentence, width - 2).iter().map(|line| format!("  {line}")));
@@ -70,12 +73,9 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
                 cost(more).lead
             )
         } else {
-            format!(
-                "No difference found between {} and {}: {}.",
-                name(less),
-                name(more),
-                number::range(by.low, by.high)
-            )
+            let margin = comparison.margin;
+            let says = if by.low >= -margin && by.high <= margin { "No difference found" } else { "Too noisy to tell" };
+            format!("{says} between {} and {}: {}.", name(less), name(more), number::range(by.low, by.high))
         }
     };
     let mut told: Vec<String> = differences.iter().map(sentence).collect();
@@ -93,12 +93,15 @@ fn row(comparison: &Comparison, side: &Side, widest: usize, scale: f64) -> Strin
     let name = table::pad(&table::cut(&comparison.runs[side.run], widest), widest);
     let figure = number::cost(&side.estimate.effect, side.estimate.verdict).to_string();
     let figure = if matches!(side.proof, Proof::Proven | Proof::Baseline) { figure } else { format!("({figure})") };
-    format!("{name}  {}  {}", live::bar(Some(&side.estimate.effect), scale), figure)
+    // What is too noisy to tell has no point.
+    let noisy = side.estimate.verdict == Outcome::TooNoisy;
+    let drawn =
+        Interval { estimate: if noisy { f64::NAN } else { side.estimate.effect.estimate }, ..side.estimate.effect };
+    format!("{name}  {}  {}", live::bar(Some(&drawn), scale, BAR), figure)
 }
 
-/// Half of what a bar stands for: the furthest end of any interval.
-fn scale(comparison: &Comparison) -> f64 {
-    let sides = comparison.matches.iter().flat_map(|matched| &matched.sides);
-    let ends = sides.flat_map(|side| [side.estimate.effect.low, side.estimate.effect.high]);
+/// Half of what the bars of a match stand for: the furthest end of any of its intervals.
+fn scale(matched: &Match) -> f64 {
+    let ends = matched.sides.iter().flat_map(|side| [side.estimate.effect.low, side.estimate.effect.high]);
     ends.filter(|end| end.is_finite()).map(f64::abs).fold(0.01, f64::max)
 }

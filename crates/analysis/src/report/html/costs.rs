@@ -233,7 +233,8 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str) -> 
     let (low, high, width) = (column.scale.place(effect.low), column.scale.place(effect.high), column.width());
     let middle = HEIGHT / 2.0;
     let drawing = if estimate.verdict == Outcome::TooNoisy {
-        format!("<path class=\"fog\" d=\"M{} 2H{}V{}H{0}z\"/>", at(low), at(high.max(low + 1.0)), HEIGHT - 2.0)
+        let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
+        format!("<path class=\"fog\" d=\"M{} 2H{}V{}H{0}z\"/>", at(low - more), at(high + more), HEIGHT - 2.0)
     } else {
         let point = column.scale.place(effect.estimate);
         format!(
