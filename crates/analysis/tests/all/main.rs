@@ -5,4 +5,5 @@ mod coverage;
 mod golden;
 mod laws;
 mod live;
+mod pages;
 mod synthetic;

@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod doctor;
 pub mod ls;
+pub mod manual;
 pub mod plan;
 pub mod report;
 pub mod run;

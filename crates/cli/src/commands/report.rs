@@ -1,4 +1,4 @@
-//! `tithe report`: a run folder as text, a page, Markdown, JSON or CSV.
+//! `tithe report`: a run folder in any of the formats.
 
 use tithe_analysis::{
     assess::assess,
@@ -22,6 +22,9 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     let rendered = match arguments.format.as_str() {
         "short" => text(report::view::Form::Short),
         "markdown" => report::markdown::render(&analysis, report::view::Form::Long),
+        "pull-request" => report::markdown::render(&analysis, report::view::Form::Short),
+        "benchstat" => report::benchstat::render(&analysis),
+        "ycsb" => report::ycsb::render(&records),
         "html" => report::html::render(&analysis, &Story::of(&records, &records::experiment(&arguments.run))),
         "json" => report::json::render(&analysis),
         "csv" => report::csv::render(&analysis),

@@ -46,6 +46,8 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     write_reports(&path, &analysis, &records)?;
     if arguments.json {
         anstream::print!("{}", report::json::render(&analysis));
+    } else if arguments.ycsb_output {
+        anstream::print!("{}", report::ycsb::render(&records));
     } else {
         let options = report::terminal::Options {
             form: report::view::Form::Short,
