@@ -100,7 +100,7 @@ fn cell(text: &str) -> String {
 fn of_protection(database: &'static dyn Database, protection: &'static dyn Protection) -> String {
     let chosen = chosen(protection);
     let mut text = format!(
-        "# {}: {}\n\nIn an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Guards against.** {}\n\n**Leaves open.** {}\n",
+        "# {}: {}\n\nIn an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Guards against** {}\n\n**Leaves open** {}\n",
         database.title(),
         protection.title(),
         protection.id(),

@@ -1,11 +1,12 @@
-//! What may be compared with what: the same work under the same load, the same metric, a run only once.
+//! What may be compared with what: the same work under the same load, the same metric.
 
 use std::collections::BTreeSet;
 
 use super::{Match, Side, Subject};
 use crate::{ArmAnalysis, CellAnalysis, Proof};
 
-/// What each run is called: its database's version, the processor where that is not enough, then the folder.
+/// What each run is called: its database's version, the processor where that is not enough, then the folder,
+/// and at last a number.
 pub(super) fn names(subjects: &[Subject]) -> Vec<String> {
     let version = |subject: &Subject| {
         let arms = subject.analysis.cells.iter().flat_map(|cell| &cell.arms);
@@ -22,19 +23,8 @@ pub(super) fn names(subjects: &[Subject]) -> Vec<String> {
         subjects.iter().map(folder).collect(),
     ];
     let apart = |names: &&Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
-    told.iter().find(apart).unwrap_or(&told[2]).clone()
-}
-
-/// A reason for each run that is named twice.
-pub(super) fn same_run_twice(subjects: &[Subject], runs: &[String]) -> Vec<String> {
-    let same = |index: &usize| {
-        let of = |subject: &Subject| (subject.analysis.run.clone(), subject.analysis.machine.clone());
-        subjects[..*index].iter().any(|earlier| of(earlier) == of(&subjects[*index]))
-    };
-    (0..subjects.len())
-        .filter(same)
-        .map(|index| format!("{} is named twice: a run does not differ from itself.", runs[index]))
-        .collect()
+    let numbered = || told[0].iter().zip(1..).map(|(name, number)| format!("{name} #{number}")).collect();
+    told.iter().find(apart).cloned().unwrap_or_else(numbered)
 }
 
 /// The cells of all runs that do the same work as `cell` of the first.

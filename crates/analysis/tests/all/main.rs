@@ -1,6 +1,7 @@
 //! The estimator against golden vectors, laws and simulated experiments, and the analysis of a synthetic run.
 
 mod assessment;
+mod browser;
 mod coverage;
 mod golden;
 mod laws;

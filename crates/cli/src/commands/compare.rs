@@ -1,6 +1,6 @@
 //! `tithe compare`: the costs of several runs side by side, and a status for continuous integration.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
     Interval, Outcome, Proof,
@@ -21,6 +21,13 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     let threshold = arguments.threshold.as_deref().map(percentage).transpose()?;
     if arguments.runs.len() < 2 && threshold.is_none() {
         return Err(Stop::new(exit::USAGE, "name at least two run folders, or one and a --threshold"));
+    }
+    for (index, run) in arguments.runs.iter().enumerate() {
+        let same = |other: &PathBuf| run.canonicalize().is_ok_and(|run| other.canonicalize().is_ok_and(|it| it == run));
+        if arguments.runs[..index].iter().any(same) {
+            let message = format!("{} is named twice: a run does not differ from itself", run.display());
+            return Err(Stop::new(exit::USAGE, message));
+        }
     }
     let subjects = arguments.runs.iter().map(|run| subject(run)).collect::<Result<Vec<_>, _>>()?;
     let comparison = compare::compare(&subjects).map_err(|reasons| {

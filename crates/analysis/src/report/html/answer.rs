@@ -36,7 +36,7 @@ impl Decided<'_> {
     /// The arm, and the cell where there are several.
     fn place(&self, cells: usize) -> String {
         let arm = format!("<b>{}</b>", text(&self.arm.name));
-        if cells == 1 { arm } else { format!("{arm} in {}", text(&self.cell.id)) }
+        if cells == 1 { arm } else { format!("{arm} in cell {}", text(&self.cell.id)) }
     }
 }
 

@@ -116,7 +116,7 @@ fn backgrounds(columns: &[Column], margin: f64) -> String {
             at(edge),
             at(zero)
         );
-        for (effect, _) in cost_ticks(&column.scale, 30.0) {
+        for (effect, _) in cost_ticks(&column.scale, 38.0) {
             let class = if effect == 0.0 { "zero" } else { "grid" };
             let _ = write!(defs, "<path class=\"{class}\" d=\"M{} 0V{HEIGHT}\"/>", at(column.scale.place(effect)));
         }
@@ -129,7 +129,7 @@ fn axis(column: &Column) -> String {
     let width = column.width();
     let mut axis =
         format!("<svg class=\"axis\" width=\"{width}\" height=\"14\" viewBox=\"0 0 {width} 14\" aria-hidden=\"true\">");
-    for (effect, name) in cost_ticks(&column.scale, 30.0) {
+    for (effect, name) in cost_ticks(&column.scale, 38.0) {
         let place = column.scale.place(effect);
         let anchor = match place {
             place if place > width - 16.0 => " text-anchor=\"end\"",
@@ -213,7 +213,8 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
 /// The estimate, or the word for none.
 fn lead(estimate: &Estimate, figure: &number::Figure) -> String {
     match estimate.verdict {
-        Outcome::TooNoisy => "noisy".to_owned(),
+        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => "noisy".to_owned(),
+        Outcome::TooNoisy => String::new(),
         _ => format!("<b>{}</b>", figure.lead),
     }
 }

@@ -20,6 +20,8 @@ mod scale;
 mod story;
 mod timeline;
 
+use std::collections::BTreeSet;
+
 use tithe_model::record::Host;
 
 pub use comparison::comparison;
@@ -96,7 +98,10 @@ fn state(analysis: &Analysis) -> String {
     }
     items.push(format!("{}, {}", words::plural(cells as u64, "cell"), words::plural(frames as u64, "frame")));
     items.push(format!("asked precision reached in {precise} of {cells}"));
-    items.push(format!("<a href=\"#warnings\">{}</a>", words::plural(analysis.warnings.len() as u64, "warning")));
+    let estimates = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates);
+    let flags = estimates.flat_map(|estimate| &estimate.flags).map(|flag| words::flag_code(*flag));
+    let warnings = analysis.warnings.len() + flags.collect::<BTreeSet<_>>().len();
+    items.push(format!("<a href=\"#warnings\">{}</a>", words::plural(warnings as u64, "warning")));
     format!("<ul class=\"state\">\n<li>{}</li>\n</ul>\n", items.join("</li>\n<li>"))
 }
 
@@ -143,7 +148,7 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -
     body.push_str(&levels::bars(cell));
     body.push_str(&figures::all(analysis, cell));
     body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
-    section(&anchor(cell), &cell.id, &view::conditions(cell), &body)
+    section(&anchor(cell), &format!("Cell {}", cell.id), &view::conditions(cell), &body)
 }
 
 /// How the cell was measured, and what the machine was like.

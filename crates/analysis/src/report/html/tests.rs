@@ -228,3 +228,34 @@ proptest! {
         assert_balanced(&page);
     }
 }
+
+/// Relative luminance of `#rrggbb` or `#rgb` (WCAG 2.2).
+fn luminance(colour: &str) -> f64 {
+    let digits = colour.trim_start_matches('#');
+    let long: String =
+        if digits.len() == 3 { digits.chars().flat_map(|digit| [digit, digit]).collect() } else { digits.to_owned() };
+    let channel = |index: usize| {
+        let value = f64::from(u8::from_str_radix(&long[index..index + 2], 16).expect("a colour")) / 255.0;
+        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * channel(0) + 0.7152 * channel(2) + 0.0722 * channel(4)
+}
+
+#[test]
+fn every_text_can_be_read_in_light_and_dark() {
+    let style = include_str!("style.css");
+    let schemes: Vec<&str> =
+        style.split(":root{").skip(1).take(2).map(|rest| rest.split('}').next().unwrap_or_default()).collect();
+    assert_eq!(schemes.len(), 2);
+    for scheme in schemes {
+        let colour = |name: &str| {
+            let value = scheme.split(&format!("--{name}:")).nth(1).and_then(|rest| rest.split(';').next());
+            luminance(value.unwrap_or_else(|| panic!("no {name}")))
+        };
+        for name in ["ink", "soft", "accent", "cost", "nil", "gain", "noise", "warn", "bad", "good"] {
+            let (one, other) = (colour(name), colour("paper"));
+            let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+            assert!(contrast >= 4.5, "{name} has a contrast of {contrast:.2}");
+        }
+    }
+}

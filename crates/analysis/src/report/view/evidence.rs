@@ -79,6 +79,7 @@ impl<'a> Across<'a> {
     pub fn place(&self, cells: &[&str]) -> String {
         match cells.len() {
             _ if self.cells == 1 => String::new(),
+            2 if self.cells == 2 => " in both cells".to_owned(),
             all if all == self.cells => format!(" in all {all} cells"),
             _ => format!(" in {}", cells.join(", ")),
         }
