@@ -67,6 +67,7 @@ impl<'a> Progress<'a> {
                 claims: (0, 0),
                 busy: None,
                 pressure: None,
+                bought: None,
                 elapsed_s: 0.0,
                 left_s: None,
             },
@@ -126,6 +127,7 @@ impl<'a> Progress<'a> {
         for (number, (_, interval)) in self.status.arms.iter_mut().enumerate() {
             *interval = decision.arms.get(number).copied();
         }
+        self.status.bought = decision.bought.filter(|half| *half > self.plan.experiment.measure.precision);
         self.status.busy = busy(slots);
         self.status.pressure = frame.host.cpu_pressure;
         self.status.elapsed_s = self.began.elapsed().as_secs_f64();
@@ -152,7 +154,7 @@ impl Observer for Progress<'_> {
                 (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
                 self.status.id.clone_from(&planned.id);
                 self.status.arms.iter_mut().for_each(|(_, interval)| *interval = None);
-                (self.status.busy, self.status.pressure) = (None, None);
+                (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
                 self.say(&format!("[{}/{}] {}", self.cell + 1, self.plan.cells.len(), planned.id));
             }
             Event::ArmStarted { arm, version, .. } => self.draw(&format!("{} started: {version}", self.arm(*arm))),

@@ -9,6 +9,7 @@
 //! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
 
 pub mod benchstat;
+pub mod calibration;
 pub mod comparison;
 pub mod csv;
 pub mod html;
