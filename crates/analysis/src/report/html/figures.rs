@@ -21,9 +21,9 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
          <th scope=\"col\">n</th><th scope=\"col\">plain → guarded</th><th scope=\"col\">verdict</th><th scope=\"col\">flags</th></tr></thead>\n",
     );
     for arm in cell.arms.iter().filter(|arm| !arm.estimates.is_empty()) {
-        let _ = write!(
+        let _ = writeln!(
             html,
-            "<tbody><tr><th scope=\"rowgroup\" colspan=\"7\"><b>{}</b> {}</th></tr>\n",
+            "<tbody><tr><th scope=\"rowgroup\" colspan=\"7\"><b>{}</b> {}</th></tr>",
             text(&arm.name),
             proof_mark(&arm.proof)
         );

@@ -44,7 +44,7 @@ pub(super) fn chart(analysis: &Analysis, story: &Story) -> String {
     svg.push_str(&cells(analysis, story, &x, height));
     let mut top = TOP;
     for (title, read) in lanes {
-        svg.push_str(&lane(title, story, *read, &x, top, 1.0, |value| number::share(value)));
+        svg.push_str(&lane(title, story, *read, &x, top, 1.0, number::share));
         top += LANE + GAP;
     }
     // A load of one for each processor is where programs begin to wait for each other.
