@@ -54,6 +54,7 @@ fn look(chromium: &PathBuf, width: u32) -> String {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn the_page_fits_a_desktop_and_a_phone_and_loads_nothing() {
     let Some(chromium) = chromium() else {
         assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "chromium is not installed");
