@@ -2,10 +2,18 @@
 
 use tithe_harness::database::Database;
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod evidence;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod target;
+#[cfg(test)]
+mod test_setup;
 pub mod ycsb_over_sql;
 
 /// Every database of this build, in the order of `tithe ls`.
@@ -15,5 +23,7 @@ pub fn all() -> &'static [&'static dyn Database] {
         &sqlite::Sqlite,
         #[cfg(feature = "postgres")]
         &postgres::Postgres,
+        #[cfg(feature = "redis")]
+        &redis::Redis,
     ]
 }

@@ -24,8 +24,8 @@ use tithe_harness::{
 };
 use tithe_model::record::ArmFacts;
 
-use self::{session::PostgresSession, target::Target};
-use crate::ycsb_over_sql::YcsbOverSql;
+use self::{session::PostgresSession, target::PRODUCT};
+use crate::{target::is_local, ycsb_over_sql::YcsbOverSql};
 
 /// PostgreSQL.
 pub struct Postgres;
@@ -60,8 +60,8 @@ impl Database for Postgres {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-        let target = Target::of(server, setup)?;
-        let mut session = PostgresSession::open(&target, how.blocking, schema::is_local(server))?;
+        let target = PRODUCT.target(server, setup)?;
+        let mut session = PostgresSession::open(&target, how.blocking, is_local(server))?;
         for statement in &setup.session_statements {
             session.run(statement)?;
         }
@@ -89,6 +89,3 @@ impl Database for Postgres {
         schema::wal_position(server, setup)
     }
 }
-
-#[cfg(test)]
-mod test_setup;

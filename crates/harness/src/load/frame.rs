@@ -264,10 +264,14 @@ impl Site<'_> {
             let begun_ns = clock.now();
             for client in &clients {
                 let mut session = columns::connect(self.database, &rig.server, &rig.setup, &how)?;
-                if let ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } =
-                    session.connection().server_task()
-                {
-                    process::pin(process, self.processors[number % self.processors.len()]);
+                let task = match session.connection().server_task() {
+                    ServerTask::Process(task) | ServerTask::Thread { thread: task, .. } => Some(task),
+                    // One that serves several lanes goes where the kernel finds room.
+                    ServerTask::Shared(task) if lanes == 1 => Some(task),
+                    _ => None,
+                };
+                if let Some(task) = task {
+                    process::pin(task, self.processors[number % self.processors.len()]);
                 }
                 seats.push(Seat::new(session, self.workload.client(&rig.state), *client));
             }

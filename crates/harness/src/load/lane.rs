@@ -13,7 +13,7 @@ use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
 use crate::{
     clock::Clock,
     fault::Fault,
-    session::{Progress, Session},
+    session::{Progress, ServerTask, Session},
     watch::process::{TaskUsage, TaskWatch},
     workload::Client,
 };
@@ -41,7 +41,9 @@ struct Busy {
 impl Seat {
     /// Seats `client` number `number` at `session`.
     pub fn new(mut session: Session, client: Box<dyn Client>, number: u64) -> Self {
-        let watch = TaskWatch::server(&session.connection().server_task());
+        let task = session.connection().server_task();
+        let elsewhere = matches!(task, ServerTask::Shared(_)) && number > 0;
+        let watch = if elsewhere { None } else { TaskWatch::server(&task) };
         Self { session, client, number, watch, busy: None }
     }
 }

@@ -38,7 +38,7 @@ impl TaskWatch {
     /// Watches whoever serves a connection; `None` when that cannot be seen or is the caller itself.
     pub fn server(task: &ServerTask) -> Option<Self> {
         match task {
-            ServerTask::Process(process) => {
+            ServerTask::Process(process) | ServerTask::Shared(process) => {
                 let mut cpu_clock: libc::clockid_t = 0;
                 // SAFETY: `cpu_clock` is a valid place for the answer; an unknown process makes the call fail.
                 let status = unsafe { libc::clock_getcpuclockid(*process, &raw mut cpu_clock) };

@@ -8,12 +8,10 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::{Scene, canary::key_value},
+    evidence::{Scene, canary::key_value, logs_free::Plant},
     fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
 };
-
-use super::logs_free::plant;
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
 const SESSIONS: usize = 4;
@@ -38,12 +36,12 @@ impl LogGrowth {
         if files.is_empty() { None } else { Some(Self { files }) }
     }
 
-    /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
+    /// What was added since, all of it: a token is planted last with `plant`, and once it is there, so is everything before it.
     /// `None` when the token does not come.
     ///
     /// # Errors
     /// When the server refuses, or a log cannot be read.
-    pub fn text(&self, scene: &Scene<'_>) -> Result<Option<String>, Fault> {
+    pub fn text(&self, scene: &Scene<'_>, plant: Plant) -> Result<Option<String>, Fault> {
         let token = format!("end-of-{}", marker(scene));
         plant(scene, &token)?;
         let begun = Instant::now();
@@ -73,18 +71,19 @@ impl LogGrowth {
     }
 }
 
-/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log;
+/// Sends marked statements and counts them with `count`, which gets the log up to a token that `plant` puts there. What was sent and what is in the log;
 /// `Err` with the reason when the log cannot be read to its end.
 ///
 /// # Errors
 /// The first fault.
 pub fn send_and_count(
     scene: &Scene<'_>,
+    plant: Plant,
     count: impl FnOnce(&str) -> Counts,
 ) -> Result<Result<(Counts, Counts), &'static str>, Fault> {
     let Some(growth) = LogGrowth::begin(scene) else { return Ok(Err(NO_LOG)) };
     let sent = send(scene)?;
-    let Some(text) = growth.text(scene)? else { return Ok(Err(NO_END)) };
+    let Some(text) = growth.text(scene, plant)? else { return Ok(Err(NO_END)) };
     Ok(Ok((sent, count(&text))))
 }
 
