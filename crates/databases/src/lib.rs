@@ -2,15 +2,17 @@
 
 use tithe_harness::database::Database;
 
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
 mod evidence;
+#[cfg(feature = "mariadb")]
+pub mod mariadb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
 mod target;
 #[cfg(test)]
 mod test_setup;
@@ -23,6 +25,8 @@ pub fn all() -> &'static [&'static dyn Database] {
         &sqlite::Sqlite,
         #[cfg(feature = "postgres")]
         &postgres::Postgres,
+        #[cfg(feature = "mariadb")]
+        &mariadb::MariaDb,
         #[cfg(feature = "redis")]
         &redis::Redis,
     ]

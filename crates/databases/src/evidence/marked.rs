@@ -14,7 +14,7 @@ use tithe_harness::{
 };
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
-const SESSIONS: usize = 4;
+pub const SESSIONS: usize = 4;
 /// Records that each session inserts, reads, updates and deletes.
 const RECORDS: usize = 25;
 /// How long the log may lag behind the answers.
@@ -46,7 +46,7 @@ impl LogGrowth {
         plant(scene, &token)?;
         let begun = Instant::now();
         loop {
-            let text = self.read()?;
+            let text = self.so_far()?;
             if text.contains(&token) {
                 return Ok(Some(text));
             }
@@ -57,7 +57,11 @@ impl LogGrowth {
         }
     }
 
-    fn read(&self) -> Result<String, Fault> {
+    /// What was added until now.
+    ///
+    /// # Errors
+    /// When a log cannot be read.
+    pub fn so_far(&self) -> Result<String, Fault> {
         let mut added = Vec::new();
         for (path, length) in &self.files {
             let read = |added: &mut Vec<u8>| {
@@ -102,7 +106,7 @@ pub fn marker(scene: &Scene<'_>) -> String {
 ///
 /// # Errors
 /// The first fault.
-fn send(scene: &Scene<'_>) -> Result<Counts, Fault> {
+pub fn send(scene: &Scene<'_>) -> Result<Counts, Fault> {
     let marker = marker(scene);
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {

@@ -107,9 +107,12 @@ pub fn complete(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     Ok(Some(bytes.len() - reader.0.len()))
 }
 
-/// The line at the start of `bytes` and what follows it; `None` when its end has not arrived.
+/// A line without its end, and what follows it.
+type Line<'a> = (&'a [u8], &'a [u8]);
+
+/// The line at the start of `bytes`; `None` when its end has not arrived.
 #[inline]
-fn split_line(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, Fault> {
+fn split_line(bytes: &[u8]) -> Result<Option<Line<'_>>, Fault> {
     let Some(end) = bytes.iter().take(LONGEST_LINE).position(|&byte| byte == b'\r') else {
         return if bytes.len() < LONGEST_LINE { Ok(None) } else { Err(malformed("a line without end")) };
     };

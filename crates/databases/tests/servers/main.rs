@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 
+mod mariadb;
 mod postgres;
 mod redis;
 mod sandbox;
