@@ -35,7 +35,7 @@ pub const GENERAL_LOG: &str = "general.log";
 const COMMON: &[(&str, &str, &str)] = &[
     ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are thrown away"),
     ("innodb_buffer_pool_size", "256M", "larger than the default of 128M, and small enough for several arms"),
-    ("innodb_log_file_size", "1G", "a checkpoint for want of space would fall into the slots of one arm by chance"),
+    ("innodb_log_file_size", "512M", "a checkpoint for want of space would fall into the slots of one arm by chance"),
     (
         "innodb_stats_auto_recalc",
         "OFF",

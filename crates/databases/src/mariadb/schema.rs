@@ -158,18 +158,30 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     if !is_local(server) {
         return Ok(());
     }
-    // Nothing but time brings pages to their file; these settings shorten it (documentation, "InnoDB Page Flushing").
-    let percent = session.value("SELECT @@GLOBAL.innodb_max_dirty_pages_pct")?;
-    session.run("SET GLOBAL innodb_max_dirty_pages_pct = 0")?;
-    let outcome = await_rest(&mut session, "writing dirty pages", |session| {
-        let dirty = session.shown("GLOBAL STATUS", "Innodb_buffer_pool_pages_dirty")?;
-        Ok(dirty.is_none_or(|dirty| dirty == "0"))
-    });
-    session.run(&format!("SET GLOBAL innodb_max_dirty_pages_pct = {percent}"))?;
-    outcome?;
+    write_pages(&mut session)?;
     session.run(&format!("FLUSH TABLES {} FOR EXPORT", DIALECT.qualified(table)))?;
     session.run("UNLOCK TABLES")?;
     session.run("FLUSH ENGINE LOGS").map(drop)
+}
+
+/// Has the server write its dirty pages: it does so by itself, as fast and as soon as these settings say (documentation,
+/// "InnoDB Page Flushing"), which are put back afterwards.
+fn write_pages(session: &mut MariaDbSession) -> Result<(), Fault> {
+    const HASTE: [(&str, &str); 3] =
+        [("innodb_io_capacity_max", "100000"), ("innodb_io_capacity", "100000"), ("innodb_max_dirty_pages_pct", "0")];
+    let mut before = Vec::new();
+    for (name, value) in HASTE {
+        before.push((name, session.value(&format!("SELECT @@GLOBAL.{name}"))?));
+        session.run(&format!("SET GLOBAL {name} = {value}"))?;
+    }
+    let outcome = await_rest(session, "writing dirty pages", |session| {
+        let dirty = session.shown("GLOBAL STATUS", "Innodb_buffer_pool_pages_dirty")?;
+        Ok(dirty.is_none_or(|dirty| dirty == "0"))
+    });
+    for (name, value) in before.iter().rev() {
+        session.run(&format!("SET GLOBAL {name} = {value}"))?;
+    }
+    outcome
 }
 
 fn await_rest(

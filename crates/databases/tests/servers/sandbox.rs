@@ -57,7 +57,7 @@ impl Sandbox {
             present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(BTreeMap::new(), materials(&folder));
+        let mut setup = Setup::plain(settings(database), materials(&folder));
         for chosen in protections {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }
@@ -89,6 +89,15 @@ impl Sandbox {
     pub fn log(&self) -> String {
         fs::read_to_string(self.server.folder.join("server.log")).expect("a log")
     }
+}
+
+/// Settings of every server of `database`: small files, so that scans are short, and logs that would be off.
+fn settings(database: &dyn Database) -> BTreeMap<String, String> {
+    let settings: &[(&str, &str)] = match database.id() {
+        "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],
+        _ => &[],
+    };
+    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// Certificates, keys and passwords of one test, given to the server's account.

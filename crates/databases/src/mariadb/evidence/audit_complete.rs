@@ -3,13 +3,20 @@
 use tithe_harness::evidence::{Evidence, Scene, Sight};
 
 use super::count_marked;
-use crate::evidence::{
-    marked::{Counts, SESSIONS},
-    sight,
+use crate::{
+    evidence::{
+        marked::{Counts, SESSIONS},
+        sight,
+    },
+    mariadb::schema::DIALECT,
 };
 
-/// Sends numbered statements of each kind from several sessions at once and counts them in the audit log; where
-/// connections are logged, those sessions' logins too. Id `audit-complete`.
+/// Sends statements of each kind from several sessions at once and counts the records about the measured table in the audit
+/// log: nothing else uses it then. Where connections are logged, those sessions' logins are counted too. Id
+/// `audit-complete`.
+///
+/// The plugin keeps the text of a prepared statement without its values, so a single statement cannot be told from
+/// another of its kind.
 pub struct AuditComplete {
     events: String,
 }
@@ -40,7 +47,7 @@ impl AuditComplete {
     }
 }
 
-/// Counts records of executions that hold `mark`, by verb, and logins. A record is `time,server,account,host,connection,
+/// Counts records of statements that hold `mark`, by verb, and logins. A record is `time,server,account,host,connection,
 /// query,operation,database,'object',status` (documentation, "MariaDB Audit Plugin - Log Format").
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
@@ -69,6 +76,34 @@ impl Evidence for AuditComplete {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| count_marked(scene, |sent| self.expected(sent), count))
+        sight(|| count_marked(scene, &DIALECT.qualified(scene.table), |sent| self.expected(sent), count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::marked::describe;
+
+    const LOG: &str = "\
+20261121 09:59:04,vm,tithe,127.0.0.1,8,0,CONNECT,,,0
+20261121 09:59:04,vm,tithe,127.0.0.1,8,90,QUERY,,'SELECT TID FROM t, u',0
+20261121 09:59:04,vm,tithe,127.0.0.1,10,104,QUERY,tithe,'INSERT INTO `tithe`.`t` (`ycsb_key`, `field0`) VALUES (?, ?)',0
+20261121 09:59:04,vm,tithe,127.0.0.1,8,106,QUERY,tithe,'SELECT `field0`, `field1` FROM `tithe`.`t` WHERE `ycsb_key` = ?',0
+20261121 09:59:04,vm,tithe,127.0.0.1,8,0,DISCONNECT,tithe,,0
+";
+
+    #[test]
+    fn records_are_counted_by_verb() {
+        assert_eq!(describe(&count(LOG, "`tithe`.`t`")), "CONNECT 1, INSERT 1, SELECT 1");
+    }
+
+    #[test]
+    fn what_is_expected_follows_the_events() {
+        let sent: Counts = ["SELECT", "INSERT"].map(|verb| (verb.to_owned(), 100)).into();
+        let expected = |events: &str| describe(&AuditComplete::new(events).expected(&sent));
+        assert_eq!(expected("CONNECT,QUERY"), "CONNECT 4, INSERT 100, SELECT 100");
+        assert_eq!(expected("QUERY_DML_NO_SELECT"), "INSERT 100");
+        assert_eq!(expected("CONNECT"), "CONNECT 4");
     }
 }

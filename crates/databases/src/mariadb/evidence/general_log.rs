@@ -3,7 +3,10 @@
 use tithe_harness::evidence::{Evidence, Scene, Sight};
 
 use super::count_marked;
-use crate::evidence::{marked::Counts, sight};
+use crate::evidence::{
+    marked::{Counts, marker},
+    sight,
+};
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log. Id `statement-log`.
 pub struct GeneralLogComplete;
@@ -31,7 +34,7 @@ impl Evidence for GeneralLogComplete {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| count_marked(scene, Clone::clone, count))
+        sight(|| count_marked(scene, &marker(scene), Clone::clone, count))
     }
 }
 

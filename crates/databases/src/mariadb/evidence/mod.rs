@@ -10,13 +10,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::evidence::{Scene, Sight};
-use tithe_harness::fault::Fault;
+use tithe_harness::{
+    evidence::{Scene, Sight},
+    fault::Fault,
+};
 
 use super::{schema::tls_of, session::MariaDbSession, target::PRODUCT};
 use crate::evidence::{
     Doors,
-    marked::{Counts, LogGrowth, NO_LOG, describe, marker, send},
+    marked::{Counts, LogGrowth, NO_LOG, describe, send},
 };
 
 /// How the shared checks reach MariaDB.
@@ -33,24 +35,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AFTERWARDS: Duration = Duration::from_millis(200);
 
 /// Sends numbered statements of each kind from several sessions at once, and counts them in the logs with `count`, which
-/// gets what was added and the mark. What is there must be `expected` of what was sent, no more and no less.
+/// gets what was added and `mark`. What is there must be `expected` of what was sent, no more and no less.
 ///
 /// # Errors
 /// The first fault.
 fn count_marked(
     scene: &Scene<'_>,
+    mark: &str,
     expected: impl FnOnce(&Counts) -> Counts,
     count: impl Fn(&str, &str) -> Counts,
 ) -> Result<Sight, Fault> {
     let Some(growth) = LogGrowth::begin(scene) else { return Ok(Sight::Unknown(NO_LOG.to_owned())) };
-    let mark = marker(scene);
     let sent = send(scene)?;
     let expected = expected(&sent);
     let begun = Instant::now();
     let mut logged = BTreeMap::new();
     let mut complete = None::<Instant>;
     while begun.elapsed() < PATIENCE && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-        logged = count(&growth.so_far()?, &mark);
+        logged = count(&growth.so_far()?, mark);
         complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
         // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
         if logged.is_empty() && begun.elapsed() > AFTERWARDS {

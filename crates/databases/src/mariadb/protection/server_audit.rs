@@ -36,7 +36,8 @@ impl Protection for ServerAudit {
     }
 
     fn leaves_open(&self) -> &'static str {
-        "the log itself: the server's account can change it, it is in the clear, and it repeats values."
+        "the log itself: the server's account can change it, it is in the clear, and it repeats values, but not those of \
+         prepared statements: which record was touched it does not tell."
     }
 
     fn options(&self) -> &'static [OptionEntry] {

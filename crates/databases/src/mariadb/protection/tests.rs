@@ -62,7 +62,9 @@ fn a_plain_server() {
 
 #[test]
 fn encryption() {
-    check(&[chosen("encryption", &[])], expect![[r#"
+    check(
+        &[chosen("encryption", &[])],
+        expect![[r#"
         + write /m/mariadb-keys-02-arm 600 Secret(***)
         + aria_encrypt_tables = ON
         + encrypt_binlog = ON
@@ -75,8 +77,11 @@ fn encryption() {
         + innodb_encrypt_temporary_tables = ON
         + innodb_encryption_threads = 2
         + plugin_load_add = file_key_management
-    "#]]);
-    check(&[chosen("encryption", &[("cipher", "AES_CBC")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("encryption", &[("cipher", "AES_CBC")])],
+        expect![[r#"
         + write /m/mariadb-keys-02-arm 600 Secret(***)
         + aria_encrypt_tables = ON
         + encrypt_binlog = ON
@@ -89,29 +94,38 @@ fn encryption() {
         + innodb_encrypt_temporary_tables = ON
         + innodb_encryption_threads = 2
         + plugin_load_add = file_key_management
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn tls() {
-    check(&[chosen("tls", &[])], expect![[r#"
+    check(
+        &[chosen("tls", &[])],
+        expect![[r#"
         + require_secure_transport = ON
         + ssl_cert = /m/server.pem
         + ssl_key = /m/server.key
         + tls_version = TLSv1.3
-    "#]]);
-    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("tls", &[("version", "1.2"), ("mutual", "true")])],
+        expect![[r#"
         + require_secure_transport = ON
         + ssl_ca = /m/ca.pem
         + ssl_cert = /m/server.pem
         + ssl_key = /m/server.key
         + tls_version = TLSv1.2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn server_audit() {
-    check(&[chosen("server-audit", &[])], expect![[r#"
+    check(
+        &[chosen("server-audit", &[])],
+        expect![[r#"
         + plugin_load_add = server_audit
         + server_audit = FORCE_PLUS_PERMANENT
         + server_audit_events = CONNECT,QUERY
@@ -119,8 +133,11 @@ fn server_audit() {
         + server_audit_file_rotate_size = 9223372036854775807
         + server_audit_logging = ON
         + server_audit_output_type = file
-    "#]]);
-    check(&[chosen("server-audit", &[("events", "QUERY_DML_NO_SELECT")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("server-audit", &[("events", "QUERY_DML_NO_SELECT")])],
+        expect![[r#"
         + plugin_load_add = server_audit
         + server_audit = FORCE_PLUS_PERMANENT
         + server_audit_events = QUERY_DML_NO_SELECT
@@ -128,23 +145,30 @@ fn server_audit() {
         + server_audit_file_rotate_size = 9223372036854775807
         + server_audit_logging = ON
         + server_audit_output_type = file
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn general_log() {
-    check(&[chosen("general-log", &[])], expect![[r#"
+    check(
+        &[chosen("general-log", &[])],
+        expect![[r#"
         + general_log = ON
         + log_output = FILE
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_password() {
     check(&[chosen("password", &[])], expect![[""]]);
-    check(&[chosen("password", &[("plugin", "ed25519")])], expect![[r#"
+    check(
+        &[chosen("password", &[("plugin", "ed25519")])],
+        expect![[r#"
         + plugin_load_add = auth_ed25519
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -155,7 +179,9 @@ fn columns_change_nothing_of_the_server() {
 #[test]
 fn several_protections_stand_in_one_arm() {
     let all = [chosen("encryption", &[]), chosen("tls", &[]), chosen("server-audit", &[]), chosen("password", &[])];
-    check(&all, expect![[r#"
+    check(
+        &all,
+        expect![[r#"
         + write /m/mariadb-keys-02-arm 600 Secret(***)
         + aria_encrypt_tables = ON
         + encrypt_binlog = ON
@@ -178,7 +204,8 @@ fn several_protections_stand_in_one_arm() {
         + ssl_cert = /m/server.pem
         + ssl_key = /m/server.key
         + tls_version = TLSv1.3
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -201,5 +228,6 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
         + server_audit_output_type = file
         + server_id = 1
         + sql_mode = " ssl_ca=/x #"
-    "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+    "#]]
+    .assert_eq(&difference(&shown(&plain()), &shown(&setup)));
 }
