@@ -32,6 +32,8 @@ enum Command {
     Verify(ExperimentArgs),
     /// Report on a run folder
     Report(ReportArgs),
+    /// Show the security matrix of running servers: what is enforced, what is off, what was seen
+    Inspect(InspectArgs),
     /// List databases, protections and workloads
     Ls,
     /// Show what this machine offers: servers, processor, clock, pressure, disk
@@ -74,6 +76,20 @@ pub struct RunArgs {
     json: bool,
 }
 
+/// What to inspect.
+#[derive(Args)]
+pub struct InspectArgs {
+    /// URLs of the servers; passwords are better given by PGPASSWORD, MYSQL_PWD or REDISCLI_AUTH
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    /// Features that must be enforced, else the exit status is 5: tls, audit, authentication, ...
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
+    require: Vec<String>,
+    /// Format
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json"])]
+    format: String,
+}
+
 /// How to report.
 #[derive(Args)]
 pub struct ReportArgs {
@@ -91,6 +107,7 @@ fn main() {
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Verify(arguments) => commands::verify::verify(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
+        Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
         Command::Ls => commands::ls::ls(),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
     };

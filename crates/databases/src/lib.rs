@@ -4,6 +4,8 @@ use tithe_harness::database::Database;
 
 #[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
 mod evidence;
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+mod inspect;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
 #[cfg(feature = "postgres")]

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod doctor;
+pub mod inspect;
 pub mod ls;
 pub mod plan;
 pub mod report;

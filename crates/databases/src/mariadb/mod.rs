@@ -5,6 +5,7 @@
 //! only MariaDB has one file below [`evidence`].
 
 mod evidence;
+mod inspect;
 mod install;
 mod launch;
 mod proof;
@@ -18,6 +19,7 @@ mod target;
 use tithe_harness::{
     database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
     fault::Fault,
+    inspect::Observation,
     protection::{Protection, Setup},
     session::{Session, SqlSession as _},
     workload::Table,
@@ -86,6 +88,10 @@ impl Database for MariaDb {
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         schema::facts(server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        inspect::inspect(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {

@@ -5,6 +5,7 @@
 
 mod connection;
 mod evidence;
+mod inspect;
 mod install;
 mod launch;
 mod protection;
@@ -16,6 +17,7 @@ mod target;
 use tithe_harness::{
     database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
     fault::Fault,
+    inspect::Observation,
     protection::{Protection, Setup},
     session::Session,
     workload::Table,
@@ -79,6 +81,10 @@ impl Database for Redis {
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         store::facts(server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        inspect::inspect(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {

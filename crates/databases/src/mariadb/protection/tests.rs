@@ -44,7 +44,7 @@ fn a_plain_server() {
         general_log_file = /run/02-arm/general.log
         innodb_buffer_pool_dump_at_shutdown = OFF
         innodb_buffer_pool_size = 256M
-        innodb_log_file_size = 1G
+        innodb_log_file_size = 512M
         innodb_stats_auto_recalc = OFF
         max_connections = 300
         pid_file = /run/02-arm/server.pid
