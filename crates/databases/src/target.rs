@@ -98,6 +98,14 @@ impl Product {
         }
     }
 
+    /// Looks whether `url` can be used at all.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
+    pub fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        (self.tls)(&UrlParts::read(url.expose(), self)?).map(drop)
+    }
+
     fn launched(&self, host: &str, port: u16, setup: &Setup) -> Target {
         let must_ask = matches!(setup.authentication, Authentication::Password { .. });
         let materials = &setup.materials;

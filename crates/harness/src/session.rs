@@ -69,8 +69,6 @@ pub enum ServerTask {
         /// Thread.
         thread: i32,
     },
-    /// One process that serves every connection (Redis): it is watched once, at client 0.
-    Shared(i32),
     /// The calling thread itself: an embedded database.
     Caller,
     /// Invented time.

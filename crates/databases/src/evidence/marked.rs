@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -12,6 +13,17 @@ use tithe_harness::{
     fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
 };
+
+/// Reads what the log of an attached server has gained, through the server itself.
+pub type Reader = Box<dyn Fn(&Scene<'_>) -> Result<String, Fault>>;
+
+/// How one product's log is reached.
+pub struct Log {
+    /// Writes a token into it.
+    pub plant: Plant,
+    /// Remembers how long an attached server's log is now; `None` when the server does not show it.
+    pub served: fn(&Scene<'_>) -> Option<Reader>,
+}
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
 pub const SESSIONS: usize = 4;
@@ -24,29 +36,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub type Counts = BTreeMap<String, usize>;
 
 /// The server's log from a moment on.
-pub struct LogGrowth {
-    files: Vec<(std::path::PathBuf, u64)>,
+pub enum LogGrowth {
+    /// Files of a server that Tithe launched, and how long they were.
+    Files(Vec<(PathBuf, u64)>),
+    /// The log that an attached server shows.
+    Served(Reader),
 }
 
 impl LogGrowth {
-    /// Remembers how long the logs are now; `None` when they are not on this machine.
-    pub fn begin(scene: &Scene<'_>) -> Option<Self> {
-        let length = |path: &std::path::PathBuf| Some((path.clone(), path.metadata().ok()?.len()));
+    /// Remembers how long the log is now; `None` when it can be read neither here nor through the server.
+    pub fn begin(scene: &Scene<'_>, log: &Log) -> Option<Self> {
+        let length = |path: &PathBuf| Some((path.clone(), path.metadata().ok()?.len()));
         let files: Vec<_> = scene.server.paths.logs.iter().filter_map(length).collect();
-        if files.is_empty() { None } else { Some(Self { files }) }
+        if files.is_empty() { (log.served)(scene).map(Self::Served) } else { Some(Self::Files(files)) }
     }
 
-    /// What was added since, all of it: a token is planted last with `plant`, and once it is there, so is everything before it.
+    /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
     /// `None` when the token does not come.
     ///
     /// # Errors
     /// When the server refuses, or a log cannot be read.
-    pub fn text(&self, scene: &Scene<'_>, plant: Plant) -> Result<Option<String>, Fault> {
+    pub fn text(&self, scene: &Scene<'_>, log: &Log) -> Result<Option<String>, Fault> {
         let token = format!("end-of-{}", marker(scene));
-        plant(scene, &token)?;
+        (log.plant)(scene, &token)?;
         let begun = Instant::now();
         loop {
-            let text = self.so_far()?;
+            let text = self.so_far(scene)?;
             if text.contains(&token) {
                 return Ok(Some(text));
             }
@@ -60,39 +75,45 @@ impl LogGrowth {
     /// What was added until now.
     ///
     /// # Errors
-    /// When a log cannot be read.
-    pub fn so_far(&self) -> Result<String, Fault> {
-        let mut added = Vec::new();
-        for (path, length) in &self.files {
-            let read = |added: &mut Vec<u8>| {
-                let mut file = File::open(path)?;
-                file.seek(SeekFrom::Start(*length))?;
-                file.read_to_end(added)
-            };
-            read(&mut added).map_err(|error| Fault::machine(path.display(), error))?;
+    /// When the log cannot be read.
+    pub fn so_far(&self, scene: &Scene<'_>) -> Result<String, Fault> {
+        match self {
+            Self::Files(files) => files.iter().map(|(path, length)| tail(path, *length)).collect(),
+            Self::Served(read) => read(scene),
         }
-        Ok(String::from_utf8_lossy(&added).into_owned())
     }
 }
 
-/// Sends marked statements and counts them with `count`, which gets the log up to a token that `plant` puts there. What was sent and what is in the log;
-/// `Err` with the reason when the log cannot be read to its end.
+/// The bytes of the file at `path` from `length` on.
+fn tail(path: &Path, length: u64) -> Result<String, Fault> {
+    let mut added = Vec::new();
+    let mut read = || {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(length))?;
+        file.read_to_end(&mut added)
+    };
+    read().map_err(|error| Fault::machine(path.display(), error))?;
+    Ok(String::from_utf8_lossy(&added).into_owned())
+}
+
+/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log; `Err`
+/// with the reason when the log cannot be read to its end.
 ///
 /// # Errors
 /// The first fault.
 pub fn send_and_count(
     scene: &Scene<'_>,
-    plant: Plant,
+    log: &Log,
     count: impl FnOnce(&str) -> Counts,
 ) -> Result<Result<(Counts, Counts), &'static str>, Fault> {
-    let Some(growth) = LogGrowth::begin(scene) else { return Ok(Err(NO_LOG)) };
+    let Some(growth) = LogGrowth::begin(scene, log) else { return Ok(Err(NO_LOG)) };
     let sent = send(scene)?;
-    let Some(text) = growth.text(scene, plant)? else { return Ok(Err(NO_END)) };
+    let Some(text) = growth.text(scene, log)? else { return Ok(Err(NO_END)) };
     Ok(Ok((sent, count(&text))))
 }
 
 /// Why nothing can be said without a log.
-pub const NO_LOG: &str = "the server's log is not on this machine";
+pub const NO_LOG: &str = "the server's log can be read neither on this machine nor through the server";
 /// Why nothing can be said with a log that ends early.
 pub const NO_END: &str = "a message that the server was made to log is not in its log";
 

@@ -24,7 +24,7 @@ use tithe_harness::{
     session::{Session, SqlSession as _},
     workload::Table,
 };
-use tithe_model::record::ArmFacts;
+use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{session::MariaDbSession, target::PRODUCT};
 use crate::ycsb_over_sql::YcsbOverSql;
@@ -43,6 +43,10 @@ impl Database for MariaDb {
 
     fn schemes(&self) -> &'static [&'static str] {
         &["mariadb", "mysql"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        PRODUCT.check_url(url)
     }
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {

@@ -24,7 +24,7 @@ use tithe_harness::{
     session::{Session, SqlSession as _},
     workload::Table,
 };
-use tithe_model::record::ArmFacts;
+use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{session::PostgresSession, target::PRODUCT};
 use crate::{target::is_local, ycsb_over_sql::YcsbOverSql};
@@ -43,6 +43,10 @@ impl Database for Postgres {
 
     fn schemes(&self) -> &'static [&'static str] {
         &["postgres", "postgresql"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        PRODUCT.check_url(url)
     }
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {

@@ -22,7 +22,7 @@ use tithe_harness::{
     session::Session,
     workload::Table,
 };
-use tithe_model::record::ArmFacts;
+use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{connection::RedisConnection, session::RedisSession};
 
@@ -40,6 +40,10 @@ impl Database for Redis {
 
     fn schemes(&self) -> &'static [&'static str] {
         &["redis", "rediss"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url)
     }
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
@@ -63,7 +67,7 @@ impl Database for Redis {
         for statement in &setup.session_statements {
             connection.run(statement)?;
         }
-        let session = RedisSession::new(connection, how.blocking, &how.table, server.process)?;
+        let session = RedisSession::new(connection, how.blocking, &how.table)?;
         Ok(Session::KeyValue(Box::new(session)))
     }
 

@@ -27,7 +27,6 @@ use super::{
 pub struct RedisSession {
     wire: Wire,
     names: Names,
-    task: ServerTask,
     asked: Asked,
     /// Replies of the request that have not arrived.
     missing: usize,
@@ -72,16 +71,11 @@ enum Asked {
 }
 
 impl RedisSession {
-    /// Speaks to `table` through `connection`. `process` is the server's, where it runs on this machine.
+    /// Speaks to `table` through `connection`.
     ///
     /// # Errors
     /// When the machine refuses.
-    pub fn new(
-        connection: RedisConnection,
-        blocking: bool,
-        table: &Table,
-        process: Option<i32>,
-    ) -> Result<Self, Fault> {
+    pub fn new(connection: RedisConnection, blocking: bool, table: &Table) -> Result<Self, Fault> {
         let mut wire = connection.into_wire();
         wire.set_blocking(blocking)?;
         let field = |number: usize| {
@@ -98,7 +92,6 @@ impl RedisSession {
         Ok(Self {
             wire,
             names,
-            task: process.map_or(ServerTask::Unknown, ServerTask::Shared),
             asked: Asked::Command,
             missing: 0,
             rows: 0,
@@ -254,7 +247,8 @@ impl Connection for RedisSession {
     }
 
     fn server_task(&self) -> ServerTask {
-        self.task.clone()
+        // One process serves every connection.
+        ServerTask::Unknown
     }
 
     fn wire_bytes(&self) -> (u64, u64) {
@@ -390,7 +384,7 @@ mod tests {
                 sent
             });
             let outcome = RedisConnection::open(&target)
-                .and_then(|connection| RedisSession::new(connection, true, &table, None))
+                .and_then(|connection| RedisSession::new(connection, true, &table))
                 .and_then(|mut session| session.call(request, &mut Discard));
             (outcome, server.join().expect("the server ends"))
         })

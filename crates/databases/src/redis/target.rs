@@ -23,7 +23,8 @@ pub const REQUIREPASS: &str = "requirepass";
 /// Mechanism of [`Authentication`]: accounts with rights.
 pub const ACL: &str = "acl";
 
-const PRODUCT: Product = Product {
+/// Redis's port, names and URL options.
+pub const PRODUCT: Product = Product {
     title: "Redis",
     port: 6379,
     user: "",

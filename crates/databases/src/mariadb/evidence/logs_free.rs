@@ -7,9 +7,13 @@ use tithe_harness::{
 use tithe_model::record::Role;
 
 use crate::{
+    evidence::marked::Log,
     mariadb::{session::MariaDbSession, target::PRODUCT},
     target::Target,
 };
+
+/// MariaDB's logs. A server does not show them to its clients.
+pub static LOG: Log = Log { plant, served: |_| None };
 
 /// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
 pub fn disclosure() -> LogsFree {

@@ -45,14 +45,14 @@ fn count_marked(
     expected: impl FnOnce(&Counts) -> Counts,
     count: impl Fn(&str, &str) -> Counts,
 ) -> Result<Sight, Fault> {
-    let Some(growth) = LogGrowth::begin(scene) else { return Ok(Sight::Unknown(NO_LOG.to_owned())) };
+    let Some(growth) = LogGrowth::begin(scene, &logs_free::LOG) else { return Ok(Sight::Unknown(NO_LOG.to_owned())) };
     let sent = send(scene)?;
     let expected = expected(&sent);
     let begun = Instant::now();
     let mut logged = BTreeMap::new();
     let mut complete = None::<Instant>;
     while begun.elapsed() < PATIENCE && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-        logged = count(&growth.so_far()?, mark);
+        logged = count(&growth.so_far(scene)?, mark);
         complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
         // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
         if logged.is_empty() && begun.elapsed() > AFTERWARDS {
