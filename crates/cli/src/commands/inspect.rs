@@ -145,23 +145,69 @@ mod tests {
 
     #[test]
     fn the_matrix_as_text() {
-        expect![[""]].assert_eq(&plain(&[column()]));
+        expect![[r#"
+            redis://:***@db
+            Redis 7.0.15
+              authentication            enforced                      by password; without: refused
+              transport encryption      off                           plaintext | served
+
+        "#]]
+        .assert_eq(&plain(&[column()]));
     }
 
     #[test]
     fn the_matrix_as_markdown() {
-        expect![[""]].assert_eq(&markdown(&[column()]));
+        expect![[r#"
+            | feature | Redis 7.0.15 |
+            |---|---|
+            | authentication | enforced |
+            | authorisation |  |
+            | transport encryption | off |
+            | encryption at rest |  |
+            | auditing |  |
+            | JMX authentication |  |
+            | authentication caching |  |
+            | proxy roles |  |
+            | node-to-node encryption |  |
+            | client-to-node encryption |  |
+
+            Redis 7.0.15 (redis://:***@db):
+
+            - authentication: enforced: by password; without: refused
+            - transport encryption: off: plaintext \| served
+        "#]]
+        .assert_eq(&markdown(&[column()]));
     }
 
     #[test]
     fn the_matrix_as_json() {
-        expect![[""]].assert_eq(&json(&[column()]));
+        expect![[r#"
+            [
+              {
+                "features": [
+                  {
+                    "feature": "authentication",
+                    "seen": "by password; without: refused",
+                    "state": "enforced"
+                  },
+                  {
+                    "feature": "tls",
+                    "seen": "plaintext | served",
+                    "state": "off"
+                  }
+                ],
+                "server": "redis://:***@db",
+                "version": "Redis 7.0.15"
+              }
+            ]
+        "#]]
+        .assert_eq(&json(&[column()]));
     }
 
     #[test]
     fn what_is_required_and_not_enforced_is_named() {
         let required = required(&["tls".to_owned(), "authentication".to_owned()]).expect("features");
-        expect![[""]].assert_eq(&missing(&column(), &required).join("\n"));
+        expect!["redis://:***@db: transport encryption is off"].assert_eq(&missing(&column(), &required).join("\n"));
         assert_eq!(self::required(&["tsl".to_owned()]).expect_err("unknown").status, exit::USAGE);
     }
 }

@@ -36,8 +36,8 @@ impl Protection for ServerAudit {
     }
 
     fn leaves_open(&self) -> &'static str {
-        "the log itself: the server's account can change it, it is in the clear, and it repeats values, but not those of \
-         prepared statements: which record was touched it does not tell."
+        "the log itself: the server's account can change it, it is in the clear, and it repeats values; those of \
+         prepared statements only while a binary log is on, and without them it does not tell which record was touched."
     }
 
     fn options(&self) -> &'static [OptionEntry] {
