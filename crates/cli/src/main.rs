@@ -37,6 +37,8 @@ enum Command {
     Report(ReportArgs),
     /// Compare the costs of several runs: databases, machines, versions
     Compare(CompareArgs),
+    /// Show the security matrix of running servers: what is enforced, what is off, what was seen
+    Inspect(InspectArgs),
     /// List databases, protections and workloads
     Ls(LsArgs),
     /// Show what this machine offers: servers, processor, clock, pressure, disk
@@ -92,6 +94,20 @@ pub struct RunArgs {
     /// Print what each arm did as the lines of YCSB's client
     #[arg(long, conflicts_with = "json")]
     ycsb_output: bool,
+}
+
+/// What to inspect.
+#[derive(Args)]
+pub struct InspectArgs {
+    /// URLs of the servers; passwords are better given by PGPASSWORD, MYSQL_PWD or REDISCLI_AUTH
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    /// Features that must be enforced, else the exit status is 5: tls, audit, authentication, ...
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
+    require: Vec<String>,
+    /// Format
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json"])]
+    format: String,
 }
 
 /// How to calibrate.
@@ -156,6 +172,7 @@ fn main() {
         Command::Report(arguments) => commands::report::report(&arguments),
         Command::Compare(arguments) => commands::compare::compare(&arguments),
         Command::Ls(arguments) => commands::ls::ls(&arguments),
+        Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
         Command::Manual(arguments) => commands::manual::manual(&arguments),
     };

@@ -10,6 +10,7 @@ pub mod database;
 pub mod evidence;
 pub mod fault;
 pub mod folder;
+pub mod inspect;
 pub mod load;
 pub mod protection;
 pub mod run;

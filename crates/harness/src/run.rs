@@ -533,7 +533,7 @@ fn client(setup: &Setup) -> Vec<String> {
         lines.push(format!("client: password, {mechanism}"));
     }
     if let Some(at_rest) = &setup.at_rest {
-        lines.push(format!("client: opens with cipher {}, key ***", at_rest.cipher));
+        lines.push(format!("files: cipher {}, key ***", at_rest.cipher));
     }
     if let Some(columns) = &setup.columns {
         lines.push(format!("client: encrypts {:.0} % of the fields, AES-256-GCM, key ***", columns.share * 100.0));

@@ -5,17 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{Address, Server},
-    fault::Fault,
-    protection::Setup,
-    session::SqlSession as _,
-    workload::Table,
-};
+use tithe_harness::{database::Server, fault::Fault, protection::Setup, session::SqlSession as _, workload::Table};
 use tithe_model::record::ArmFacts;
 
-use super::{session::PostgresSession, target::Target};
-use crate::ycsb_over_sql::{Dialect, KEY_COLUMN};
+use super::{session::PostgresSession, target::PRODUCT};
+use crate::{
+    target::is_local,
+    ycsb_over_sql::{Dialect, KEY_COLUMN},
+};
 
 /// How PostgreSQL writes what the SQL standard leaves open.
 pub const DIALECT: Dialect = Dialect {
@@ -57,12 +54,7 @@ const TOLD: [&str; 12] = [
 /// # Errors
 /// A refusal of either side, or a broken connection.
 pub fn administrator(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
-    PostgresSession::open(&Target::of(server, setup)?, true, is_local(server))
-}
-
-/// True for a server that Tithe launched: the processes that it names are on this machine.
-pub fn is_local(server: &Server) -> bool {
-    matches!(server.address, Address::Tcp { .. })
+    PostgresSession::open(&PRODUCT.target(server, setup)?, true, is_local(server))
 }
 
 /// Makes the schema and `table`. On a server that Tithe launched, runs the arm's own statements first.

@@ -22,8 +22,8 @@ use super::{
         server_error,
     },
     startup::{Greeting, open, unexpected},
-    target::Target,
 };
+use crate::target::Target;
 
 /// Type numbers, from PostgreSQL's `pg_type.dat`; they never change.
 const BYTEA: i32 = 17;

@@ -9,16 +9,24 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::{Scene, canary::key_value},
+    evidence::{Scene, canary::key_value, logs_free::Plant},
     fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
 };
 
-use super::logs_free::plant;
-use crate::postgres::schema::administrator;
+/// Reads what the log of an attached server has gained, through the server itself.
+pub type Reader = Box<dyn Fn(&Scene<'_>) -> Result<String, Fault>>;
+
+/// How one product's log is reached.
+pub struct Log {
+    /// Writes a token into it.
+    pub plant: Plant,
+    /// Remembers how long an attached server's log is now; `None` when the server does not show it.
+    pub served: fn(&Scene<'_>) -> Option<Reader>,
+}
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
-const SESSIONS: usize = 4;
+pub const SESSIONS: usize = 4;
 /// Records that each session inserts, reads, updates and deletes.
 const RECORDS: usize = 25;
 /// How long the log may lag behind the answers.
@@ -31,23 +39,16 @@ pub type Counts = BTreeMap<String, usize>;
 pub enum LogGrowth {
     /// Files of a server that Tithe launched, and how long they were.
     Files(Vec<(PathBuf, u64)>),
-    /// The file that an attached server names, read through a session, and how long it was.
-    Served(String, u64),
+    /// The log that an attached server shows.
+    Served(Reader),
 }
 
 impl LogGrowth {
-    /// Remembers how long the log is now; `None` when it can be read neither here nor through the server, which needs
-    /// `logging_collector` and an account of the role `pg_monitor` and `pg_read_server_files`.
-    pub fn begin(scene: &Scene<'_>) -> Option<Self> {
+    /// Remembers how long the log is now; `None` when it can be read neither here nor through the server.
+    pub fn begin(scene: &Scene<'_>, log: &Log) -> Option<Self> {
         let length = |path: &PathBuf| Some((path.clone(), path.metadata().ok()?.len()));
         let files: Vec<_> = scene.server.paths.logs.iter().filter_map(length).collect();
-        if !files.is_empty() {
-            return Some(Self::Files(files));
-        }
-        let mut session = administrator(scene.server, scene.setup).ok()?;
-        let name = session.value("SELECT pg_current_logfile()").ok()?.replace('\'', "''");
-        let length = session.value(&format!("SELECT size FROM pg_stat_file('{name}')")).ok()?.parse().ok()?;
-        Some(Self::Served(name, length))
+        if files.is_empty() { (log.served)(scene).map(Self::Served) } else { Some(Self::Files(files)) }
     }
 
     /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
@@ -55,12 +56,12 @@ impl LogGrowth {
     ///
     /// # Errors
     /// When the server refuses, or a log cannot be read.
-    pub fn text(&self, scene: &Scene<'_>) -> Result<Option<String>, Fault> {
+    pub fn text(&self, scene: &Scene<'_>, log: &Log) -> Result<Option<String>, Fault> {
         let token = format!("end-of-{}", marker(scene));
-        plant(scene, &token)?;
+        (log.plant)(scene, &token)?;
         let begun = Instant::now();
         loop {
-            let text = self.read(scene)?;
+            let text = self.so_far(scene)?;
             if text.contains(&token) {
                 return Ok(Some(text));
             }
@@ -71,12 +72,14 @@ impl LogGrowth {
         }
     }
 
-    fn read(&self, scene: &Scene<'_>) -> Result<String, Fault> {
+    /// What was added until now.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn so_far(&self, scene: &Scene<'_>) -> Result<String, Fault> {
         match self {
             Self::Files(files) => files.iter().map(|(path, length)| tail(path, *length)).collect(),
-            Self::Served(name, length) => administrator(scene.server, scene.setup)?.value(&format!(
-                "SELECT convert_from(pg_read_binary_file('{name}', {length}, 1000000000), 'SQL_ASCII')"
-            )),
+            Self::Served(read) => read(scene),
         }
     }
 }
@@ -93,18 +96,19 @@ fn tail(path: &Path, length: u64) -> Result<String, Fault> {
     Ok(String::from_utf8_lossy(&added).into_owned())
 }
 
-/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log;
-/// `Err` with the reason when the log cannot be read to its end.
+/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log; `Err`
+/// with the reason when the log cannot be read to its end.
 ///
 /// # Errors
 /// The first fault.
 pub fn send_and_count(
     scene: &Scene<'_>,
+    log: &Log,
     count: impl FnOnce(&str) -> Counts,
 ) -> Result<Result<(Counts, Counts), &'static str>, Fault> {
-    let Some(growth) = LogGrowth::begin(scene) else { return Ok(Err(NO_LOG)) };
+    let Some(growth) = LogGrowth::begin(scene, log) else { return Ok(Err(NO_LOG)) };
     let sent = send(scene)?;
-    let Some(text) = growth.text(scene)? else { return Ok(Err(NO_END)) };
+    let Some(text) = growth.text(scene, log)? else { return Ok(Err(NO_END)) };
     Ok(Ok((sent, count(&text))))
 }
 
@@ -123,7 +127,7 @@ pub fn marker(scene: &Scene<'_>) -> String {
 ///
 /// # Errors
 /// The first fault.
-fn send(scene: &Scene<'_>) -> Result<Counts, Fault> {
+pub fn send(scene: &Scene<'_>) -> Result<Counts, Fault> {
     let marker = marker(scene);
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {

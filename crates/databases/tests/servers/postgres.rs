@@ -1,62 +1,32 @@
-//! Against real servers. Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
-
-#![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
-
-mod load;
-mod sandbox;
+//! PostgreSQL.
 
 use expect_test::{Expect, expect};
-use sandbox::{Sandbox, chosen, protection};
 use tithe_databases::postgres::Postgres;
 use tithe_harness::{
-    clock::Clock,
-    database::{Address, Connect, Database, Server},
-    evidence::{Control, Evidence, Scene, Sight, judge},
+    database::{Address, Database, Server},
     fault::Fault,
     protection::{Authentication, Setup, TlsVersion, Transport},
     secret::Secret,
-    session::{Discard, Fields, KeyValueSession, Request, Rows, ServerTask, Session},
-    workload::Table,
+    session::{Discard, Fields, KeyValueSession, Request, ServerTask},
 };
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
-fn table() -> Table {
-    Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() }
+use super::{
+    disprove, how, key_value, rows,
+    sandbox::{self, Sandbox},
+    table,
+};
+
+fn start(protections: &[Chosen]) -> Option<Sandbox> {
+    Sandbox::start(&Postgres, protections)
 }
 
-fn how(blocking: bool) -> Connect {
-    how_for(table(), blocking)
+fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
+    sandbox::chosen(&Postgres, id, options)
 }
 
-fn how_for(table: Table, blocking: bool) -> Connect {
-    Connect { blocking, lane: 0, clock: Clock::Real, table }
-}
-
-fn key_value(session: Session) -> Box<dyn KeyValueSession> {
-    match session {
-        Session::KeyValue(session) => session,
-        Session::Sql(_) => panic!("a key-value session"),
-    }
-}
-
-/// Writes rows down as `key: field=value`, one a line.
-#[derive(Default)]
-struct Seen(String);
-
-impl Rows for Seen {
-    fn row(&mut self, key: Option<&[u8]>) {
-        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
-    }
-
-    fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        self.0 += &format!(" {field}={}", value.map_or("null".into(), |value| value.escape_ascii().to_string()));
-    }
-}
-
-fn rows(session: &mut dyn KeyValueSession, request: &Request<'_>) -> String {
-    let mut seen = Seen::default();
-    let count = session.call(request, &mut seen).expect("an answer");
-    format!("{count}{}", seen.0)
+fn prove(chosen: &Chosen, expect: Expect) {
+    super::prove(&Postgres, chosen, exercise, expect);
 }
 
 /// Every kind of request, and what comes back.
@@ -92,7 +62,7 @@ fn exercise(session: &mut dyn KeyValueSession) {
 
 #[test]
 fn a_plain_server_serves_every_request() {
-    let Some(sandbox) = Sandbox::start(&[]) else { return };
+    let Some(sandbox) = start(&[]) else { return };
     Postgres.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     for blocking in [true, false] {
         let session = Postgres.connect(&sandbox.server, &sandbox.setup, &how(blocking)).expect("a session");
@@ -115,41 +85,6 @@ fn a_plain_server_serves_every_request() {
     Postgres.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
     Postgres.remove(&sandbox.server, &sandbox.setup, &table()).expect("nothing left to remove");
     assert!(!sandbox.log().contains("unexpected EOF"), "{}", sandbox.log());
-}
-
-fn look(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> Sight {
-    let table = table();
-    check.look(&mut Scene {
-        database: &Postgres,
-        server: &sandbox.server,
-        setup: &sandbox.setup,
-        table: &table,
-        guarded,
-        nonce: 0x7174_6865,
-    })
-}
-
-/// Starts a plain server and one with `chosen`, serves every request on both, and looks at every check of it. Returns
-/// the verdicts, and for those that do not hold what was seen.
-fn prove(chosen: &Chosen, expect: Expect) {
-    let Some(plain) = Sandbox::start(&[]) else { return };
-    let Some(guarded) = Sandbox::start(std::slice::from_ref(chosen)) else { return };
-    for sandbox in [&plain, &guarded] {
-        Postgres.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    }
-    for blocking in [true, false] {
-        let session = Postgres.connect(&guarded.server, &guarded.setup, &how(blocking)).expect("a session");
-        exercise(&mut *key_value(session));
-    }
-    let mut lines = String::new();
-    for check in protection(&chosen.id).evidence(chosen) {
-        let on_guarded = look(&guarded, true, &*check);
-        let on_plain = (check.control() == Control::PlainArm).then(|| look(&plain, false, &*check));
-        let verdict = judge(check.control(), &on_guarded, on_plain.as_ref());
-        eprintln!("{} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", chosen.id, check.id());
-        lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.role());
-    }
-    expect.assert_eq(&lines);
 }
 
 #[test]
@@ -268,23 +203,14 @@ fn encrypted_columns_are_proven() {
     );
 }
 
-/// Checks for `asked` on a server that was set up as `given` must fail.
-fn disprove(asked: &Chosen, given: &Chosen) {
-    let Some(sandbox) = Sandbox::start(std::slice::from_ref(given)) else { return };
-    Postgres.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let check = protection(&asked.id).evidence(asked).remove(0);
-    let sight = look(&sandbox, true, &*check);
-    assert!(matches!(sight, Sight::Exposed(_)), "{sight:?}");
-}
-
 #[test]
 fn less_than_was_asked_for_is_no_proof() {
     let text = |name, value: &str| (name, OptionValue::Text(value.to_owned()));
-    disprove(&chosen("pgaudit", &[]), &chosen("pgaudit", &[text("log", "read")]));
-    disprove(&chosen("pgaudit", &[text("log", "write")]), &chosen("pgaudit", &[]));
-    disprove(&chosen("tls", &[]), &chosen("tls", &[text("version", "1.2")]));
-    disprove(&chosen("tls", &[("mutual", OptionValue::Flag(true))]), &chosen("tls", &[]));
-    disprove(&chosen("scram", &[]), &chosen("tls", &[]));
+    disprove(&Postgres, &chosen("pgaudit", &[]), &chosen("pgaudit", &[text("log", "read")]));
+    disprove(&Postgres, &chosen("pgaudit", &[text("log", "write")]), &chosen("pgaudit", &[]));
+    disprove(&Postgres, &chosen("tls", &[]), &chosen("tls", &[text("version", "1.2")]));
+    disprove(&Postgres, &chosen("tls", &[("mutual", OptionValue::Flag(true))]), &chosen("tls", &[]));
+    disprove(&Postgres, &chosen("scram", &[]), &chosen("tls", &[]));
 }
 
 /// What connecting comes to.
@@ -302,7 +228,7 @@ fn refusal(server: &Server, setup: &Setup) -> String {
 #[test]
 fn nothing_falls_back() {
     let (Some(plain), Some(tls), Some(scram)) =
-        (Sandbox::start(&[]), Sandbox::start(&[chosen("tls", &[])]), Sandbox::start(&[chosen("scram", &[])]))
+        (start(&[]), start(&[chosen("tls", &[])]), start(&[chosen("scram", &[])]))
     else {
         return;
     };
@@ -330,7 +256,7 @@ fn nothing_falls_back() {
 
 #[test]
 fn an_attached_server_keeps_what_is_not_ours() {
-    let Some(sandbox) = Sandbox::start(&[chosen("tls", &[]), chosen("scram", &[])]) else { return };
+    let Some(sandbox) = start(&[chosen("tls", &[]), chosen("scram", &[])]) else { return };
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
     let materials = &sandbox.setup.materials;
     let url = format!(

@@ -8,26 +8,26 @@ use tithe_harness::{
     protection::{TlsVersion, Transport},
 };
 
-use super::{Attempt, sight};
-use crate::postgres::{
-    schema::{is_local, tls_of},
-    session::PostgresSession,
-    target::Target,
-};
+use super::{Attempt, Doors, sight};
+use crate::target::{Target, Tls};
 
-/// Asks the server what the measured connections speak (`pg_stat_ssl`), then tries what must be refused: plaintext, the
+/// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
 /// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
-/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses.
+/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Id `tls-negotiated`.
 pub struct TlsNegotiated {
+    doors: &'static Doors,
     version: TlsVersion,
     mutual: bool,
 }
 
 impl TlsNegotiated {
     /// A check of `transport`, which is TLS.
-    pub fn new(transport: Transport) -> Self {
+    ///
+    /// # Panics
+    /// When it is not: the protection `tls` always asks for TLS.
+    pub fn new(doors: &'static Doors, transport: Transport) -> Self {
         match transport {
-            Transport::Tls { version, mutual } => Self { version, mutual },
+            Transport::Tls { version, mutual } => Self { doors, version, mutual },
             Transport::Plain => unreachable!("the protection `tls` asks for TLS"),
         }
     }
@@ -41,7 +41,7 @@ impl TlsNegotiated {
 
     /// What must be refused, each with its name.
     fn forbidden(&self, target: &Target, stranger: PathBuf) -> Vec<(&'static str, Target)> {
-        let with_tls = |change: &dyn Fn(&mut crate::postgres::target::Tls)| {
+        let with_tls = |change: &dyn Fn(&mut Tls)| {
             let mut changed = target.clone();
             changed.tls.iter_mut().for_each(change);
             changed
@@ -62,10 +62,9 @@ impl TlsNegotiated {
     }
 
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let target = Target::of(scene.server, scene.setup)?;
-        let open = |target: &Target| PostgresSession::open(target, true, is_local(scene.server));
-        let seen = tls_of(&mut open(&target)?)?;
-        let mut quotation = format!("pg_stat_ssl of a client's session: {seen}");
+        let target = (self.doors.target)(scene)?;
+        let seen = (self.doors.tls_of_server)(scene, &target)?;
+        let mut quotation = format!("{}: {seen}", self.doors.tls_source);
         if !seen.starts_with(self.version()) {
             return Ok(Sight::Exposed(quotation));
         }
@@ -74,7 +73,7 @@ impl TlsNegotiated {
         }
         let mut served = false;
         for (name, target) in self.forbidden(&target, scene.setup.materials.stranger.clone()) {
-            match Attempt::of(open(&target))? {
+            match Attempt::of((self.doors.open)(scene, &target))? {
                 Attempt::Served => {
                     served = true;
                     quotation += &format!("; {name}: served");

@@ -15,7 +15,7 @@ use tithe_model::{
     record::{ArmFrame, Slot},
 };
 
-use crate::{how_for, sandbox::Sandbox};
+use super::{how_for, sandbox::Sandbox};
 
 fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -70,7 +70,7 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
 
 #[test]
 fn many_connections_a_lane_lose_and_invent_no_operation() {
-    let Some(sandbox) = Sandbox::start(&[]) else { return };
+    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
     let workload = ycsb(1000, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
     load(&sandbox, workload.as_ref());
     for clients in [1, 8, 64] {
@@ -90,7 +90,7 @@ fn many_connections_a_lane_lose_and_invent_no_operation() {
 
 #[test]
 fn updates_larger_than_a_socket_takes_at_once_are_sent_whole() {
-    let Some(sandbox) = Sandbox::start(&[]) else { return };
+    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
     let properties = [
         ("readproportion", "0"),
         ("updateproportion", "1"),

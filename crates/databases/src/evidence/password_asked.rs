@@ -6,16 +6,16 @@ use tithe_harness::{
     secret::Secret,
 };
 
-use super::{Attempt, sight};
-use crate::postgres::{schema::is_local, session::PostgresSession, target::Target};
+use super::{Attempt, Doors, sight};
+use crate::target::Target;
 
-/// Connects without a password, with a wrong one, and with the right one.
-pub struct PasswordAsked;
+/// Connects without a password, with a wrong one, and with the right one. Id `password-asked`.
+pub struct PasswordAsked(pub &'static Doors);
 
 impl PasswordAsked {
-    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let right = Target::of(scene.server, scene.setup)?;
-        let open = |target: &Target| PostgresSession::open(target, true, is_local(scene.server));
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let right = (self.0.target)(scene)?;
+        let open = |target: &Target| (self.0.open)(scene, target);
         let without = Target { password: None, must_ask: false, ..right.clone() };
         let without = match Attempt::of(open(&without))? {
             Attempt::Served => return Ok(Sight::Exposed("without a password: served".to_owned())),
@@ -26,7 +26,7 @@ impl PasswordAsked {
             Attempt::Served => return Ok(Sight::Exposed("with a wrong password: served".to_owned())),
             Attempt::Refused(words) => words,
         };
-        let method = open(&right)?.greeting().method.clone();
+        let method = open(&right)?;
         Ok(Sight::Protected(format!(
             "without a password: refused ({without}); with a wrong one: refused ({wrong}); with the right one: served \
              by {method}"
@@ -44,6 +44,6 @@ impl Evidence for PasswordAsked {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| Self::look_at(scene))
+        sight(|| self.look_at(scene))
     }
 }

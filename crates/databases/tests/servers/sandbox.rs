@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_databases::postgres::Postgres;
 use tithe_harness::{
     database::{Database, Install, Search, Server},
     protection::{Materials, Protection, Setup},
@@ -17,6 +16,7 @@ use tithe_model::experiment::{OptionValue, Protection as Chosen};
 
 /// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.
 pub struct Sandbox {
+    pub database: &'static dyn Database,
     pub setup: Setup,
     pub server: Server,
     _running: Option<Running>,
@@ -35,14 +35,14 @@ fn present<T>(found: Result<T, tithe_harness::database::Missing>) -> Option<T> {
     }
 }
 
-/// The protection called `id`.
-pub fn protection(id: &str) -> &'static dyn Protection {
-    *Postgres.protections().iter().find(|protection| protection.id() == id).expect("a protection")
+/// The protection of `database` called `id`.
+pub fn protection(database: &dyn Database, id: &str) -> &'static dyn Protection {
+    *database.protections().iter().find(|protection| protection.id() == id).expect("a protection")
 }
 
 /// A protection with its defaults, but for `options`.
-pub fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
-    let options_of = protection(id).options().iter();
+pub fn chosen(database: &dyn Database, id: &str, options: &[(&str, OptionValue)]) -> Chosen {
+    let options_of = protection(database, id).options().iter();
     let mut all: BTreeMap<String, OptionValue> =
         options_of.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -50,35 +50,36 @@ pub fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
 }
 
 impl Sandbox {
-    /// Starts a server with `protections`; `None`, said loudly, when something is not installed.
-    pub fn start(protections: &[Chosen]) -> Option<Self> {
-        let install = present(Postgres.find(&Search::default()))?;
+    /// Starts a server of `database` with `protections`; `None`, said loudly, when something is not installed.
+    pub fn start(database: &'static dyn Database, protections: &[Chosen]) -> Option<Self> {
+        let install = present(database.find(&Search::default()))?;
         for chosen in protections {
-            present(protection(&chosen.id).needs(&install, chosen))?;
+            present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(BTreeMap::new(), materials(&folder));
+        let mut setup = Setup::plain(settings(database), materials(&folder));
         for chosen in protections {
-            protection(&chosen.id).apply(chosen, &mut setup);
+            protection(database, &chosen.id).apply(chosen, &mut setup);
         }
-        Some(Self::launch(&install, setup, folder))
+        Some(Self::launch(database, &install, setup, folder))
     }
 
-    fn launch(install: &Install, setup: Setup, mut folder: Folder) -> Self {
-        let place = folder.place("postgres").expect("a place");
-        let launch = Postgres.launch(install, &setup, &place);
+    fn launch(database: &'static dyn Database, install: &Install, setup: Setup, mut folder: Folder) -> Self {
+        let place = folder.place(database.id()).expect("a place");
+        let launch = database.launch(install, &setup, &place);
         folder.prepare(&launch).expect("all steps run");
-        let running = folder.start(&launch, &launch.paths.logs[0]).expect("the server starts");
+        let log = place.folder.join("server.log");
+        let running = folder.start(&launch, &log).expect("the server starts");
         let process = running.as_ref().map(Running::process);
         let server = Server { address: launch.address, process, paths: launch.paths, folder: place.folder };
-        let sandbox = Self { setup, server, _running: running, _folder: folder };
+        let sandbox = Self { database, setup, server, _running: running, _folder: folder };
         sandbox.await_answer();
         sandbox
     }
 
     fn await_answer(&self) {
         let begun = Instant::now();
-        while let Err(fault) = Postgres.facts(&self.server, &self.setup) {
+        while let Err(fault) = self.database.facts(&self.server, &self.setup) {
             assert!(begun.elapsed() < Duration::from_secs(60), "{fault}: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -86,8 +87,17 @@ impl Sandbox {
 
     /// What the server has logged.
     pub fn log(&self) -> String {
-        fs::read_to_string(&self.server.paths.logs[0]).expect("a log")
+        fs::read_to_string(self.server.folder.join("server.log")).expect("a log")
     }
+}
+
+/// Settings of every server of `database`: small files, so that scans are short, and logs that would be off.
+fn settings(database: &dyn Database) -> BTreeMap<String, String> {
+    let settings: &[(&str, &str)] = match database.id() {
+        "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],
+        _ => &[],
+    };
+    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// Certificates, keys and passwords of one test, given to the server's account.
