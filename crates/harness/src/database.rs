@@ -11,7 +11,7 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session,
+    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session, sql::SqlDatabase,
     workload::Table,
 };
 
@@ -91,6 +91,11 @@ pub trait Database: Sync {
     /// # Errors
     /// When the server refuses.
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault>;
+
+    /// What workloads on SQL tables need; `None` for a database without them.
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        None
+    }
 
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {

@@ -12,6 +12,7 @@ mod protocol;
 mod schema;
 mod scram;
 mod session;
+mod sql;
 mod startup;
 mod target;
 
@@ -20,6 +21,7 @@ use tithe_harness::{
     fault::Fault,
     protection::{Protection, Setup},
     session::{Session, SqlSession as _},
+    sql::SqlDatabase,
     workload::Table,
 };
 use tithe_model::record::ArmFacts;
@@ -67,6 +69,10 @@ impl Database for Postgres {
         }
         let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        Some(self)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {

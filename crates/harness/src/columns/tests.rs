@@ -10,7 +10,7 @@ use crate::{
 /// An arm of the simulated database with the first `share` of ten fields encrypted.
 fn bench(share: f64) -> Bench {
     let mut bench = Bench::plain();
-    bench.setup.columns = Some(Columns { share, key: bench.setup.materials.key.clone() });
+    bench.setup.columns = Some(Columns::of_share(share, bench.setup.materials.key.clone()));
     bench
 }
 

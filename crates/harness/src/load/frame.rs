@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, VirtualTime},
-    columns,
+    data,
     database::{Connect, Database, Server},
     fault::Fault,
     protection::Setup,
@@ -263,13 +263,17 @@ impl Site<'_> {
             let mut seats = Vec::with_capacity(clients.len());
             let begun_ns = clock.now();
             for client in &clients {
-                let mut session = columns::connect(self.database, &rig.server, &rig.setup, &how)?;
+                let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, self.workload)?;
                 if let ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } =
                     session.connection().server_task()
                 {
                     process::pin(process, self.processors[number % self.processors.len()]);
                 }
-                seats.push(Seat::new(session, self.workload.client(&rig.state), *client));
+                let mut terminal = self.workload.client(&rig.state);
+                if let Some(compute) = rig.setup.compute {
+                    terminal.compute_in(compute);
+                }
+                seats.push(Seat::new(session, terminal, *client));
             }
             connect_ns.push((clock.now() - begun_ns) / clients.len().max(1) as u64);
             let recorder = Recorder::new(self.workload.operations().len(), open_loop);
