@@ -3,6 +3,9 @@
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 
 mod sandbox;
+#[path = "../support/tpcc.rs"]
+mod support;
+mod tpcc;
 
 use expect_test::{Expect, expect};
 use sandbox::{Sandbox, chosen, protection};
