@@ -73,6 +73,11 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
         .into_iter()
         .find(|database| database.id() == id)
         .ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))?;
+    for arm in &plan.experiment.arms {
+        if let Some(Err(fault)) = arm.url.as_ref().map(|url| database.check_url(url)) {
+            return Err(Stop::new(exit::USAGE, format!("arm {}: {fault}; nothing was started", arm.name)));
+        }
+    }
     let install =
         run::missing(database, &plan.experiment, &search(&arguments.machine)).map_err(|all| complain::missing(&all))?;
     let workloads = workloads(&plan.experiment)?;

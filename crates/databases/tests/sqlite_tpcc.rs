@@ -7,12 +7,14 @@ use std::{collections::BTreeMap, path::Path};
 
 use tithe_databases::sqlite::Sqlite;
 use tithe_harness::{
+    data,
     database::{Database, Install, Place, Server},
     fault::Fault,
     protection::{ColumnCipher, Columns, Materials, Setup},
     secret::Secret,
+    session::Session,
     sql::Compute,
-    workload::tpcc::Tpcc,
+    workload::{Workload, tpcc::Tpcc},
 };
 use tpcc::Arm;
 
@@ -73,9 +75,13 @@ fn conditions_hold_after_loading_and_after_every_form_of_statements() {
 #[test]
 fn conditions_hold_on_decrypted_values() {
     let workload = tpcc::workload(&[("compute", "client")]);
-    for (share, cipher) in
-        [(0.0, ColumnCipher::Aes256Gcm), (0.2, ColumnCipher::Aes256Gcm), (0.5, ColumnCipher::Sm4Gcm), (1.0, ColumnCipher::Sm4Gcm), (1.0, ColumnCipher::Aes256Gcm)]
-    {
+    for (share, cipher) in [
+        (0.0, ColumnCipher::Aes256Gcm),
+        (0.2, ColumnCipher::Aes256Gcm),
+        (0.5, ColumnCipher::Sm4Gcm),
+        (1.0, ColumnCipher::Sm4Gcm),
+        (1.0, ColumnCipher::Aes256Gcm),
+    ] {
         with_arm(columns(share, cipher), &workload, |arm| {
             arm.load();
             arm.check(true).expect("consistent when fresh");
@@ -93,27 +99,84 @@ fn a_broken_book_is_told() {
         &workload,
         |arm| {
             arm.load();
-            for (damage, condition) in [
-                ("UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 1", "conditions 1 and 8"),
-                ("UPDATE district SET d_next_o_id = 99 WHERE d_w_id = 1 AND d_id = 1", "condition 2"),
-                ("DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 2 AND no_o_id = 25", "conditions 3, 5"),
-                ("DELETE FROM order_line WHERE ol_w_id = 2 AND ol_d_id = 1 AND ol_o_id = 1", "conditions 4, 6"),
-                ("UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 2 AND ol_d_id = 1 AND ol_o_id = 1", "7"),
-                ("UPDATE history SET h_amount = 1 WHERE h_w_id = 1 AND h_d_id = 3", "9, 10"),
-                ("UPDATE customer SET c_ytd_payment = 1 WHERE c_w_id = 1 AND c_d_id = 3 AND c_id = 1", "12"),
-                ("DELETE FROM customer WHERE c_w_id = 1 AND c_d_id = 3 AND c_id = 1", "not all there"),
+            for (damage, expected) in [
+                ("UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 1", "1: 1, 8: 1"),
+                ("UPDATE district SET d_next_o_id = 99 WHERE d_w_id = 1 AND d_id = 1", "2: 1"),
+                ("DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 2 AND no_o_id = 25", "3: 1, 5: 1, 11: 1"),
+                ("DELETE FROM order_line WHERE ol_w_id = 2 AND ol_d_id = 1 AND ol_o_id = 1", "4: 1, 6: 1, 7: 0"),
+                (
+                    "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 2 AND ol_d_id = 1 AND ol_o_id = 1",
+                    "7: 1",
+                ),
+                (
+                    "UPDATE history SET h_amount = 999 WHERE h_c_w_id = 1 AND h_c_d_id = 3 AND h_c_id = 1",
+                    "8: 1, 9: 1, 10: 1",
+                ),
+                ("UPDATE customer SET c_ytd_payment = 1 WHERE c_w_id = 1 AND c_d_id = 3 AND c_id = 1", "12: 1"),
+                ("DELETE FROM customer WHERE c_w_id = 1 AND c_d_id = 3 AND c_id = 1", "0: 2"),
             ] {
                 let mut session = arm.connect();
-                session.connection().run_statement(damage).expect_err("SQLite runs statements by `run` only");
-                let tithe_harness::session::Session::Sql(sql) = &mut session else { panic!("a SQL session") };
-                sql.run("BEGIN").expect("begun");
-                sql.run(damage).expect(condition);
-                let outcome = tithe_harness::workload::Workload::check(&workload, &mut session, false);
-                assert!(matches!(&outcome, Err(Fault::Wrong(_))), "{condition}: {outcome:?}");
-                let tithe_harness::session::Session::Sql(sql) = &mut session else { panic!("a SQL session") };
-                sql.run("ROLLBACK").expect("rolled back");
+                run(&mut session, "BEGIN");
+                run(&mut session, damage);
+                let outcome = workload.check(&mut session, true);
+                let Err(Fault::Wrong(told)) = outcome else { panic!("{damage}: {outcome:?}") };
+                for (condition, cases) in expected.split(", ").filter_map(|pair| pair.split_once(": ")) {
+                    let text = match condition {
+                        "0" => format!("not all there ({cases} cases)"),
+                        _ => format!("condition {condition} does not hold in {cases} cases"),
+                    };
+                    assert_eq!(told.contains(&text), cases != "0", "{damage}: {told}");
+                }
+                let problems = expected.split(", ").filter(|pair| !pair.ends_with(": 0")).count();
+                assert_eq!(told.matches("cases").count(), problems, "{damage}: {told}");
+                run(&mut session, "ROLLBACK");
             }
             arm.check(true).expect("every damage was rolled back");
+        },
+    );
+}
+
+fn run(session: &mut Session, sql: &str) {
+    let Session::Sql(session) = session else { panic!("a SQL session") };
+    session.run(sql).expect(sql);
+}
+
+#[test]
+fn terminals_wait_for_the_one_writer() {
+    let workload = tpcc::workload(&[]);
+    with_arm(
+        |_| {},
+        &workload,
+        |arm| {
+            arm.load();
+            arm.run_together(3, 60);
+            arm.check(false).expect("consistent when used");
+        },
+    );
+}
+
+#[test]
+fn encrypted_columns_are_proven() {
+    let workload = tpcc::workload(&[("compute", "client")]);
+    let columns = Sqlite.protections().iter().find(|protection| protection.id() == "columns").expect("columns");
+    let defaults =
+        columns.options().iter().filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
+    let chosen = tithe_model::experiment::Protection { id: "columns".to_owned(), options: defaults.collect() };
+    with_arm(
+        |_| {},
+        &workload,
+        |plain| {
+            plain.load();
+            with_arm(
+                |setup| columns.apply(&chosen, setup),
+                &workload,
+                |guarded| {
+                    guarded.load();
+                    let seen = tpcc::evidence(*columns, &chosen, guarded, plain);
+                    assert_eq!(seen, ["ciphertext-seen: holds", "wrong-column-key: holds", "disk-canary: holds"]);
+                    guarded.check(true).expect("the evidence leaves nothing behind");
+                },
+            );
         },
     );
 }
@@ -128,9 +191,7 @@ fn what_cannot_be_encrypted_is_refused() {
             setup.columns = Some(Columns { names, ..Columns::of_share(share, setup.materials.key.clone()) });
         };
         with_arm(change, &workload, |arm| {
-            told = tithe_harness::data::create(arm.database, arm.server, arm.setup, arm.workload)
-                .expect_err("refused")
-                .to_string();
+            told = data::create(arm.database, arm.server, arm.setup, arm.workload).expect_err("refused").to_string();
         });
         told
     };
@@ -138,8 +199,10 @@ fn what_cannot_be_encrypted_is_refused() {
         .assert_eq(&refusal(&[], 0.3));
     expect_test::expect!["refused: no column is called `w_yt`: there are w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, w_ytd"]
         .assert_eq(&refusal(&["c_data", "w_yt"], 1.0));
-    expect_test::expect!["refused: columns that are compared with each other must be encrypted together: add ol_i_id, s_i_id"]
-        .assert_eq(&refusal(&["i_id"], 1.0));
+    expect_test::expect![
+        "refused: columns that are compared with each other must be encrypted together: add ol_i_id, s_i_id"
+    ]
+    .assert_eq(&refusal(&["i_id"], 1.0));
     with_arm(
         |setup| {
             columns(1.0, ColumnCipher::Aes256Gcm)(setup);
@@ -149,7 +212,7 @@ fn what_cannot_be_encrypted_is_refused() {
         |arm| {
             arm.load();
             let mut session = arm.connect();
-            let mut client = tithe_harness::workload::Workload::client(&workload, &tithe_harness::workload::Workload::arm_state(&workload));
+            let mut client = workload.client(&workload.arm_state());
             client.compute_in(Compute::Server);
             client.prepare();
             let refused = client.submit(&mut session).expect_err("refused");

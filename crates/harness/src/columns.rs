@@ -16,9 +16,9 @@ pub mod sql;
 use std::os::fd::RawFd;
 
 pub use self::cipher::{DETERMINISTIC_OVERHEAD, OVERHEAD};
+use self::cipher::{FieldAad, Nonces, Randomised, open, seal};
 pub use self::protection::{COLUMNS, COLUMNS_EMBEDDED, ColumnsProtection, ORDINARY_STATEMENTS, OrdinaryStatements};
 pub use self::sql::{Chosen, connect_sql};
-use self::cipher::{FieldAad, Nonces, Randomised, open, seal};
 use crate::{
     database::{Connect, Database, Server},
     fault::Fault,

@@ -11,8 +11,8 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session, sql::SqlDatabase,
-    workload::Table,
+    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session,
+    sql::SqlDatabase, workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -36,6 +36,14 @@ pub trait Database: Sync {
     /// URL schemes by which a running server is attached.
     fn schemes(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Looks whether `url` can be used at all, without connecting.
+    ///
+    /// # Errors
+    /// What is wrong with it; the text never quotes the URL.
+    fn check_url(&self, _url: &Url) -> Result<(), Fault> {
+        Ok(())
     }
 
     /// Settings that Tithe sets itself, with the reason.

@@ -164,8 +164,9 @@ impl Run<'_> {
     ) -> Result<(u32, bool), Fault> {
         let cell = &self.plan.cells[number];
         let workload = self.workloads[cell.workload].as_ref();
-        let mut stage = Stage::set(self, number, epoch, folder, observer)?;
+        let mut stage = Stage::new(folder)?;
         let result = (|| {
+            stage.set(self, number, epoch, folder, observer)?;
             let rigs = std::mem::take(&mut stage.rigs);
             let mut rig = Rig::new(self.database, workload, cell, number as u32, rigs);
             if self.cancelled.load(Ordering::SeqCst) {
@@ -194,11 +195,14 @@ impl Run<'_> {
             rig.disconnect();
             self.check_data(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
             self.evidence(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
-            for arm in rig.arms().iter().filter(|arm| matches!(arm.server.address, Address::Attached(_))) {
-                data::remove(self.database, &arm.server, &arm.setup, workload)?;
-            }
             Ok((measured, enough))
         })();
+        let removed =
+            stage.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload));
+        if let Err(fault) = removed {
+            let message = format!("cell {}: the data on an attached server was not removed: {fault}", cell.id);
+            tell(folder, observer, Event::Warning { message })?;
+        }
         stage.keep_logs(folder, &format!("{}--epoch{epoch}", file_name(&cell.id)));
         // A server that has died explains a broken connection better than the connection does.
         result.map_err(|fault| stage.ended().map_or(fault, Fault::Connection))
@@ -261,6 +265,15 @@ impl Run<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
         let table = workload.table();
+        // A check's sessions are switched as the measured ones are.
+        let setups: Vec<Setup> = arms
+            .iter()
+            .map(|arm| {
+                let mut setup = arm.setup.clone();
+                setup.session_statements.extend(arm.on.iter().cloned());
+                setup
+            })
+            .collect();
         let mut nonce =
             tithe_model::schedule::stream_seed(self.plan.cells[number].seed, u64::from(epoch), phase as u64, u64::MAX);
         let mut scene = |arm: usize| {
@@ -268,7 +281,7 @@ impl Run<'_> {
             Scene {
                 database: self.database,
                 server: &arms[arm].server,
-                setup: &arms[arm].setup,
+                setup: &setups[arm],
                 table: &table,
                 guarded: arm > 0,
                 nonce,
@@ -310,18 +323,26 @@ struct Stage {
     rigs: Vec<ArmRig>,
     running: Vec<Option<Running>>,
     logs: Vec<(String, PathBuf)>,
+    /// Servers that Tithe does not stop, once they hold its data.
+    attached: Vec<(Server, Setup)>,
     sandbox: Sandbox,
 }
 
 impl Stage {
+    fn new(folder: &RunFolder) -> Result<Self, Fault> {
+        let sandbox = Sandbox::new(folder.path())?;
+        Ok(Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), attached: Vec::new(), sandbox })
+    }
+
     /// Starts and loads every arm.
     fn set(
+        &mut self,
         run: &Run<'_>,
         number: usize,
         epoch: u32,
         folder: &mut RunFolder,
         observer: &mut dyn Observer,
-    ) -> Result<Self, Fault> {
+    ) -> Result<(), Fault> {
         let experiment = &run.plan.experiment;
         let cell = &run.plan.cells[number];
         let workload = run.workloads[cell.workload].as_ref();
@@ -331,18 +352,19 @@ impl Stage {
             facts.notes = workload.describe();
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
-        let sandbox = Sandbox::new(folder.path())?;
-        let materials = materials(&sandbox)?;
-        let mut stage = Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), sandbox };
+        let materials = materials(&self.sandbox)?;
         for (number_of_arm, arm) in experiment.arms.iter().enumerate() {
             if run.cancelled.load(Ordering::SeqCst) {
                 break;
             }
             let setup = setup(run.database, run.plan, cell, arm, &materials)?;
             let loaded = shared && number_of_arm > 0;
-            let (server, configuration) = stage.start(run, arm, &setup)?;
+            let (server, configuration) = self.start(run, arm, &setup)?;
             if !loaded {
                 data::create(run.database, &server, &setup, workload)?;
+                if matches!(server.address, Address::Attached(_)) {
+                    self.attached.push((server.clone(), setup.clone()));
+                }
             }
             let mut facts = run.database.facts(&server, &setup)?;
             facts.configuration.splice(0..0, configuration);
@@ -357,13 +379,13 @@ impl Stage {
                 },
             )?;
             folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
-            let state = if loaded { stage.rigs[0].state.clone() } else { workload.arm_state() };
+            let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
             if !loaded {
                 load(run, number, number_of_arm, &server, &setup, observer)?;
             }
-            stage.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
+            self.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
         }
-        Ok(stage)
+        Ok(())
     }
 
     /// Starts the server of one arm, or finds the running one; returns it with its configuration as text.
@@ -631,6 +653,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),
+        known_settings: database.known_settings(),
     };
     Catalogue { databases: databases.iter().map(entry).collect(), workloads }
 }

@@ -270,8 +270,10 @@ mod tests {
             let results = results.iter().map(|column| column.map_or("-", |column| column.name)).collect::<Vec<_>>();
             format!("{sql} | {names} | {}", results.join(" "))
         };
-        expect!["SELECT t_price, count(*) FROM thing WHERE t_id = ? AND t_name = ? FOR UPDATE | t_id t_name | t_price -"]
-            .assert_eq(&told("SELECT t_price, count(*) FROM thing WHERE t_id = ?t_id AND t_name = ?t_name{lock}"));
+        expect![
+            "SELECT t_price, count(*) FROM thing WHERE t_id = ? AND t_name = ? FOR UPDATE | t_id t_name | t_price -"
+        ]
+        .assert_eq(&told("SELECT t_price, count(*) FROM thing WHERE t_id = ?t_id AND t_name = ?t_name{lock}"));
         expect!["INSERT INTO thing (t_id, t_price, t_name) VALUES (?, ?, ?), (?, ?, ?) | t_id t_price t_name t_id t_price t_name | "]
             .assert_eq(&told(&insert(&TABLES[0], 2)));
     }

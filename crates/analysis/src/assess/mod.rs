@@ -54,6 +54,10 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
     notes.extend(measured.complaints());
+    let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
+    notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
+        format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)
+    }));
     notes.extend(asymmetries(&measured, &experiment.arms, primary));
     warnings.extend(notes.into_iter().map(|note| format!("{}: {note}.", cell.id)));
 

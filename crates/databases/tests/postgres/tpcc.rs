@@ -16,7 +16,9 @@ fn arm<'a>(sandbox: &'a Sandbox, setup: &'a Setup, workload: &'a tithe_harness::
 #[test]
 fn conditions_hold_after_loading_and_with_terminals_in_each_others_way() {
     let Some(sandbox) = Sandbox::start(&[]) else { return };
-    for (compute, isolation) in [("server", "repeatable-read"), ("client", "repeatable-read"), ("client", "serializable")] {
+    for (compute, isolation) in
+        [("server", "repeatable-read"), ("client", "repeatable-read"), ("client", "serializable")]
+    {
         let workload = workload(&[("compute", compute), ("isolation", isolation)]);
         let arm = arm(&sandbox, &sandbox.setup, &workload);
         assert!(arm.load() > 5000);

@@ -46,6 +46,9 @@ impl Chosen {
     pub fn new(setup: &Setup, tables: &'static [SqlTable]) -> Result<Self, Fault> {
         match &setup.columns {
             Some(columns) if !tables.is_empty() => Self::of(columns.share, &columns.names, tables),
+            Some(columns) if !columns.names.is_empty() => {
+                Err(Fault::Refused("columns are named for SQL tables only: records by key have a share".to_owned()))
+            }
             _ => Ok(Self::default()),
         }
     }
@@ -114,7 +117,8 @@ fn named<I: Iterator<Item = &'static Column>>(
 ) -> Result<Vec<&'static Column>, Fault> {
     for name in names {
         if all().all(|column| column.name != name) {
-            let of_table = all().map(|column| column.name).filter(|known| known.split('_').next() == name.split('_').next());
+            let of_table =
+                all().map(|column| column.name).filter(|known| known.split('_').next() == name.split('_').next());
             let like = of_table.collect::<Vec<_>>().join(", ");
             let help = if like.is_empty() { "names are like c_last".to_owned() } else { format!("there are {like}") };
             return Err(Fault::Refused(format!("no column is called `{name}`: {help}")));

@@ -74,10 +74,8 @@ pub struct Kind {
 pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<PropertyProblem>>;
 
 /// Every kind of workload. One line each.
-pub const KINDS: &[Kind] = &[
-    Kind { entry: ycsb::entry, make: ycsb::make },
-    Kind { entry: tpcc::entry, make: tpcc::make },
-];
+pub const KINDS: &[Kind] =
+    &[Kind { entry: ycsb::entry, make: ycsb::make }, Kind { entry: tpcc::entry, make: tpcc::make }];
 
 /// Makes the workload that an experiment describes.
 ///

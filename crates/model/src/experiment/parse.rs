@@ -121,11 +121,16 @@ fn settings(
     }
     let settings = item.pairs(problems);
     let reserved = database.map_or(&[][..], |entry| entry.reserved_settings);
+    let known: Vec<&str> =
+        database.map_or(&[][..], |entry| entry.known_settings).iter().map(|(name, _)| *name).collect();
     for (name, pair) in &settings {
         if let Some((reserved, reason)) = reserved.iter().find(|(reserved, _)| plain_name(reserved) == plain_name(name))
         {
             let problem = format!("`{reserved}` cannot be set: {reason}");
             problems.at(pair.key_range.clone(), problem, "remove it from the settings");
+        } else if !known.is_empty() && !known.iter().any(|known| plain_name(known) == plain_name(name)) {
+            let problem = format!("there is no setting {}", wording::quote(name));
+            problems.at(pair.key_range.clone(), problem, wording::suggest(name, &known, "the database has"));
         }
     }
     reader::texts(settings)

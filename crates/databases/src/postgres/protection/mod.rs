@@ -12,8 +12,15 @@ use tithe_harness::{
 };
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] =
-    &[&tls::Tls, &pgaudit::PgAudit, &log_statement::LogStatement, &scram::Scram, &checksums::Checksums, &COLUMNS, &ORDINARY_STATEMENTS];
+pub const ALL: &[&dyn Protection] = &[
+    &tls::Tls,
+    &pgaudit::PgAudit,
+    &log_statement::LogStatement,
+    &scram::Scram,
+    &checksums::Checksums,
+    &COLUMNS,
+    &ORDINARY_STATEMENTS,
+];
 
 #[cfg(test)]
 mod tests;

@@ -94,11 +94,7 @@ impl<F: FnMut(&[Option<i64>])> Rows for Numbers<F> {
 }
 
 /// Reads all rows of `sql`, which must deliver numbers in `N` columns; NULL counts as −1.
-fn scan<const N: usize>(
-    session: &mut dyn SqlSession,
-    sql: &str,
-    mut each: impl FnMut([i64; N]),
-) -> Result<(), Fault> {
+fn scan<const N: usize>(session: &mut dyn SqlSession, sql: &str, mut each: impl FnMut([i64; N])) -> Result<(), Fault> {
     let statement = session.prepare_described(&describe(sql, &TABLES, session.dialect()))?;
     let each = |row: &[Option<i64>]| each(std::array::from_fn(|column| row[column].unwrap_or(-1)));
     let mut numbers = Numbers { row: Vec::new(), width: N, each, fault: None };

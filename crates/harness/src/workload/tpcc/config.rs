@@ -66,9 +66,8 @@ impl Config {
             problems.push((name.clone(), "is no property of TPC-C".to_owned(), help));
         }
         let mut reader = Reader { properties, problems };
-        let number = |low: u64, high: u64| {
-            move |text: &str| text.parse().ok().filter(|number| (low..=high).contains(number))
-        };
+        let number =
+            |low: u64, high: u64| move |text: &str| text.parse().ok().filter(|number| (low..=high).contains(number));
         let config = Self {
             // Warehouse numbers have 32 bits, and 300,000 order lines each must be countable.
             warehouses: reader.get("warehouses", number(1, 100_000)).unwrap_or(1),
@@ -199,10 +198,17 @@ mod tests {
 
     #[test]
     fn properties_resolve_or_all_their_problems_are_told() {
-        check("", expect!["Config { warehouses: 1, customers: 3000, items: 100000, mix: [45, 43, 4, 4, 4], isolation: RepeatableRead, compute: Server }"]);
+        check(
+            "",
+            expect![
+                "Config { warehouses: 1, customers: 3000, items: 100000, mix: [45, 43, 4, 4, 4], isolation: RepeatableRead, compute: Server }"
+            ],
+        );
         check(
             "# small\nwarehouses = 2\ncustomers=30\nmix = 1,0,0,0,0\ncompute=client\nisolation=serializable",
-            expect!["Config { warehouses: 2, customers: 30, items: 100000, mix: [1, 0, 0, 0, 0], isolation: Serializable, compute: Client }"],
+            expect![
+                "Config { warehouses: 2, customers: 30, items: 100000, mix: [1, 0, 0, 0, 0], isolation: Serializable, compute: Client }"
+            ],
         );
         check(
             "warehouses=0\nitems=7\nmix=0,0,0,0,0\nthink=on\nisolation=none",

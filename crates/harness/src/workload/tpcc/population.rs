@@ -43,7 +43,9 @@ pub enum Job {
 
 /// All jobs of `config`.
 pub fn jobs(config: &Config) -> Vec<Job> {
-    let ranges = || (1..=config.items).step_by(ITEMS_A_JOB as usize).map(|from| (from, (from + ITEMS_A_JOB - 1).min(config.items)));
+    let ranges = || {
+        (1..=config.items).step_by(ITEMS_A_JOB as usize).map(|from| (from, (from + ITEMS_A_JOB - 1).min(config.items)))
+    };
     let mut jobs: Vec<Job> = ranges().map(|(from, to)| Job::Items(from, to)).collect();
     for warehouse in 1..=config.warehouses {
         jobs.push(Job::Warehouse(warehouse));
@@ -137,8 +139,7 @@ fn customers(
         sink.row(CUSTOMER, &mut |row| {
             row.integer(customer).integer(district).integer(warehouse);
             row.text_by(|out| random.text(8, 16, out)).text(b"OE");
-            let name =
-                if customer <= 1000 { customer - 1 } else { random.last_name(C_LAST_LOAD, config.customers) };
+            let name = if customer <= 1000 { customer - 1 } else { random.last_name(C_LAST_LOAD, config.customers) };
             row.text_by(|out| last_name(name, out));
             address(random, row);
             row.text_by(|out| random.digits(16, out)).integer(LOAD_TIME_US);
@@ -167,14 +168,22 @@ fn orders(
         let lines = random.uniform(5, 15);
         sink.row(ORDERS, &mut |row| {
             row.integer(order).integer(district).integer(warehouse).integer(customer).integer(LOAD_TIME_US);
-            if is_new { row.null() } else { row.integer(random.uniform(1, 10)) };
+            if is_new {
+                row.null()
+            } else {
+                row.integer(random.uniform(1, 10))
+            };
             row.integer(lines).integer(1);
         })?;
         for line in 1..=lines {
             sink.row(ORDER_LINE, &mut |row| {
                 row.integer(order).integer(district).integer(warehouse).integer(line);
                 row.integer(random.uniform(1, config.items)).integer(warehouse);
-                if is_new { row.null() } else { row.integer(LOAD_TIME_US) };
+                if is_new {
+                    row.null()
+                } else {
+                    row.integer(LOAD_TIME_US)
+                };
                 row.integer(5).integer(if is_new { random.uniform(1, 999_999) } else { 0 });
                 row.text_by(|out| random.text(24, 24, out));
             })?;

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    tables::{HISTORY, NEW_ORDER, ORDER_LINE, ORDERS, TABLES},
-};
+use super::tables::{HISTORY, NEW_ORDER, ORDER_LINE, ORDERS, TABLES};
 use crate::{
     fault::Fault,
     session::{SqlSession, Statement},

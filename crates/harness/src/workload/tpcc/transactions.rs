@@ -123,7 +123,8 @@ async fn new_order(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i6
     let discount = talk.answer.integer(0, 0)?;
     let all_local = input.lines.iter().all(|line| line.supplier == input.warehouse);
     let lines = input.lines.len() as i64;
-    let row = [i(order), district, warehouse, n(customer), i(input.now_us), Parameter::Null, i(lines), i(all_local.into())];
+    let row =
+        [i(order), district, warehouse, n(customer), i(input.now_us), Parameter::Null, i(lines), i(all_local.into())];
     talk.change(Named::AddOrder, &row).await?;
     talk.change(Named::AddNewOrder, &[i(order), district, warehouse]).await?;
     let mut total = 0;
