@@ -21,7 +21,6 @@ use tithe_harness::{
     fault::Fault,
     protection::{Protection, Setup},
     session::{Session, SqlSession as _},
-    sql::SqlDatabase,
     workload::Table,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
@@ -75,7 +74,7 @@ impl Database for Postgres {
         Ok(Session::KeyValue(Box::new(records)))
     }
 
-    fn sql(&self) -> Option<&dyn SqlDatabase> {
+    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
         Some(self)
     }
 

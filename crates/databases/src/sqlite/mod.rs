@@ -26,7 +26,6 @@ use tithe_harness::{
     fault::Fault,
     protection::{Protection, Setup},
     session::Session,
-    sql::SqlDatabase,
     workload::Table,
 };
 use tithe_model::record::ArmFacts;
@@ -98,7 +97,7 @@ impl Database for Sqlite {
         Ok(Session::KeyValue(Box::new(session)))
     }
 
-    fn sql(&self) -> Option<&dyn SqlDatabase> {
+    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
         Some(self)
     }
 
