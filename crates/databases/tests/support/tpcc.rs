@@ -118,7 +118,10 @@ pub fn evidence(protection: &dyn Protection, chosen: &Chosen, guarded: Arm<'_>, 
         })
     };
     let checks = protection.evidence_on(chosen, guarded.workload.tables());
-    let lines = (0..).zip(checks).map(|(nonce, check)| {
+    // Canaries of one look must not be those of an earlier one: what that left in the journal would be found again.
+    static LOOKS: AtomicU64 = AtomicU64::new(0);
+    let lines = checks.into_iter().map(|check| {
+        let nonce = LOOKS.fetch_add(1, Ordering::SeqCst);
         let mut look = |scene: &mut Scene<'_>| check.look(scene);
         let seen = scene(guarded, true, nonce, &mut look);
         let control = (check.control() == Control::PlainArm).then(|| scene(plain, false, nonce, &mut look));

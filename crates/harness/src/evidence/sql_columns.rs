@@ -13,7 +13,7 @@ use crate::{
     evidence::{
         Control, Evidence, Scene, Sight,
         canary::{Collected, Source},
-        needles::{Needles, Tally},
+        needles::{NEEDLE_BYTES, Needles, Tally},
         relay::Relay,
         scan::{Places, files_of, scan},
     },
@@ -168,44 +168,42 @@ impl Row {
         Ok(self.read(subject, session, false)? == expected)
     }
 
-    /// What must not be readable: texts, long numbers, and runs of numbers, as products store and send them.
+    /// What must not be readable: texts, and runs of neighbouring numbers as products store and send them.
     fn tokens(&self, chosen: &Chosen) -> Vec<Vec<u8>> {
         let mut tokens = Vec::new();
-        let mut run: Vec<u32> = Vec::new();
+        let mut run = (Kind::Integer, Vec::new());
         for (column, value) in self.table.columns.iter().zip(&self.values) {
             let hidden = chosen.treatment(column).is_some();
-            match value {
-                Value::Number(number) if hidden && column.kind == Kind::Integer => run.push(*number as u32),
-                _ => tokens.extend(forms(&std::mem::take(&mut run))),
+            if !hidden || column.kind != run.0 {
+                tokens.extend(forms(&run.1, run.0));
+                run = (column.kind, Vec::new());
             }
             match value {
+                Value::Number(number) if hidden => run.1.push(*number),
                 Value::Text(text) if hidden && text.len() >= BLOCK => tokens.push(text[..BLOCK].to_vec()),
-                Value::Number(number) if hidden && column.kind == Kind::Long => {
-                    tokens.push(number.to_le_bytes().to_vec());
-                    tokens.push(number.to_be_bytes().to_vec());
-                    // InnoDB turns the sign, so that bytes sort as numbers do.
-                    tokens.push((*number as u64 ^ 1 << 63).to_be_bytes().to_vec());
-                }
                 _ => {}
             }
         }
-        tokens.extend(forms(&run));
+        tokens.extend(forms(&run.1, run.0));
         tokens
     }
 }
 
-/// Neighbouring 32-bit numbers in their usual forms; one alone is too short to be told from chance.
-fn forms(run: &[u32]) -> Vec<Vec<u8>> {
-    if run.len() < 2 {
+/// Neighbouring numbers of one kind in their usual forms; too few of them could not be told from chance.
+fn forms(run: &[i64], kind: Kind) -> Vec<Vec<u8>> {
+    let width = if kind == Kind::Integer { 4 } else { 8 };
+    if run.len() * width < NEEDLE_BYTES {
         return Vec::new();
     }
-    let join = |form: &dyn Fn(u32) -> Vec<u8>| run.iter().flat_map(|number| form(*number)).collect::<Vec<u8>>();
+    let big = |number: i64| number.to_be_bytes()[8 - width..].to_vec();
+    let join = |form: &dyn Fn(i64) -> Vec<u8>| run.iter().flat_map(|number| form(*number)).collect::<Vec<u8>>();
     vec![
-        join(&|number| number.to_le_bytes().to_vec()),
-        join(&|number| number.to_be_bytes().to_vec()),
-        join(&|number| (number ^ 1 << 31).to_be_bytes().to_vec()),
+        join(&big),
+        join(&|number| number.to_le_bytes()[..width].to_vec()),
+        // InnoDB turns the sign, so that bytes sort as numbers do.
+        join(&|number| big(number ^ 1 << (width * 8 - 1))),
         // PostgreSQL's messages: each value after its length.
-        join(&|number| [4u32.to_be_bytes(), number.to_be_bytes()].concat()),
+        join(&|number| [&(width as u32).to_be_bytes(), big(number).as_slice()].concat()),
     ]
 }
 
@@ -544,5 +542,42 @@ impl Evidence for StatementsOrdinary {
             Some(Compute::Server) => Sight::Protected("told to compute in the server".to_owned()),
             _ => Sight::Exposed("told nothing: the workload decides".to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_numbers_are_looked_for_in_every_form_and_short_ones_are_not() {
+        assert!(forms(&[1, 2], Kind::Integer).is_empty() && forms(&[1], Kind::Long).is_empty());
+        let all = forms(&[1, 2, 3], Kind::Integer);
+        let told: Vec<String> = all.iter().map(|form| form.escape_ascii().to_string()).collect();
+        expect_test::expect![[r"
+            \x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03
+            \x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00
+            \x80\x00\x00\x01\x80\x00\x00\x02\x80\x00\x00\x03
+            \x00\x00\x00\x04\x00\x00\x00\x01\x00\x00\x00\x04\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x03"]]
+        .assert_eq(&told.join("\n"));
+    }
+
+    #[test]
+    fn what_stands_in_the_clear_or_repeats_is_exposed() {
+        let column = Column::new("x", Kind::Text(64), crate::sql::Holds::Remark);
+        let value = Value::Text(b"sixteen bytes ..".repeat(2));
+        let ramp = |from: u8| -> Vec<u8> { (from..from + 48).collect() };
+        let told = |treatment, stored: [&Vec<u8>; 2]| {
+            let mut seen = Seen::default();
+            seen.column(&column, Some(treatment), &value, stored, false);
+            matches!(seen.conclude(("", "")), Sight::Protected(_))
+        };
+        let (one, other) = (ramp(0), ramp(100));
+        assert!(told(Treatment::Randomised, [&one, &other]));
+        assert!(!told(Treatment::Randomised, [&one, &one]), "equal values look equal");
+        assert!(!told(Treatment::Randomised, [&[7; 48].to_vec(), &other]), "a block repeats");
+        assert!(!told(Treatment::Randomised, [&value.delivered(), &other]), "plaintext");
+        assert!(told(Treatment::Deterministic, [&one, &one]));
+        assert!(!told(Treatment::Deterministic, [&one, &other]), "equal values look different");
     }
 }

@@ -241,7 +241,9 @@ fn check(compute: Compute, expect: Expect) {
 
 #[test]
 fn the_ordinary_statements() {
-    check(Compute::Server, expect![[r#"
+    check(
+        Compute::Server,
+        expect![[r#"
         BEGIN
         COMMIT
         ROLLBACK
@@ -287,12 +289,15 @@ fn the_ordinary_statements() {
         SELECT s_quantity, s_data, s_dist_08 FROM stock WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE
         SELECT s_quantity, s_data, s_dist_09 FROM stock WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE
         SELECT s_quantity, s_data, s_dist_10 FROM stock WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_statements_of_clients_that_compute() {
-    check(Compute::Client, expect![[r#"
+    check(
+        Compute::Client,
+        expect![[r#"
         BEGIN
         COMMIT
         ROLLBACK
@@ -338,5 +343,6 @@ fn the_statements_of_clients_that_compute() {
         SELECT s_quantity, s_data, s_dist_08, s_ytd, s_order_cnt, s_remote_cnt FROM stock WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE
         SELECT s_quantity, s_data, s_dist_09, s_ytd, s_order_cnt, s_remote_cnt FROM stock WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE
         SELECT s_quantity, s_data, s_dist_10, s_ytd, s_order_cnt, s_remote_cnt FROM stock WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE
-    "#]]);
+    "#]],
+    );
 }
