@@ -87,8 +87,8 @@ pub trait Database: Sync {
     /// When the server refuses.
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
-    /// Brings everything written so far to where it ends up: flush, checkpoint, vacuum. Called on every arm before
-    /// the first frame of an epoch and before evidence looks at files.
+    /// Brings everything written so far to where it ends up, and leaves no trace of what was deleted: vacuum, flush,
+    /// checkpoint. Called on every arm before evidence looks at files and again before the first frame of an epoch.
     ///
     /// # Errors
     /// When the server refuses.

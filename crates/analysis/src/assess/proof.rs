@@ -15,9 +15,6 @@ use crate::Proof;
 /// claim that fails outweighs one that could not be told. Disclosures prove nothing either way. An epoch that was
 /// killed and followed by another has no look after it: see [`cut_short`].
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
-    if !has_something_to_prove(arm) {
-        return Proof::Baseline;
-    }
     if arm.protections.is_empty() {
         return Proof::Unproven(vec!["the arm names no protection, so nothing was looked at".to_owned()]);
     }
@@ -33,11 +30,6 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     let mut open = quoted(Verdict::CannotTell);
     open.extend(not_looked_at(arm, &claims, epochs));
     if open.is_empty() { Proof::Proven } else { Proof::Unproven(open) }
-}
-
-/// False for a second instance of the baseline: it names no protection, no statements, no address of its own.
-pub(super) fn has_something_to_prove(arm: &Arm) -> bool {
-    !arm.protections.is_empty() || !arm.on.is_empty() || arm.url.is_some()
 }
 
 fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<String> {
