@@ -29,7 +29,9 @@ pub struct CellResolution {
 impl CellResolution {
     /// True when the deciding metric found no difference where there is none, and its interval errs as often as it may.
     pub fn passes(&self) -> bool {
-        self.metrics.first().is_some_and(|metric| metric.effect.low <= 0.0 && metric.effect.high >= 0.0 && metric.is_honest())
+        self.metrics
+            .first()
+            .is_some_and(|metric| metric.effect.low <= 0.0 && metric.effect.high >= 0.0 && metric.is_honest())
     }
 }
 
@@ -63,8 +65,7 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     let measured = Measured::new(records, index);
     let asked = records.plan.experiment.measure.primary;
     let (primary, _) = stopping::deciding(asked, measured.cell.clients, measured.lanes, measured.server_seen);
-    let has_meaning =
-        |metric: &Metric| *metric != Metric::Net || measured.cell.clients as usize <= measured.lanes;
+    let has_meaning = |metric: &Metric| *metric != Metric::Net || measured.cell.clients as usize <= measured.lanes;
     let mut metrics: Vec<_> =
         slots::METRICS.into_iter().take(3).filter(|(metric, ..)| has_meaning(metric) || *metric == primary).collect();
     metrics.sort_by_key(|(metric, ..)| *metric != primary);

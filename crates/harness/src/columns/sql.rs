@@ -310,7 +310,7 @@ impl SqlSession for Encrypted {
                     true
                 }
             };
-            self.ranges.push(is_sealed.then(|| start..self.sealed.len()));
+            self.ranges.push(is_sealed.then_some(start..self.sealed.len()));
         }
         let mut stored: Vec<Parameter<'_>> = std::mem::take(&mut self.parameters);
         stored.extend(parameters.iter().zip(&self.ranges).map(|(parameter, range)| match range {

@@ -207,12 +207,15 @@ fn forms(run: &[i64], kind: Kind) -> Vec<Vec<u8>> {
     ]
 }
 
+/// A row and its twin.
+type Pair = (Row, Row);
+
 /// Writes a row and a twin of it into every table, through `session`; hands them to `look` and removes them.
 fn with_rows(
     subject: &Subject,
     session: &mut dyn SqlSession,
     source: &mut Source,
-    look: &mut dyn FnMut(&mut dyn SqlSession, &[(Row, Row)]) -> Result<Sight, Fault>,
+    look: impl FnOnce(&mut dyn SqlSession, &[Pair]) -> Result<Sight, Fault>,
 ) -> Result<Sight, Fault> {
     let mut rows = Vec::new();
     for table in subject.keyed() {
@@ -240,7 +243,7 @@ impl SqlCiphertext {
         let chosen = subject.chosen()?;
         let cipher = scene.setup.columns.as_ref().map(|columns| columns.cipher);
         let mut session = subject.connect(scene, scene.server, scene.setup)?;
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), &mut |session, rows| {
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |session, rows| {
             let mut seen = Seen::default();
             for (row, twin) in rows {
                 if !row.is_read_back(subject, session)? || !twin.is_read_back(subject, session)? {
@@ -390,7 +393,7 @@ impl SqlDiskCanary {
         let chosen = subject.chosen()?;
         let names: Vec<&str> = subject.tables.iter().map(|table| table.name).collect();
         let mut session = subject.connect(scene, scene.server, scene.setup)?;
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), &mut |_, rows| {
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |_, rows| {
             sql_of(scene.database)?.settle(scene.server, scene.setup, &names)?;
             scene.database.settle(scene.server, scene.setup, scene.table)?;
             let tokens = tokens(rows, &chosen);
@@ -405,7 +408,7 @@ impl SqlDiskCanary {
     }
 }
 
-fn tokens(rows: &[(Row, Row)], chosen: &Chosen) -> Vec<Vec<u8>> {
+fn tokens(rows: &[Pair], chosen: &Chosen) -> Vec<Vec<u8>> {
     let mut tokens: Vec<Vec<u8>> =
         rows.iter().flat_map(|(row, twin)| [row.tokens(chosen), twin.tokens(chosen)].concat()).collect();
     tokens.sort();
@@ -441,7 +444,7 @@ impl SqlWireCanary {
         let server = Server { address: relay.address(), ..scene.server.clone() };
         let mut session = subject.connect(scene, &server, scene.setup)?;
         let mut wanted = Vec::new();
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), &mut |session, rows| {
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |session, rows| {
             wanted = tokens(rows, &chosen);
             let mut same = true;
             for (row, twin) in rows {
@@ -496,7 +499,7 @@ impl SqlWrapperIdle {
         }
         let mut session = subject.connect(scene, scene.server, scene.setup)?;
         let mut raw = subject.connect_raw(scene)?;
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), &mut |_, rows| {
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |_, rows| {
             for (row, twin) in rows {
                 if !row.is_read_back(subject, raw.as_mut())? || !twin.is_read_back(subject, raw.as_mut())? {
                     return Ok(Sight::Exposed(format!("{} does not hold what was sent", row.table.name)));
