@@ -196,5 +196,7 @@ fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
     assert!(counted >= 2 && lane.arms[0].recorder.undrained > 0);
     assert_eq!(counted + lane.arms[0].recorder.undrained, 40);
     drop(lane);
-    servers.into_iter().for_each(|server| drop(server.join().expect("the server ends")));
+    for server in servers {
+        server.join().expect("the server ends");
+    }
 }
