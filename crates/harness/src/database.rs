@@ -12,7 +12,7 @@ use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
     clock::Clock, fault::Fault, inspect::Observation, protection::Protection, protection::Setup, secret::Secret,
-    session::Session, workload::Table,
+    session::Session, sql::SqlDatabase, workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -112,6 +112,11 @@ pub trait Database: Sync {
     /// When the server cannot be reached; what could not be seen on one that can is an observation.
     fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Observation>, Fault> {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
+    }
+
+    /// What workloads on SQL tables need; `None` for a database without them.
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        None
     }
 
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.

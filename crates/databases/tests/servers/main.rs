@@ -7,6 +7,9 @@ mod mariadb;
 mod postgres;
 mod redis;
 mod sandbox;
+#[path = "../support/tpcc.rs"]
+mod support;
+mod tpcc;
 
 use expect_test::Expect;
 use sandbox::{Sandbox, protection};
