@@ -6,6 +6,8 @@ use tithe_harness::database::Database;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "wiredtiger")]
+pub mod wiredtiger;
 pub mod ycsb_over_sql;
 
 /// Every database of this build, in the order of `tithe ls`.
@@ -15,5 +17,7 @@ pub fn all() -> &'static [&'static dyn Database] {
         &sqlite::Sqlite,
         #[cfg(feature = "postgres")]
         &postgres::Postgres,
+        #[cfg(feature = "wiredtiger")]
+        &wiredtiger::WiredTiger,
     ]
 }

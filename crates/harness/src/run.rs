@@ -263,17 +263,25 @@ impl Run<'_> {
 }
 
 /// The servers of one epoch; they stop when it is dropped.
-struct Stage {
+struct Stage<'a> {
+    database: &'a dyn Database,
+    started: Vec<Server>,
     rigs: Vec<ArmRig>,
     running: Vec<Option<Running>>,
     logs: Vec<(String, PathBuf)>,
     sandbox: Sandbox,
 }
 
-impl Stage {
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        self.started.iter().for_each(|server| self.database.close(server));
+    }
+}
+
+impl<'a> Stage<'a> {
     /// Starts and loads every arm.
     fn set(
-        run: &Run<'_>,
+        run: &Run<'a>,
         number: usize,
         epoch: u32,
         folder: &mut RunFolder,
@@ -290,7 +298,14 @@ impl Stage {
         })?;
         let sandbox = Sandbox::new(folder.path())?;
         let materials = materials(&sandbox)?;
-        let mut stage = Self { rigs: Vec::new(), running: Vec::new(), logs: Vec::new(), sandbox };
+        let mut stage = Self {
+            database: run.database,
+            started: Vec::new(),
+            rigs: Vec::new(),
+            running: Vec::new(),
+            logs: Vec::new(),
+            sandbox,
+        };
         for (number_of_arm, arm) in experiment.arms.iter().enumerate() {
             if run.cancelled.load(Ordering::SeqCst) {
                 break;
@@ -298,6 +313,7 @@ impl Stage {
             let setup = setup(run.database, run.plan, cell, arm, &materials)?;
             let loaded = shared && number_of_arm > 0;
             let (server, configuration) = stage.start(run, arm, &setup)?;
+            stage.started.push(server.clone());
             if !loaded {
                 run.database.create(&server, &setup, &workload.table())?;
             }
