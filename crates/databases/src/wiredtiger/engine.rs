@@ -109,8 +109,8 @@ impl Engine {
     }
 
     /// The encryption of this database; `None` where it is plain.
-    pub fn cipher(&self) -> Option<&dyn PageCipher> {
-        self.cipher.as_deref()
+    pub fn cipher(&self) -> Option<Arc<dyn PageCipher>> {
+        self.cipher.clone()
     }
 
     /// The engine's own words for `status`, with what it said before.

@@ -8,11 +8,13 @@ mod cursor;
 mod document;
 mod encryptor;
 mod engine;
+mod evidence;
 mod ffi;
 mod index;
 mod library;
 mod messages;
 mod page_encryption;
+mod rotation;
 mod session;
 mod settings;
 #[cfg(test)]
@@ -20,7 +22,6 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI64},
 };
@@ -38,7 +39,9 @@ use tithe_harness::{
 use tithe_model::record::ArmFacts;
 
 use encryptor::{
+    Implementation,
     cipher::{Key, PageCipher},
+    cipher_and_implementation,
     keystore::{self, Keystore},
 };
 use engine::Engine;
@@ -51,6 +54,9 @@ pub struct WiredTiger;
 
 /// Marks a data folder as Tithe's own.
 const MARK: &str = "made-by-tithe";
+
+/// What files of tables are allocated in, bytes: the engine's default, which MongoDB keeps.
+const FILE_UNIT: usize = 4096;
 
 impl Database for WiredTiger {
     fn id(&self) -> &'static str {
@@ -139,10 +145,11 @@ impl Database for WiredTiger {
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         let opened = opened(server, setup)?;
         let statistics = opened.engine.statistics()?;
-        let hardware = if aes_in_hardware() { "hardware" } else { "software" };
+        let (cipher, implementation) = cipher_and_implementation(cipher_of(setup).unwrap_or("none"));
+        let hardware = implementation == Implementation::Processor && aes::hardware_accelerated();
         let facts = BTreeMap::from([
-            ("cipher".to_owned(), cipher_of(setup).unwrap_or("none").to_owned()),
-            ("aes".to_owned(), hardware.to_owned()),
+            ("cipher".to_owned(), cipher.to_owned()),
+            ("aes".to_owned(), if hardware { "processor's instructions" } else { "portable code" }.to_owned()),
             ("cache_bytes".to_owned(), statistics.value(engine::CACHE_LIMIT).to_string()),
         ]);
         let mut configuration = Settings::resolve(&setup.settings)?.lines();
@@ -168,10 +175,6 @@ impl Database for WiredTiger {
             drop(closed);
         }
     }
-}
-
-fn aes_in_hardware() -> bool {
-    aes::hardware_accelerated()
 }
 
 /// The name of the arm's cipher.
@@ -250,21 +253,23 @@ fn cipher(folder: &Path, wanted: Option<&str>, master: Option<&Key>) -> Result<O
         return Err(Fault::Refused(format!("{place} was not made by Tithe")));
     }
     let fresh = !folder.join("WiredTiger").exists();
+    let name = |arm_cipher| cipher_and_implementation(arm_cipher).0;
     match (wanted.zip(master), Keystore::read(folder)?) {
         (None, None) => Ok(None),
         (None, Some(store)) => {
             Err(Fault::Refused(format!("{place} is encrypted with {}, and no encryption was asked for", store.cipher)))
         }
-        (Some((wanted, master)), Some(store)) if store.cipher == wanted => {
+        (Some((wanted, master)), Some(store)) if store.cipher == name(wanted) => {
             encryptor::page_cipher(wanted, &store.unwrap(master)?).map(Some)
         }
         (Some((wanted, _)), Some(store)) => {
-            Err(Fault::Refused(format!("{place} is encrypted with {}, and {wanted} was asked for", store.cipher)))
+            let (has, wants) = (&store.cipher, name(wanted));
+            Err(Fault::Refused(format!("{place} is encrypted with {has}, and {wants} was asked for")))
         }
         (Some((wanted, master)), None) if fresh => {
             let data_key = keystore::random_key()?;
             let cipher = encryptor::page_cipher(wanted, &data_key)?;
-            Keystore::wrap(wanted, &data_key, master).write(folder)?;
+            Keystore::wrap(name(wanted), &data_key, master).write(folder)?;
             Ok(Some(cipher))
         }
         (Some(_), None) => Err(Fault::Refused(format!("{place} is not encrypted, and encryption was asked for"))),

@@ -5,7 +5,7 @@
 //! keys.
 
 use tithe_harness::{
-    evidence::Evidence,
+    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
     protection::{AtRest, Protection, Setup},
 };
 use tithe_model::{
@@ -13,7 +13,13 @@ use tithe_model::{
     experiment,
 };
 
-use super::encryptor::CIPHERS;
+use super::{
+    encryptor::{CIPHERS, Implementation, arm_cipher},
+    evidence::{
+        cache::CacheFits, data_key::DataKeyWrapped, keys_locked::KeysLocked, repeats::NoRepeats, rotation::KeyRotation,
+        tamper::Tamper, wrong_key::WrongKey,
+    },
+};
 
 /// Pages and journal records are encrypted before they reach a file.
 pub struct PageEncryption;
@@ -38,19 +44,43 @@ impl Protection for PageEncryption {
     }
 
     fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "cipher",
-            kind: OptionKind::Choice(&CIPHERS),
-            default: Some(Default::Text("aes-256-cbc")),
-            help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: authentication",
-        }]
+        &[
+            OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&CIPHERS),
+                default: Some(Default::Text("aes-256-cbc")),
+                help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: authentication",
+            },
+            OptionEntry {
+                name: "aes",
+                kind: OptionKind::Choice(&["processor", "portable"]),
+                default: Some(Default::Text("processor")),
+                help: "whether the processor's AES instructions are used, where it has them, or portable code",
+            },
+        ]
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.at_rest = Some(AtRest { cipher: chosen.text("cipher").to_owned(), key: setup.materials.key.clone() });
+        let implementation = match chosen.text("aes") {
+            "portable" => Implementation::Portable,
+            _ => Implementation::Processor,
+        };
+        let cipher = arm_cipher(chosen.text("cipher"), implementation);
+        setup.at_rest = Some(AtRest { cipher, key: setup.materials.key.clone() });
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        Vec::new()
+        vec![
+            Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
+            Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything)),
+            Box::new(NoRepeats),
+            Box::new(WrongKey),
+            Box::new(KeyApart),
+            Box::new(DataKeyWrapped),
+            Box::new(KeysLocked),
+            Box::new(Tamper),
+            Box::new(KeyRotation),
+            Box::new(CacheFits),
+        ]
     }
 }

@@ -27,6 +27,11 @@ pub fn records_uri(table: &Table) -> String {
     format!("table:collection-{}", table.name)
 }
 
+/// The file of the documents of `table` in the data folder.
+pub fn records_file(table: &Table) -> String {
+    format!("collection-{}.wt", table.name)
+}
+
 /// The `_id` index of `table`.
 pub fn index_uri(table: &Table) -> String {
     format!("table:index-{}", table.name)

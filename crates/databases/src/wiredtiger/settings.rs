@@ -180,10 +180,13 @@ mod tests {
 
     #[test]
     fn settings_become_the_engines_configuration() {
-        check(&[], expect![[r#"
+        check(
+            &[],
+            expect![[r#"
             create,cache_size=256M,session_max=33000,eviction=(threads_min=4,threads_max=4),config_base=false,statistics=(fast),checkpoint=(wait=60,log_size=2GB),log=(enabled=true,archive=true,path=journal,compressor=snappy,file_max=100MB),file_manager=(close_idle_time=100000,close_scan_interval=10,close_handle_minimum=250)
             type=file,memory_page_max=10m,split_pct=90,leaf_value_max=64MB,checksum=on,block_compressor=snappy,key_format=q,value_format=u,app_metadata=(formatVersion=1),log=(enabled=true),exclusive
-            type=file,internal_page_max=16k,leaf_page_max=16k,checksum=on,prefix_compression=true,key_format=u,value_format=u,app_metadata=(formatVersion=8),log=(enabled=true),exclusive"#]]);
+            type=file,internal_page_max=16k,leaf_page_max=16k,checksum=on,prefix_compression=true,key_format=u,value_format=u,app_metadata=(formatVersion=8),log=(enabled=true),exclusive"#]],
+        );
         check(
             &[
                 ("cache_size_mb", "32"),
@@ -200,8 +203,21 @@ mod tests {
 
     #[test]
     fn unknown_names_and_values_are_refused() {
-        check(&[("cache", "1")], expect!["refused: `cache` is not a setting of WiredTiger here; cache_size_mb, compressor, journal_compressor, journal_file_mb, commit_interval_ms, checkpoint_interval_s, eviction_threads are"]);
-        check(&[("cache_size_mb", "1GB,encryption=(name=none)")], expect!["refused: `1GB,encryption=(name=none)` is no value of cache_size_mb: the engine's cache, MB; 256 when nothing is said, which is the least that MongoDB takes"]);
-        check(&[("compressor", "zlib")], expect!["refused: `zlib` is no value of compressor: of tables: snappy, as MongoDB has it, or none"]);
+        check(
+            &[("cache", "1")],
+            expect![
+                "refused: `cache` is not a setting of WiredTiger here; cache_size_mb, compressor, journal_compressor, journal_file_mb, commit_interval_ms, checkpoint_interval_s, eviction_threads are"
+            ],
+        );
+        check(
+            &[("cache_size_mb", "1GB,encryption=(name=none)")],
+            expect![
+                "refused: `1GB,encryption=(name=none)` is no value of cache_size_mb: the engine's cache, MB; 256 when nothing is said, which is the least that MongoDB takes"
+            ],
+        );
+        check(
+            &[("compressor", "zlib")],
+            expect!["refused: `zlib` is no value of compressor: of tables: snappy, as MongoDB has it, or none"],
+        );
     }
 }

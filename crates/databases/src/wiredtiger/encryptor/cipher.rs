@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `aes-256-cbc` | random vector (16), AES-256-CBC with PKCS#7 | not noticed, but for the padding |
 //! | `aes-256-cbc-hmac` | the same, HMAC-SHA-256 over both (32) | refused |
-//! | `aes-256-gcm` | launch (16), counter (8), AES-256-GCM, tag (16) | refused |
+//! | `aes-256-gcm` | counter (8), launch (16), AES-256-GCM, tag (16) | refused |
 //!
 //! The engine does not say which page it hands over, so an old page of the same database in the place of its successor
 //! is not noticed here by any of them. Every cipher works with keys of its own, derived from the data key with
@@ -18,7 +18,7 @@
 //! *launch*, and derives a key of its own from data key and launch; within it, the nonce is a counter of 64 bits from 0
 //! (RFC 5116, section 3.2, with an empty fixed part), which one atomic addition hands out and which cannot wrap: at a
 //! million pages a second it lasts half a million years. Two openings would have to draw the same launch: after 2^32
-//! openings of one database the probability of that is 2^-65. The form stored says launch and counter, so that pages of
+//! openings of one database the probability of that is 2^-65. The form stored says counter and launch, so that pages of
 //! earlier openings are read with their own key.
 
 use std::{
@@ -257,8 +257,8 @@ impl<A: Aes> PageCipher for Gcm<A> {
         let length = plain.len() + self.overhead();
         let stored = stored.get_mut(..length).ok_or(Refusal::Room)?;
         let counter = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-        let (launch, rest) = stored.split_at_mut(LAUNCH);
-        let (written_counter, rest) = rest.split_at_mut(COUNTER);
+        let (written_counter, rest) = stored.split_at_mut(COUNTER);
+        let (launch, rest) = rest.split_at_mut(LAUNCH);
         let (text, written_tag) = rest.split_at_mut(plain.len());
         launch.copy_from_slice(&self.launch);
         written_counter.copy_from_slice(&counter);
@@ -269,8 +269,8 @@ impl<A: Aes> PageCipher for Gcm<A> {
     }
 
     fn decrypt(&self, stored: &[u8], plain: &mut [u8]) -> Result<usize, Refusal> {
-        let (launch, rest) = stored.split_first_chunk::<LAUNCH>().ok_or(Refusal::Short)?;
-        let (counter, rest) = rest.split_first_chunk::<COUNTER>().ok_or(Refusal::Short)?;
+        let (counter, rest) = stored.split_first_chunk::<COUNTER>().ok_or(Refusal::Short)?;
+        let (launch, rest) = rest.split_first_chunk::<LAUNCH>().ok_or(Refusal::Short)?;
         let (text, tag) = rest.split_last_chunk::<TAG>().ok_or(Refusal::Short)?;
         let plain = plain.get_mut(..text.len()).ok_or(Refusal::Room)?;
         let buffer = InOutBuf::new(text, plain).map_err(|_| Refusal::Room)?;

@@ -44,6 +44,11 @@ impl Keystore {
         Self { cipher: cipher.to_owned(), wrapped }
     }
 
+    /// The wrapped key as the file has it, in hexadecimal there.
+    pub fn wrapped(&self) -> &[u8] {
+        &self.wrapped
+    }
+
     /// The data key.
     ///
     /// # Errors

@@ -6,13 +6,13 @@
 pub mod cipher;
 pub mod keystore;
 pub mod locked;
+mod portable;
 
 use std::{
     cell::RefCell,
     ffi::{c_int, c_void},
     fs::File,
     io::Write,
-    ops::Range,
     os::fd::{AsRawFd, FromRawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     ptr, slice,
@@ -22,7 +22,10 @@ use std::{
 use aes::Aes256;
 use tithe_harness::fault::Fault;
 
-use self::cipher::{Cbc, Gcm, Key, PageCipher, Refusal};
+use self::{
+    cipher::{Aes, Cbc, Gcm, Key, PageCipher, Refusal},
+    portable::PortableAes256,
+};
 use super::{ffi, messages::Messages};
 
 /// The name by which the engine's configuration knows the encryptor.
@@ -31,15 +34,51 @@ pub const NAME: &str = "tithe";
 /// Every cipher.
 pub const CIPHERS: [&str; 3] = ["aes-256-cbc", "aes-256-cbc-hmac", "aes-256-gcm"];
 
-/// The cipher called `name` under `data_key`.
+/// What carries out AES.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Implementation {
+    /// The processor's instructions, where it has them.
+    Processor,
+    /// Portable code, whatever the processor has.
+    Portable,
+}
+
+/// What ends the name of a cipher that is carried out in portable code. It says how, not what: the stored form is the
+/// same.
+const PORTABLE: &str = "/portable";
+
+/// The name of an arm's cipher: `cipher`, and how it is carried out.
+pub fn arm_cipher(cipher: &str, implementation: Implementation) -> String {
+    match implementation {
+        Implementation::Processor => cipher.to_owned(),
+        Implementation::Portable => format!("{cipher}{PORTABLE}"),
+    }
+}
+
+/// Takes the name of an arm's cipher apart.
+pub fn cipher_and_implementation(arm_cipher: &str) -> (&str, Implementation) {
+    match arm_cipher.strip_suffix(PORTABLE) {
+        Some(cipher) => (cipher, Implementation::Portable),
+        None => (arm_cipher, Implementation::Processor),
+    }
+}
+
+/// The cipher with the name of an arm's, under `data_key`.
 ///
 /// # Errors
 /// [`Fault::Refused`] when there is none of this name; when no memory can be locked for its keys.
-pub fn page_cipher(name: &str, data_key: &Key) -> Result<Arc<dyn PageCipher>, Fault> {
+pub fn page_cipher(arm_cipher: &str, data_key: &Key) -> Result<Arc<dyn PageCipher>, Fault> {
+    match cipher_and_implementation(arm_cipher) {
+        (name, Implementation::Processor) => carried_out_by::<Aes256>(name, data_key),
+        (name, Implementation::Portable) => carried_out_by::<PortableAes256>(name, data_key),
+    }
+}
+
+fn carried_out_by<A: Aes + 'static>(name: &str, data_key: &Key) -> Result<Arc<dyn PageCipher>, Fault> {
     Ok(match name {
-        "aes-256-cbc" => Arc::new(Cbc::<Aes256>::new(data_key, false)?),
-        "aes-256-cbc-hmac" => Arc::new(Cbc::<Aes256>::new(data_key, true)?),
-        "aes-256-gcm" => Arc::new(Gcm::<Aes256>::new(data_key)?),
+        "aes-256-cbc" => Arc::new(Cbc::<A>::new(data_key, false)?),
+        "aes-256-cbc-hmac" => Arc::new(Cbc::<A>::new(data_key, true)?),
+        "aes-256-gcm" => Arc::new(Gcm::<A>::new(data_key)?),
         _ => return Err(Fault::Refused(format!("there is no cipher `{name}`; {} are", CIPHERS.join(", ")))),
     })
 }
@@ -205,11 +244,6 @@ unsafe extern "C" fn terminate(encryptor: *mut ffi::Encryptor, _session: *mut ff
     // SAFETY: the engine gives back the encryptor that it was given, once, and forgets it.
     drop(unsafe { Box::from_raw(encryptor.cast::<Encryptor>()) });
     ffi::OK
-}
-
-/// The locked pages of `cipher`, for the evidence.
-pub fn key_addresses(cipher: &dyn PageCipher) -> Vec<Range<usize>> {
-    cipher.addresses()
 }
 
 #[cfg(test)]

@@ -105,6 +105,16 @@ fn every_launch_reads_the_pages_of_every_other() {
 }
 
 #[test]
+fn portable_code_reads_what_the_processor_wrote() {
+    let key = Zeroizing::new([7; KEY_BYTES]);
+    for (name, cipher) in ciphers() {
+        let portable = page_cipher(&arm_cipher(name, Implementation::Portable), &key).unwrap();
+        assert_eq!(opened(portable.as_ref(), &sealed(cipher.as_ref(), &[9; 333])), Ok(vec![9; 333]), "{name}");
+        assert_eq!(opened(cipher.as_ref(), &sealed(portable.as_ref(), &[9; 333])), Ok(vec![9; 333]), "{name}");
+    }
+}
+
+#[test]
 fn ciphers_share_no_key() {
     let [cbc, hmac, gcm] = <[_; 3]>::try_from(ciphers()).ok().unwrap().map(|(_, cipher)| cipher);
     let page = [5; 64];
@@ -116,7 +126,7 @@ fn ciphers_share_no_key() {
 fn every_key_is_on_locked_pages() {
     let smaps = || std::fs::read_to_string("/proc/self/smaps").unwrap();
     for (name, cipher) in ciphers() {
-        let addresses = key_addresses(cipher.as_ref());
+        let addresses = cipher.addresses();
         assert!(!addresses.is_empty());
         assert!(addresses.iter().all(|range| locked::is_locked(&smaps(), range)), "{name}");
     }

@@ -1,0 +1,66 @@
+//! Do equal values look equal on disk?
+
+use std::collections::HashSet;
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight, canary::Source},
+    fault::Fault,
+};
+
+use super::{Probe, documents, each_unit};
+
+/// Writes equal values of many equal blocks into several documents, and looks for equal blocks in what this changed in
+/// the documents' file. Id `no-repeated-ciphertext`.
+///
+/// A compressor leaves less of the repetition but not nothing: what it writes for it repeats too.
+pub struct NoRepeats;
+
+/// Block length of AES, bytes.
+const BLOCK: usize = 16;
+/// Equal blocks in one value.
+const BLOCKS: usize = 400;
+/// Equal documents.
+const DOCUMENTS: usize = 8;
+
+impl NoRepeats {
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let value = Source::new(scene, self.id()).text(BLOCK).repeat(BLOCKS);
+        let values = vec![value; scene.table.fields];
+        let probes: Vec<_> =
+            (0..DOCUMENTS).map(|number| Probe::new(scene, self.id(), number, values.clone())).collect();
+        let changed = Probe::write(&probes, scene)?;
+        let (mut blocks, mut repeated, mut seen) = (0, 0, HashSet::new());
+        each_unit(&documents(scene)?, |number, unit| {
+            if changed.binary_search(&number).is_ok() {
+                // What fills a page up to the end of its last unit is zeros, which the probe does not hold.
+                for block in unit.chunks_exact(BLOCK).filter(|block| block.iter().any(|byte| *byte != 0)) {
+                    blocks += 1;
+                    repeated += usize::from(!seen.insert(<[u8; BLOCK]>::try_from(block).unwrap_or_default()));
+                }
+            }
+        })?;
+        Probe::remove(&probes, scene)?;
+        let quotation = format!("{repeated} of {blocks} blocks in {} changed units", changed.len());
+        Ok(if repeated > 0 {
+            Sight::Exposed(format!("{quotation} repeat an earlier one"))
+        } else if blocks == 0 {
+            Sight::Unknown("nothing was changed in the documents' file".to_owned())
+        } else {
+            Sight::Protected(format!("{quotation} repeat an earlier one"))
+        })
+    }
+}
+
+impl Evidence for NoRepeats {
+    fn id(&self) -> &'static str {
+        "no-repeated-ciphertext"
+    }
+
+    fn claim(&self) -> String {
+        format!("equal values leave no equal blocks of {BLOCK} bytes in the documents' file")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
