@@ -67,8 +67,33 @@ pub struct Analysis {
     pub machine: Machine,
     /// The cells, in the plan's order.
     pub cells: Vec<CellAnalysis>,
+    /// What the cells with different numbers of clients say together.
+    pub sweeps: Vec<Sweep>,
     /// What the reader should know, whole sentences.
     pub warnings: Vec<String>,
+}
+
+/// Cells that differ in the number of clients only.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    /// Name of the workload.
+    pub workload: String,
+    /// The arms, in the experiment's order.
+    pub arms: Vec<SweepArm>,
+}
+
+/// How one arm took more and more clients.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SweepArm {
+    /// Name.
+    pub name: String,
+    /// The smallest number of clients from which twice as many gain less than 5 %; `None` when every step gained more.
+    pub saturated_at: Option<u32>,
+    /// Operations per second at saturation, or with the most clients.
+    pub most: f64,
+    /// Identifiers of the cells with the fewest clients, at saturation, and at a rate below it, as far as they were
+    /// measured, each with the arm's deciding cost there in words.
+    pub costs: Vec<(String, String)>,
 }
 
 /// What the records say about one cell.
@@ -187,6 +212,9 @@ pub struct Estimate {
     pub flags: Vec<Flag>,
     /// Seconds of measured load still needed for the asked precision; `None` when reached or not to be told.
     pub more_s: Option<f64>,
+    /// p of the signed-rank test of no effect, adjusted over the arms by Holm's procedure; `None` where the figure is no
+    /// series of frames.
+    pub p: Option<f64>,
 }
 
 /// An estimate with its interval.
@@ -239,4 +267,12 @@ pub enum Flag {
     ClientSaturated,
     /// The server's processes could not be seen: client processor time only.
     ServerUnseen,
+    /// Operations soon after a change of arms cost more than 1 % more or less than those at the end of the slot.
+    CarryOver,
+    /// A second instance of the baseline differs from it: the set-up is not symmetric.
+    Asymmetric,
+    /// A control group kept Tithe from running for more than 1 % of the time.
+    Throttled,
+    /// The hypervisor took more than 2 % of the processor time.
+    Stolen,
 }

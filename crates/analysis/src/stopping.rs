@@ -14,11 +14,12 @@ use tithe_model::{
 };
 
 use crate::{
-    CONFIDENCE, Interval,
+    CONFIDENCE, Interval, Outcome,
     statistics::{
         inference::{Inference, infer, sidak},
         pairing::{fewest_pairs, frame_effect},
-        precision::{self, STOPPING_FACTOR},
+        precision::{self, STOPPING_FACTOR, confidence_sequence},
+        verdict::outcome,
     },
 };
 
@@ -60,13 +61,21 @@ pub struct Decision {
     pub arms: Vec<Interval>,
     /// Seconds of measured load until the widest arm is precise enough; 0 when it is, `None` when it cannot be told.
     pub more_s: Option<f64>,
+    /// Half-width that the widest arm would have after the last frame that the budget buys; `None` where there is no width.
+    pub bought: Option<f64>,
 }
+
+/// Fewest frames after which an answer may be called certain.
+const DECIDED_FROM: usize = 10;
 
 /// The frame effects of one cell, as they come.
 #[derive(Debug, Clone)]
 pub struct Live {
     asked: Metric,
     precision: f64,
+    margin: f64,
+    until_decided: bool,
+    frames_max: u32,
     clients: u32,
     blocks: u32,
     frame_s: f64,
@@ -81,6 +90,9 @@ impl Live {
         Self {
             asked: measure.primary,
             precision: measure.precision,
+            margin: measure.margin,
+            until_decided: measure.until_decided,
+            frames_max: cell.frames_max,
             clients: cell.clients,
             blocks: cell.blocks,
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
@@ -116,17 +128,34 @@ impl Live {
 
     /// What the frames so far say.
     pub fn decide(&self) -> Decision {
-        let alpha = alpha(self.effects.len(), true);
-        let arms: Vec<Inference> = self.effects.iter().map(|effects| infer(effects, alpha)).collect();
+        // A confidence sequence needs no correction for looking.
+        let alpha = alpha(self.effects.len(), !self.until_decided);
+        let infer = |effects: &Vec<f64>| {
+            let mut inference = infer(effects, alpha);
+            if self.until_decided {
+                inference.interval = confidence_sequence(&inference.merged, alpha);
+            }
+            inference
+        };
+        let arms: Vec<Inference> = self.effects.iter().map(infer).collect();
         let width = |inference: &Inference| inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
-            return Decision { enough: false, widest: 0, arms: Vec::new(), more_s: None };
+            return Decision { enough: false, widest: 0, arms: Vec::new(), more_s: None, bought: None };
         };
         let reached = width(&arms[widest]) <= self.precision;
         // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
         let fewest = self.effects.iter().map(Vec::len).min().unwrap_or(0);
+        let decided = |arm: &Inference| outcome(arm.interval, self.margin) != Outcome::TooNoisy;
+        let enough = if self.until_decided {
+            fewest >= DECIDED_FROM && arms.iter().all(decided)
+        } else {
+            reached && fewest >= precision::MIN_FRAMES && precision::may_stop_at(self.frames)
+        };
+        let now = width(&arms[widest]);
+        let bought = now * (self.frames as f64 / f64::from(self.frames_max).max(self.frames as f64)).sqrt();
         Decision {
-            enough: reached && fewest >= precision::MIN_FRAMES && precision::may_stop_at(self.frames),
+            enough,
+            bought: now.is_finite().then_some(bought),
             more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.frame_s, alpha) },
             widest: widest + 1,
             arms: arms.into_iter().map(|inference| inference.interval).collect(),

@@ -30,6 +30,8 @@ enum Command {
     Plan(ExperimentArgs),
     /// Start every arm once and look at its evidence, timing nothing
     Verify(ExperimentArgs),
+    /// Measure the baseline against its own second instance: what can be told apart here and now
+    Calibrate(CalibrateArgs),
     /// Report on a run folder
     Report(ReportArgs),
     /// List databases, protections and workloads
@@ -66,12 +68,34 @@ pub struct RunArgs {
     /// Continue this run folder after its last complete frame instead of starting a new one
     #[arg(long, value_name = "RUN", conflicts_with = "file")]
     resume: Option<PathBuf>,
+    /// Add a second instance of the baseline; if it differs from the first, no cost is believed
+    #[arg(long)]
+    guard_arm: bool,
+    /// Measure until every arm's answer is certain, however wide its interval
+    #[arg(long)]
+    until_decided: bool,
+    /// How the arms share the machine; `sequential` is for comparison only
+    #[arg(long, value_name = "DESIGN", value_parser = ["interleaved", "duet", "slices", "sequential"])]
+    design: Option<String>,
     /// Print no progress
     #[arg(long, short)]
     quiet: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// How to calibrate.
+#[derive(Args)]
+pub struct CalibrateArgs {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Seconds of measured load for each cell
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(15..=3600))]
+    seconds: u32,
+    /// Print no progress
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// How to report.
@@ -90,6 +114,7 @@ fn main() {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Verify(arguments) => commands::verify::verify(&arguments),
+        Command::Calibrate(arguments) => commands::calibrate::calibrate(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
         Command::Ls => commands::ls::ls(),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),

@@ -40,11 +40,12 @@ pub fn catalogue() -> Catalogue {
     run::catalogue(&databases(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect())
 }
 
-/// Every database of this build, and the simulated one when `TITHE_SIMULATED` asks for it: it is for tests only.
+/// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
 pub fn databases() -> Vec<&'static dyn Database> {
     let mut all = tithe_databases::all().to_vec();
     if std::env::var_os("TITHE_SIMULATED").is_some() {
         all.push(&tithe_harness::simulated::Simulated);
+        all.push(&tithe_harness::simulated::Spinning);
     }
     all
 }
@@ -56,12 +57,18 @@ pub fn search(arguments: &MachineArgs) -> Search {
 
 /// Reads, checks and plans the experiment that `arguments` name.
 pub fn prepare(arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
+    prepare_changed(arguments, |_| {})
+}
+
+/// As [`prepare`], with what the command line changes about the experiment.
+pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Experiment)) -> Result<Prepared, Stop> {
     let (name, text) = read(arguments.file.as_deref())?;
     let catalogue = catalogue();
     let base = arguments.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let read_named = |path: &str| std::fs::read_to_string(base.join(path));
-    let experiment = experiment::parse(&text, &catalogue, &read_named)
+    let mut experiment = experiment::parse(&text, &catalogue, &read_named)
         .map_err(|complaints| complain::about(&name, &text, &complaints))?;
+    change(&mut experiment);
     let plan = plan::plan(experiment, &catalogue).map_err(|complaints| complain::about(&name, &text, &complaints))?;
     of_plan(text, plan, arguments)
 }
@@ -73,6 +80,11 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
         .into_iter()
         .find(|database| database.id() == id)
         .ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))?;
+    for arm in &plan.experiment.arms {
+        if let Some(Err(fault)) = arm.url.as_ref().map(|url| database.check_url(url)) {
+            return Err(Stop::new(exit::USAGE, format!("arm {}: {fault}; nothing was started", arm.name)));
+        }
+    }
     let install =
         run::missing(database, &plan.experiment, &search(&arguments.machine)).map_err(|all| complain::missing(&all))?;
     let workloads = workloads(&plan.experiment)?;

@@ -95,6 +95,7 @@ impl<'a> Progress<'a> {
             frame: frame.frame + 1,
             frames_max: cell.frames_max,
             arms: arms.map(|(number, arm)| (arm.name.clone(), decision.arms.get(number).copied())).collect(),
+            bought: decision.bought.filter(|half| *half > self.plan.experiment.measure.precision),
             elapsed_s: self.began.elapsed().as_secs_f64(),
             left_s: Some((at_least, at_most)),
         }

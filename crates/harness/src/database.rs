@@ -38,6 +38,14 @@ pub trait Database: Sync {
         &[]
     }
 
+    /// Looks whether `url` can be used at all, without connecting.
+    ///
+    /// # Errors
+    /// What is wrong with it; the text never quotes the URL.
+    fn check_url(&self, _url: &Url) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Settings that Tithe sets itself, with the reason.
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]
@@ -79,8 +87,8 @@ pub trait Database: Sync {
     /// When the server refuses.
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
-    /// Brings everything written so far to where it ends up: flush, checkpoint, vacuum. Called on every arm before
-    /// the first frame of an epoch and before evidence looks at files.
+    /// Brings everything written so far to where it ends up, and leaves no trace of what was deleted: vacuum, flush,
+    /// checkpoint. Called on every arm before evidence looks at files and again before the first frame of an epoch.
     ///
     /// # Errors
     /// When the server refuses.

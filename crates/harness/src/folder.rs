@@ -411,6 +411,9 @@ mod tests {
             start_unix_ns: 5_000_000_000,
             duration_ns: 1_000_000_000,
             spoiled: None,
+            free: false,
+            slot_ns: 20_000_000,
+            guard_ns: 1_000_000,
             arms: Vec::new(),
             host: Default::default(),
         };

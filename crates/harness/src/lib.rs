@@ -14,6 +14,7 @@ pub mod load;
 pub mod protection;
 pub mod run;
 pub mod sandbox;
+mod saturation;
 pub mod secret;
 pub mod session;
 pub mod simulated;

@@ -14,7 +14,7 @@ use std::{
 
 use tithe_model::{
     catalogue::{Catalogue, DatabaseEntry, ProtectionEntry, WorkloadEntry},
-    experiment::{self, Arm},
+    experiment::{self, Arm, Arrivals, Design},
     plan::{Cell, Plan},
     record::{ArmFacts, Event, Finding, Frame, Phase, Role, Slot, Verdict},
 };
@@ -29,6 +29,7 @@ use crate::{
     load::frame::{ArmRig, Rig},
     protection::{Authentication, Materials, Protection, Setup, TlsVersion, Transport},
     sandbox::{Sandbox, certificates, process::Running},
+    saturation::Served,
     watch::process,
     workload::{ArmState, Workload},
 };
@@ -83,13 +84,15 @@ impl Run<'_> {
     ) -> Result<Ending, Fault> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         tell(folder, observer, Event::RunStarted { tithe: version, resumed: before.is_some() })?;
+        let mut served = Served::default();
+        served.add(before.iter().flat_map(|contents| &contents.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
             if before.is_some_and(|contents| !contents.cells[number].ending.is_empty()) {
                 continue;
             }
             tell(folder, observer, Event::CellStarted { cell: number as u32 })?;
-            let reason = match self.cell(number, folder, before, observer) {
+            let reason = match self.cell(number, &mut served, folder, before, observer) {
                 Ok(reason) => reason,
                 Err(fault) => {
                     ending = Ending::Failed;
@@ -119,11 +122,12 @@ impl Run<'_> {
     fn cell(
         &self,
         number: usize,
+        served: &mut Served,
         folder: &mut RunFolder,
         before: Option<&Contents>,
         observer: &mut dyn Observer,
     ) -> Result<String, Fault> {
-        let cell = &self.plan.cells[number];
+        let cell = self.with_rate(number, served)?;
         let done = before
             .map_or(&[][..], |contents| &contents.frames[..])
             .iter()
@@ -136,14 +140,16 @@ impl Run<'_> {
         loop {
             let left = cell.frames_max.saturating_sub(frame);
             let share = left.div_ceil((epochs - epoch).max(1));
-            let (measured, enough) = self.epoch(number, epoch, frame, share, folder, observer)?;
+            let part = Part { number, cell: &cell, epoch, first: frame, frames: share };
+            let (measured, enough) = self.epoch(&part, served, folder, observer)?;
             frame += measured;
             epoch += 1;
             if self.cancelled.load(Ordering::SeqCst) {
                 return Ok("interrupted".to_owned());
             }
             if enough {
-                return Ok("precision".to_owned());
+                let decided = self.plan.experiment.measure.until_decided;
+                return Ok(if decided { "decided" } else { "precision" }.to_owned());
             }
             if frame >= cell.frames_max || epoch >= epochs {
                 return Ok("budget".to_owned());
@@ -154,51 +160,84 @@ impl Run<'_> {
     /// One fresh start of every arm. Returns how many frames were measured, and whether the observer had enough.
     fn epoch(
         &self,
-        number: usize,
-        epoch: u32,
-        first: u32,
-        frames: u32,
+        part: &Part<'_>,
+        served: &mut Served,
         folder: &mut RunFolder,
         observer: &mut dyn Observer,
     ) -> Result<(u32, bool), Fault> {
-        let cell = &self.plan.cells[number];
+        let Part { number, cell, epoch, first, frames } = *part;
         let workload = self.workloads[cell.workload].as_ref();
-        let mut stage = Stage::set(self, number, epoch, folder, observer)?;
+        let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
+        let mut stage = Stage::new(self.database, folder)?;
         let result = (|| {
+            stage.set(self, number, cell, epoch, folder, observer)?;
             let rigs = std::mem::take(&mut stage.rigs);
-            let mut rig = Rig::new(self.database, workload, cell, number as u32, rigs);
+            let mut rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, rigs);
             if self.cancelled.load(Ordering::SeqCst) {
                 return Ok((0, false));
             }
             self.settle(rig.arms(), workload)?;
             self.evidence(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
+            // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
+            // the least tidy, and every protection would look cheaper than it is.
+            self.settle(rig.arms(), workload)?;
             let mut measured = 0;
             let mut enough = false;
-            while measured < frames && !enough && !self.cancelled.load(Ordering::SeqCst) {
-                let Some((frame, slots)) = rig.frame(first + measured, epoch, self.cancelled)? else { break };
+            let mut free = 0;
+            let last_epoch = epoch + 1 >= cell.epochs;
+            let free_frames = if last_epoch { cell.free_frames } else { 0 };
+            while !self.cancelled.load(Ordering::SeqCst) {
+                let is_free = measured >= frames || enough;
+                if is_free && free >= free_frames {
+                    break;
+                }
+                let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
+                    break;
+                };
                 folder.frame(self.plan, &frame, &slots)?;
-                tell(
-                    folder,
-                    observer,
-                    Event::FrameDone { cell: number as u32, frame: frame.frame, spoiled: frame.spoiled.clone() },
-                )?;
-                // Every planned epoch is run, whatever the precision: they carry what differs between starts.
-                enough = observer.frame(&frame, &slots) && epoch + 1 >= cell.epochs;
-                measured += 1;
+                let spoiled = frame.spoiled.clone();
+                tell(folder, observer, Event::FrameDone { cell: number as u32, frame: frame.frame, spoiled })?;
+                if is_free {
+                    free += 1;
+                } else {
+                    // Every planned epoch is run, whatever the precision: they carry what differs between starts.
+                    enough = observer.frame(&frame, &slots) && last_epoch;
+                    served.add(&slots);
+                    measured += 1;
+                }
                 if let Some(words) = stage.ended() {
                     return Err(Fault::Connection(words));
                 }
             }
             rig.disconnect();
             self.evidence(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
-            for arm in rig.arms().iter().filter(|arm| matches!(arm.server.address, Address::Attached(_))) {
-                self.database.remove(&arm.server, &arm.setup, &workload.table())?;
-            }
             Ok((measured, enough))
         })();
+        let removed = stage
+            .attached
+            .iter()
+            .try_for_each(|(server, setup)| self.database.remove(server, setup, &workload.table()));
+        if let Err(fault) = removed {
+            let message = format!("cell {}: the data on an attached server was not removed: {fault}", cell.id);
+            tell(folder, observer, Event::Warning { message })?;
+        }
         stage.keep_logs(folder, &format!("{}--epoch{epoch}", file_name(&cell.id)));
         // A server that has died explains a broken connection better than the connection does.
         result.map_err(|fault| stage.ended().map_or(fault, Fault::Connection))
+    }
+
+    /// Cell `number`, at a rate of its own where the plan names a share of what was served before.
+    fn with_rate(&self, number: usize, served: &Served) -> Result<Cell, Fault> {
+        let mut cell = self.plan.cells[number].clone();
+        if let Arrivals::OfSaturation(share) = cell.arrivals {
+            let most = served.of_slowest(self.plan, number).ok_or_else(|| {
+                Fault::Machine(
+                    "no cell before this one was measured, so there is no saturation to take a share of".to_owned(),
+                )
+            })?;
+            cell.arrivals = Arrivals::Poisson((share * most).max(1.0));
+        }
+        Ok(cell)
     }
 
     fn settle(&self, arms: &[ArmRig], workload: &dyn Workload) -> Result<(), Fault> {
@@ -218,6 +257,15 @@ impl Run<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
         let table = workload.table();
+        // A check's sessions are switched as the measured ones are.
+        let setups: Vec<Setup> = arms
+            .iter()
+            .map(|arm| {
+                let mut setup = arm.setup.clone();
+                setup.session_statements.extend(arm.on.iter().cloned());
+                setup
+            })
+            .collect();
         let mut nonce =
             tithe_model::schedule::stream_seed(self.plan.cells[number].seed, u64::from(epoch), phase as u64, u64::MAX);
         let mut scene = |arm: usize| {
@@ -225,7 +273,7 @@ impl Run<'_> {
             Scene {
                 database: self.database,
                 server: &arms[arm].server,
-                setup: &arms[arm].setup,
+                setup: &setups[arm],
                 table: &table,
                 guarded: arm > 0,
                 nonce,
@@ -262,6 +310,17 @@ impl Run<'_> {
     }
 }
 
+/// The frames of a cell between two starts of its servers.
+struct Part<'a> {
+    number: usize,
+    cell: &'a Cell,
+    epoch: u32,
+    /// Number of the first frame.
+    first: u32,
+    /// How many there may be.
+    frames: u32,
+}
+
 /// The servers of one epoch; they stop when it is dropped.
 struct Stage<'a> {
     database: &'a dyn Database,
@@ -269,6 +328,8 @@ struct Stage<'a> {
     rigs: Vec<ArmRig>,
     running: Vec<Option<Running>>,
     logs: Vec<(String, PathBuf)>,
+    /// Servers that Tithe does not stop, once they hold its data.
+    attached: Vec<(Server, Setup)>,
     sandbox: Sandbox,
 }
 
@@ -279,43 +340,64 @@ impl Drop for Stage<'_> {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts and loads every arm.
-    fn set(
-        run: &Run<'a>,
-        number: usize,
-        epoch: u32,
-        folder: &mut RunFolder,
-        observer: &mut dyn Observer,
-    ) -> Result<Self, Fault> {
-        let experiment = &run.plan.experiment;
-        let cell = &run.plan.cells[number];
-        let workload = run.workloads[cell.workload].as_ref();
-        let shared = shares_server(&experiment.arms);
-        folder.cell(number, |facts| {
-            facts.mode = if shared { "session" } else { "twin" }.to_owned();
-            facts.notes = workload.describe();
-            facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
-        })?;
+    fn new(database: &'a dyn Database, folder: &RunFolder) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
-        let materials = materials(&sandbox)?;
-        let mut stage = Self {
-            database: run.database,
+        Ok(Self {
+            database,
             started: Vec::new(),
             rigs: Vec::new(),
             running: Vec::new(),
             logs: Vec::new(),
+            attached: Vec::new(),
             sandbox,
-        };
-        for (number_of_arm, arm) in experiment.arms.iter().enumerate() {
+        })
+    }
+
+    /// Starts and loads every arm.
+    fn set(
+        &mut self,
+        run: &Run<'_>,
+        number: usize,
+        cell: &Cell,
+        epoch: u32,
+        folder: &mut RunFolder,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Fault> {
+        let experiment = &run.plan.experiment;
+        let workload = run.workloads[cell.workload].as_ref();
+        let shared = shares_server(&experiment.arms);
+        folder.cell(number, |facts| {
+            facts.mode = mode(cell, shared);
+            facts.notes = workload.describe();
+            if run.plan.cells[number].arrivals != cell.arrivals
+                && let Arrivals::Poisson(rate) = cell.arrivals
+            {
+                facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
+            }
+            facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
+        })?;
+        let materials = materials(&self.sandbox)?;
+        // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports come
+        // first, must not be a property of an arm.
+        let mut order: Vec<usize> = (0..experiment.arms.len()).collect();
+        let turned = epoch % 2 == 1 && !shared;
+        if turned {
+            order.reverse();
+        }
+        for number_of_arm in order {
+            let arm = &experiment.arms[number_of_arm];
             if run.cancelled.load(Ordering::SeqCst) {
                 break;
             }
             let setup = setup(run.database, run.plan, cell, arm, &materials)?;
             let loaded = shared && number_of_arm > 0;
-            let (server, configuration) = stage.start(run, arm, &setup)?;
-            stage.started.push(server.clone());
+            let (server, configuration) = self.start(run, arm, &setup)?;
+            self.started.push(server.clone());
             if !loaded {
                 run.database.create(&server, &setup, &workload.table())?;
+                if matches!(server.address, Address::Attached(_)) {
+                    self.attached.push((server.clone(), setup.clone()));
+                }
             }
             let mut facts = run.database.facts(&server, &setup)?;
             facts.configuration.splice(0..0, configuration);
@@ -330,13 +412,16 @@ impl<'a> Stage<'a> {
                 },
             )?;
             folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
-            let state = if loaded { stage.rigs[0].state.clone() } else { workload.arm_state() };
+            let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
             if !loaded {
                 load(run, number, number_of_arm, &server, &setup, observer)?;
             }
-            stage.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
+            self.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
         }
-        Ok(stage)
+        if turned {
+            self.rigs.reverse();
+        }
+        Ok(())
     }
 
     /// Starts the server of one arm, or finds the running one; returns it with its configuration as text.
@@ -478,6 +563,18 @@ fn protection<'a>(database: &'a dyn Database, id: &str) -> Result<&'a dyn Protec
         .ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
 }
 
+/// How the arms of `cell` are kept side by side, in the words of the report.
+fn mode(cell: &Cell, shared: bool) -> String {
+    let servers = if shared { "session" } else { "twin" };
+    let mode = match cell.design {
+        Design::Interleaved => servers.to_owned(),
+        Design::Duet => format!("{servers}, duet"),
+        Design::Slices => format!("{servers}, slices"),
+        Design::Sequential => format!("{servers}, sequential"),
+    };
+    if cell.pinned { mode } else { format!("{mode}, not bound to processors") }
+}
+
 /// True when the arms share one attached server and differ by statements only.
 fn shares_server(arms: &[Arm]) -> bool {
     arms.first().is_some_and(|first| first.url.is_some() && arms.iter().all(|arm| arm.url == first.url))
@@ -597,6 +694,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),
+        known_settings: database.known_settings(),
     };
     Catalogue { databases: databases.iter().map(entry).collect(), workloads }
 }

@@ -10,6 +10,7 @@
 
 mod protections;
 mod session;
+mod spinning;
 mod store;
 #[cfg(test)]
 pub(crate) mod test_bench;
@@ -64,6 +65,8 @@ const RESERVED: [(&str, &str); 4] = [
     ("audit_lose", "the protection `audit` sets it"),
     ("placebo_cost", "the protection `placebo` sets it"),
 ];
+
+pub use spinning::Spinning;
 
 impl Database for Simulated {
     fn id(&self) -> &'static str {

@@ -38,6 +38,8 @@ pub struct DatabaseEntry {
     pub protections: Vec<ProtectionEntry>,
     /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
     pub reserved_settings: &'static [(&'static str, &'static str)],
+    /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
+    pub known_settings: &'static [(&'static str, &'static str)],
 }
 
 impl DatabaseEntry {

@@ -14,7 +14,7 @@ pub use outline::{disk_bytes, outline};
 use crate::{
     catalogue::{Catalogue, WorkloadShape},
     complaint::Complaint,
-    experiment::{Arrivals, Experiment, Workload},
+    experiment::{Arrivals, Design, Experiment, Workload},
     schedule::SplitMix64,
 };
 
@@ -38,6 +38,9 @@ const SLOT_LONG_NS: u64 = 250 * MS;
 /// Poisson count with this mean falls below 20 once in 5,000 slots.
 const OPERATIONS_PER_SLOT: f64 = 40.0;
 
+/// A slice: long enough for a server to forget what ran before, short against the drift of the machine.
+const SLOT_SLICE_NS: u64 = 1000 * MS;
+
 /// Carry-over from the arm before ends after 0.5 to 1 ms, whatever the length of the slot.
 const GUARD_NS: u64 = MS;
 
@@ -52,6 +55,16 @@ const PAIRS_MIN: u32 = 8;
 /// Warm-up of an arm's fresh connections, and of all arms of a frame together.
 const WARMUP_NS: u64 = 100 * MS;
 const WARMUP_TOTAL_NS: u64 = 1000 * MS;
+
+/// Fresh starts of servers where the budget bears them: fewer do not show what differs from one start to the next.
+const EPOCHS_SERVER: u32 = 3;
+
+/// The further starts may take at most this share of the measured load.
+const EPOCHS_SHARE: f64 = 0.25;
+
+/// Frames at the end in which nothing is bound to a processor, where there are at least [`FREE_FROM`].
+const FREE_FRAMES: u32 = 5;
+const FREE_FROM: u32 = 50;
 
 /// Everything that `run` needs, and everything that repeats it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,6 +104,20 @@ pub struct Cell {
     pub frames_max: u32,
     /// Fresh starts of all servers.
     pub epochs: u32,
+    /// How the arms share the machine over time.
+    #[serde(default)]
+    pub design: Design,
+    /// Client threads and what serves them are bound to processors.
+    #[serde(default = "bound")]
+    pub pinned: bool,
+    /// Frames after the last one in which nothing is bound to a processor, shown beside.
+    #[serde(default)]
+    pub free_frames: u32,
+}
+
+/// What a plan means that does not say it.
+fn bound() -> bool {
+    true
 }
 
 impl Cell {
@@ -134,7 +161,13 @@ pub(crate) fn cells(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Cell>
             let id = unique(&id(experiment, workload, resources), &mut taken);
             let mut cell = cell(experiment, catalogue, workload, resources, id, seeds.next_u64());
             let frames = (share_ns / cell.frame_ns(experiment.arms.len()).max(1) as f64) as u32;
+            if experiment.measure.epochs.is_none() {
+                cell.epochs = epochs(experiment, catalogue, &cell, share_ns / 1e9);
+            }
             cell.frames_max = frames - frames % cell.epochs;
+            let bound = cell.pinned && cell.design == Design::Interleaved && cell.arrivals == Arrivals::Closed;
+            let embedded = catalogue.database(&experiment.database).is_some_and(|entry| entry.embedded);
+            cell.free_frames = if bound && !embedded && cell.frames_max >= FREE_FROM { FREE_FRAMES } else { 0 };
             cells.push(cell);
         }
     }
@@ -151,14 +184,25 @@ fn cell(
 ) -> Cell {
     let arms = experiment.arms.len().max(1) as u64;
     let clients = experiment.resources[resources].clients.unwrap_or(experiment.load.clients);
-    let arrivals = experiment.load.arrivals;
+    let arrivals = experiment.resources[resources].arrivals.unwrap_or(experiment.load.arrivals);
+    let measure = &experiment.measure;
     let chosen = experiment.measure.slot_ms.map(|ms| (ms * MS as f64).round() as u64);
     let embedded = catalogue.database(&experiment.database).is_some_and(|entry| entry.embedded);
     let writes = shape(&experiment.workloads[workload], catalogue).is_none_or(|shape| shape.writes);
-    let usual = if writes && !embedded { SLOT_LONG_NS } else { SLOT_READS_NS };
+    let usual = match measure.design {
+        Design::Slices | Design::Sequential => SLOT_SLICE_NS,
+        Design::Interleaved | Design::Duet if writes && !embedded => SLOT_LONG_NS,
+        Design::Interleaved | Design::Duet => SLOT_READS_NS,
+    };
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
     let per_arm_ns = if embedded { FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms) } else { FRAME_PER_ARM_NS };
-    let blocks = (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)));
+    let blocks = match measure.design {
+        Design::Interleaved | Design::Duet => {
+            (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)))
+        }
+        // A pair of slices is a value of its own; a sequential frame is one arm's second.
+        Design::Slices | Design::Sequential => 1,
+    };
     Cell {
         id,
         workload,
@@ -171,8 +215,23 @@ fn cell(
         warmup_ns: WARMUP_NS.min(WARMUP_TOTAL_NS / arms),
         blocks,
         frames_max: 0,
-        epochs: experiment.measure.epochs.max(1),
+        epochs: measure.epochs.unwrap_or(1).max(1),
+        design: measure.design,
+        pinned: measure.pin,
+        free_frames: 0,
     }
+}
+
+/// Epochs of a cell with `share_s` seconds of load: several where arms are servers that are not too dear to start anew.
+///
+/// An embedded database has nothing that a fresh start would change, an attached server is not Tithe's to start.
+fn epochs(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> u32 {
+    let embedded = catalogue.database(&experiment.database).is_none_or(|entry| entry.embedded);
+    let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
+    let further_s = f64::from(EPOCHS_SERVER - 1) * outline::epoch_s(experiment);
+    let enough = share_s * 1e9 >= cell.frame_ns(experiment.arms.len()) as f64 * f64::from(FRAMES_MIN);
+    let bears = !embedded && !attached && enough && further_s <= EPOCHS_SHARE * share_s;
+    if bears && cell.design != Design::Sequential { EPOCHS_SERVER } else { 1 }
 }
 
 /// What planning knows about a workload; `None` for a kind that this build does not have.
@@ -190,6 +249,8 @@ fn lanes(clients: u32) -> u32 {
 fn slot_min_ns(arrivals: Arrivals, clients: u32) -> u64 {
     match arrivals {
         Arrivals::Closed => 0,
+        // The rate is not known yet; saturation is far above what a slot needs.
+        Arrivals::OfSaturation(_) => SLOT_LONG_NS,
         Arrivals::Even(rate) | Arrivals::Poisson(rate) => {
             let filled_ns = OPERATIONS_PER_SLOT * f64::from(lanes(clients)) / rate * 1e9;
             SLOT_LONG_NS.max((filled_ns / MS as f64).ceil() as u64 * MS)

@@ -54,6 +54,15 @@ pub struct Frame {
     pub duration_ns: u64,
     /// Why this frame must not be used; it keeps its record.
     pub spoiled: Option<String>,
+    /// True when nothing was bound to a processor: such frames are shown beside the others and decide nothing.
+    #[serde(default)]
+    pub free: bool,
+    /// Length of its slots, ns; the plan's, or longer where carry-over asked for it.
+    #[serde(default)]
+    pub slot_ns: u64,
+    /// Its guard, ns; the plan's, or longer.
+    #[serde(default)]
+    pub guard_ns: u64,
     /// The arms, in the experiment's order.
     pub arms: Vec<ArmFrame>,
     /// The machine during the frame.
@@ -77,7 +86,17 @@ pub struct ArmFrame {
     pub connect_ns: u64,
     /// Growth over the measured part of the frame.
     pub counters: Counters,
+    /// Operations of this epoch before the frame, warm-up included: how far the last checkpoint lies back.
+    #[serde(default)]
+    pub operations_before: u64,
+    /// Carry-over: operations and the mean of ln(latency in ns) by the time from the slot's start to the operation's, in
+    /// the phases of [`PHASES_NS`].
+    #[serde(default)]
+    pub phases: Vec<(u64, f64)>,
 }
+
+/// Ends of the phases of a slot in which operations are told apart by when they started, ns; the last phase has no end.
+pub const PHASES_NS: [u64; 8] = [200_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000];
 
 /// Counters of one arm over one frame. `None`: cannot be seen here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -115,6 +134,9 @@ pub struct Host {
     pub io_pressure: Option<f64>,
     /// Share of processor time that the hypervisor took, 0–1.
     pub steal: Option<f64>,
+    /// Share of the frame in which Tithe's control group was kept from running by its processor quota, 0–1.
+    #[serde(default)]
+    pub throttled: Option<f64>,
 }
 
 /// What an evidence check saw, on both arms.

@@ -5,7 +5,9 @@ use crate::{
     Estimate, Flag, Interval, Outcome,
     statistics::{
         inference::{Inference, infer, trend_p},
+        order::signed_rank_p,
         percentile,
+        precision::confidence_sequence,
         verdict::verdict,
     },
     stopping,
@@ -18,7 +20,13 @@ const DRIFT_P: f64 = 0.01;
 ///
 /// [`Flag::Drift`]: Spearman's rank correlation of the merged effects with their order has p < 0.01 ([`trend_p`]).
 pub(super) fn paired(measured: &Measured<'_>, name: &str, title: &str, effects: &[f64]) -> Estimate {
-    from_inference(measured, name, title, &infer(effects, measured.alpha), measured.frame_s)
+    let mut inference = infer(effects, measured.alpha);
+    if measured.by_decision {
+        // Looked at after every frame: only an interval that holds at all of them at once may be read now.
+        inference.interval = confidence_sequence(&inference.merged, measured.alpha);
+    }
+    let p = Some(signed_rank_p(&inference.merged)).filter(|_| !inference.merged.is_empty());
+    Estimate { p, ..from_inference(measured, name, title, &inference, measured.frame_s) }
 }
 
 /// The same from an inference whose values took `seconds_each` before neighbours were averaged.
@@ -84,6 +92,7 @@ pub(super) fn stated(
         text,
         flags: Vec::new(),
         more_s: None,
+        p: None,
     }
 }
 

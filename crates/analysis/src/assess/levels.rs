@@ -78,7 +78,7 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
 }
 
 /// Operations per second of all lanes of `arm` together, in its own slots; `None` when it has none.
-fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
+pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
     let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
     let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.n, sum.1 + slot.wall_ns));
     let lanes = crate::stopping::lanes(of_arm());

@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
-    experiment::{Arm, Arrivals},
+    experiment::{Arm, Arrivals, Design},
     plan::Cell,
-    record::{ArmFrame, Frame, Slot},
+    record::{ArmFrame, Frame, Host, Slot},
 };
 
-use crate::{Records, statistics::pairing::MIN_OPERATIONS, stopping};
+use crate::{Flag, Records, statistics::pairing::MIN_OPERATIONS, stopping};
 
 /// The reason under which a cell ends when its precision is reached.
 const BY_PRECISION: &str = "precision";
+
+/// The reason under which a cell ends when every arm is decided.
+const BY_DECISION: &str = "decided";
 
 /// A frame that counts.
 pub(super) struct MeasuredFrame<'a> {
@@ -24,6 +27,8 @@ pub(super) struct Measured<'a> {
     pub cell: &'a Cell,
     arms: &'a [Arm],
     pub frames: Vec<MeasuredFrame<'a>>,
+    /// Frames in which nothing was bound to a processor.
+    pub free: Vec<MeasuredFrame<'a>>,
     /// Frames that do not count, with the reason.
     pub spoiled: Vec<(u32, String)>,
     /// Epochs that any record of the cell belongs to.
@@ -34,12 +39,18 @@ pub(super) struct Measured<'a> {
     pub server_seen: bool,
     /// No byte ever went over a wire: the database runs inside the client.
     pub embedded: bool,
+    /// The cell was ended by its answers, so that only confidence sequences may be read.
+    pub by_decision: bool,
     /// Error of each interval.
     pub alpha: f64,
     /// Largest cost that counts as none, natural-log ratio.
     pub margin: f64,
     /// Asked half-width, natural-log ratio.
     pub precision: f64,
+    /// Slot of the last frame, ns.
+    pub slot_ns: u64,
+    /// Guard of the last frame, ns: at least the planned one.
+    pub guard_ns: u64,
     /// Planned length of a frame's slots, s.
     pub frame_s: f64,
 }
@@ -50,8 +61,9 @@ impl<'a> Measured<'a> {
         let (cell, experiment) = (&records.plan.cells[index], &records.plan.experiment);
         let arms = experiment.arms.len();
         let (frames, spoiled) = frames(records, index);
+        let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
-        let by_precision = records.endings.get(index).is_some_and(|ending| ending == BY_PRECISION);
+        let ended_by = |reason: &str| records.endings.get(index).is_some_and(|ending| ending == reason);
         let of_cell = |cell: u32| cell as usize == index;
         let frame_epochs = records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
         let finding_epochs = records.findings.iter().filter(|it| of_cell(it.cell)).map(|it| it.epoch);
@@ -63,13 +75,17 @@ impl<'a> Measured<'a> {
                 .flat_map(|frame| &frame.record.arms)
                 .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
             epochs: frame_epochs.chain(finding_epochs).collect(),
-            alpha: stopping::alpha(arms.saturating_sub(1), by_precision),
+            alpha: stopping::alpha(arms.saturating_sub(1), ended_by(BY_PRECISION)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             arms: &experiment.arms,
+            slot_ns: frames.last().map_or(cell.slot_ns, |frame| frame.record.slot_ns.max(cell.slot_ns)),
+            guard_ns: frames.last().map_or(cell.guard_ns, |frame| frame.record.guard_ns.max(cell.guard_ns)),
+            by_decision: ended_by(BY_DECISION),
             cell,
             frames,
+            free,
             spoiled,
         }
     }
@@ -111,6 +127,26 @@ impl<'a> Measured<'a> {
         undrained as f64 / intended.max(1) as f64
     }
 
+    /// Mean over the frames of what the machine did, as far as it could be seen.
+    fn mean_of_host(&self, read: fn(&Host) -> Option<f64>) -> Option<f64> {
+        let seen: Vec<f64> = self.frames.iter().filter_map(|frame| read(&frame.record.host)).collect();
+        (!seen.is_empty()).then(|| crate::statistics::mean(&seen))
+    }
+
+    /// What the machine did to every figure that depends on time.
+    pub fn disturbances(&self) -> Vec<Flag> {
+        const THROTTLED: f64 = 0.01;
+        const STOLEN: f64 = 0.02;
+        let mut flags = Vec::new();
+        if self.mean_of_host(|host| host.throttled).is_some_and(|share| share > THROTTLED) {
+            flags.push(Flag::Throttled);
+        }
+        if self.mean_of_host(|host| host.steal).is_some_and(|share| share > STOLEN) {
+            flags.push(Flag::Stolen);
+        }
+        flags
+    }
+
     /// What the reader of any figure of this cell should know, without the final full stop.
     pub fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
@@ -130,7 +166,30 @@ impl<'a> Measured<'a> {
                 complaints.push(format!("{failed} of {of} operations of arm `{}` failed and are left out", arm.name));
             }
         }
+        complaints.extend(self.checkpoint_phase());
+        if self.cell.design == Design::Sequential {
+            complaints.push(
+                "the arms were measured one after the other: the intervals do not cover the drift of the machine"
+                    .to_owned(),
+            );
+        }
         complaints
+    }
+
+    /// How the log per operation of the baseline fell with the distance from the last checkpoint, where it did: a page's
+    /// first change after a checkpoint logs the page whole.
+    fn checkpoint_phase(&self) -> Option<String> {
+        const FELL: f64 = 1.1;
+        let per_op = |frame: &ArmFrame| Some(frame.counters.wal_bytes? as f64 / frame.operations.max(1) as f64);
+        let (first, last) = (self.arm(0).next()?, self.arm(0).last()?);
+        let (early, late) = (per_op(first)?, per_op(last)?);
+        (late > 0.0 && early > FELL * late && last.operations_before > first.operations_before).then(|| {
+            format!(
+                "the log per operation fell from {early:.0} to {late:.0} bytes as the last checkpoint lay {} to {} \
+                 operations back; all arms were equally far from theirs",
+                first.operations_before, last.operations_before
+            )
+        })
     }
 
     fn share_of_wall(&self, which: impl Fn(&Slot) -> bool, part: impl Fn(&Slot) -> u64) -> f64 {

@@ -6,6 +6,7 @@
 //!
 //! Left out: absolute comparisons between cells, and any figure of a frame that is spoiled or has no record.
 
+mod carry_over;
 mod counters;
 mod difference;
 mod estimate;
@@ -13,22 +14,26 @@ mod levels;
 mod measured;
 mod percentiles;
 mod proof;
+pub mod resolution;
+mod sequential;
 mod sizes;
 mod slots;
+mod sweep;
 
 use tithe_model::{
-    experiment::{Arm, Arrivals, Metric},
+    experiment::{Arm, Arrivals, Design, Metric},
     record::{Finding, Host},
 };
 
-use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Level, Records, stopping};
+use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, Records, statistics, stopping};
 use measured::Measured;
 
 /// What the records say. The same records give the same analysis.
 pub fn assess(records: &Records) -> Analysis {
     let experiment = &records.plan.experiment;
     let mut warnings = records.warnings.clone();
-    let cells = (0..records.plan.cells.len()).map(|index| assess_cell(records, index, &mut warnings)).collect();
+    let cells: Vec<CellAnalysis> =
+        (0..records.plan.cells.len()).map(|index| assess_cell(records, index, &mut warnings)).collect();
     Analysis {
         run: records.run.clone(),
         title: experiment.title.clone(),
@@ -38,6 +43,7 @@ pub fn assess(records: &Records) -> Analysis {
         confidence: CONFIDENCE,
         margin: experiment.measure.margin,
         machine: records.machine.clone(),
+        sweeps: sweep::sweeps(records, &cells),
         cells,
         warnings,
     }
@@ -54,7 +60,18 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
     notes.extend(measured.complaints());
-    notes.extend(asymmetries(&measured, &experiment.arms, primary));
+    let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
+    notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
+        format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)
+    }));
+    let asymmetries = asymmetries(&measured, &experiment.arms, primary);
+    let mut arms = arms(records, index, &measured, primary);
+    adjust_p(&mut arms);
+    if !asymmetries.is_empty() {
+        let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
+        estimates.filter(|estimate| estimate.p.is_some()).for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
+    }
+    notes.extend(asymmetries);
     warnings.extend(notes.into_iter().map(|note| format!("{}: {note}.", cell.id)));
 
     CellAnalysis {
@@ -65,13 +82,13 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
         arrivals: arrivals(cell.arrivals),
         notes: records.workload_notes.get(index).cloned().unwrap_or_default(),
         mode: records.modes.get(index).cloned().unwrap_or_default(),
-        slot_ms: cell.slot_ns as f64 / 1e6,
+        slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
         epochs: measured.epochs.len() as u32,
         ending: records.endings.get(index).cloned().unwrap_or_default(),
         host: mean_host(measured.frames.iter().map(|frame| &frame.record.host)),
         wait_share: measured.wait_share(),
-        arms: arms(records, index, &measured, primary),
+        arms,
         spoiled: measured.spoiled,
     }
 }
@@ -93,7 +110,11 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             name: arm.name.clone(),
             protections: arm.protections.iter().map(|protection| protection.id.clone()).collect(),
             difference: if index == 0 { Vec::new() } else { difference::difference(&plain, &guarded) },
-            proof: if index == 0 { crate::Proof::Baseline } else { proof::proof(arm, &findings, &measured.epochs) },
+            proof: if arm.is_second(&arms[0]) {
+                crate::Proof::Baseline
+            } else {
+                proof::proof(arm, &findings, &measured.epochs)
+            },
             estimates: if index == 0 { Vec::new() } else { estimates(measured, index, primary, &levels) },
             levels: levels[index].clone(),
             facts: guarded,
@@ -105,10 +126,16 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
 
 /// Everything that can be said of arm `arm` against the baseline, the primary first.
 fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec<Level>]) -> Vec<Estimate> {
-    let mut estimates = slots::estimates(measured, arm, primary);
-    estimates.extend(percentiles::estimates(measured, arm));
-    estimates.extend(counters::estimates(measured, arm));
-    estimates.extend(sizes::estimates(measured, arm));
+    let mut estimates = match measured.cell.design {
+        // A frame holds one arm only: there are no pairs.
+        Design::Sequential => sequential::estimates(measured, arm, primary),
+        _ => slots::estimates(measured, arm, primary),
+    };
+    if measured.cell.design != Design::Sequential {
+        estimates.extend(percentiles::estimates(measured, arm));
+        estimates.extend(counters::estimates(measured, arm));
+        estimates.extend(sizes::estimates(measured, arm));
+    }
     for estimate in &mut estimates {
         let name = levels::level_of(&estimate.name);
         let of_arm = |arm: usize| levels[arm].iter().find(|level| level.name == name);
@@ -122,7 +149,7 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
 
 /// Arms that are a second instance of the baseline and still differ from it in `primary`: a sentence each.
 fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<String> {
-    let second_baseline = |index: &usize| *index > 0 && !proof::has_something_to_prove(&arms[*index]);
+    let second_baseline = |index: &usize| *index > 0 && arms[*index].is_second(&arms[0]);
     let differ = |index: &usize| slots::differs(measured, *index, primary);
     let told = |index: usize| {
         let name = &arms[index].name;
@@ -131,12 +158,27 @@ fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<St
     (0..arms.len()).filter(second_baseline).filter(differ).map(told).collect()
 }
 
+/// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still be
+/// called one (Holm 1979).
+fn adjust_p(arms: &mut [ArmAnalysis]) {
+    let names: Vec<String> = arms.iter().flat_map(|arm| &arm.estimates).map(|estimate| estimate.name.clone()).collect();
+    for name in std::collections::BTreeSet::from_iter(names) {
+        let of_name = arms.iter_mut().flat_map(|arm| &mut arm.estimates).filter(|estimate| estimate.name == name);
+        let mut of_name: Vec<&mut Estimate> = of_name.filter(|estimate| estimate.p.is_some()).collect();
+        let p: Vec<f64> = of_name.iter().filter_map(|estimate| estimate.p).collect();
+        for (estimate, adjusted) in of_name.iter_mut().zip(statistics::inference::holm_adjusted(&p)) {
+            estimate.p = Some(adjusted);
+        }
+    }
+}
+
 /// How operations were offered, in words.
 fn arrivals(arrivals: Arrivals) -> String {
     match arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Even(rate) => format!("{}/s, even arrivals", thousands(rate)),
         Arrivals::Poisson(rate) => format!("{}/s, Poisson arrivals", thousands(rate)),
+        Arrivals::OfSaturation(share) => format!("{:.0} % of saturation, Poisson arrivals", 100.0 * share),
     }
 }
 
@@ -161,6 +203,7 @@ fn mean_host<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Host {
         cpu_pressure: mean(|host| host.cpu_pressure),
         io_pressure: mean(|host| host.io_pressure),
         steal: mean(|host| host.steal),
+        throttled: mean(|host| host.throttled),
     }
 }
 

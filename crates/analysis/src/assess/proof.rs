@@ -12,11 +12,9 @@ use crate::Proof;
 /// What `findings` prove about `arm`, which was measured in `epochs`.
 ///
 /// Every protection needs a claim before and a claim after each epoch's frames, and every claim must hold. A
-/// claim that fails outweighs one that could not be told. Disclosures prove nothing either way.
+/// claim that fails outweighs one that could not be told. Disclosures prove nothing either way. An epoch that was
+/// killed and followed by another has no look after it: see [`cut_short`].
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
-    if !has_something_to_prove(arm) {
-        return Proof::Baseline;
-    }
     if arm.protections.is_empty() {
         return Proof::Unproven(vec!["the arm names no protection, so nothing was looked at".to_owned()]);
     }
@@ -34,11 +32,6 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     if open.is_empty() { Proof::Proven } else { Proof::Unproven(open) }
 }
 
-/// False for a second instance of the baseline: it names no protection, no statements, no address of its own.
-pub(super) fn has_something_to_prove(arm: &Arm) -> bool {
-    !arm.protections.is_empty() || !arm.on.is_empty() || arm.url.is_some()
-}
-
 fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<String> {
     if epochs.is_empty() {
         return vec!["nothing was looked at yet".to_owned()];
@@ -47,6 +40,9 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
     for protection in &arm.protections {
         for epoch in epochs {
             for phase in [Phase::Before, Phase::After] {
+                if phase == Phase::After && epochs.last() != Some(epoch) && is_cut_short(claims, *epoch) {
+                    continue;
+                }
                 let looked = |it: &&Finding| (it.epoch, it.phase) == (*epoch, phase) && it.protection == protection.id;
                 if !claims.iter().any(looked) {
                     missing.push(format!("{}: not looked at {}", protection.id, when(phase, *epoch)));
@@ -55,6 +51,19 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
         }
     }
     missing
+}
+
+/// Epochs in which nothing was looked at after the frames, though a later epoch was measured: the run was killed in
+/// them and resumed.
+pub(super) fn cut_short(findings: &[Finding], epochs: &BTreeSet<u32>) -> Vec<u32> {
+    let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Claim).collect();
+    let earlier = epochs.iter().filter(|epoch| epochs.last() != Some(epoch));
+    earlier.copied().filter(|epoch| is_cut_short(&claims, *epoch)).collect()
+}
+
+fn is_cut_short(claims: &[&Finding], epoch: u32) -> bool {
+    let of_epoch = |phase: Phase| claims.iter().any(|claim| (claim.epoch, claim.phase) == (epoch, phase));
+    of_epoch(Phase::Before) && !of_epoch(Phase::After)
 }
 
 fn quote(finding: &Finding) -> String {

@@ -3,6 +3,7 @@
 use tithe_model::experiment::Metric;
 
 use super::{
+    carry_over,
     estimate::{paired, ratio, with_resolution},
     measured::{Measured, MeasuredFrame, intended},
 };
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// The metrics of slots in the order of the report, with the name and the title of each.
-const METRICS: [(Metric, &str, &str); 5] = [
+pub(super) const METRICS: [(Metric, &str, &str); 5] = [
     (Metric::Net, "net", "net time per op"),
     (Metric::Time, "time", "time per op"),
     (Metric::Cpu, "cpu", "CPU per op"),
@@ -54,6 +55,10 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
             estimate.flags.push(Flag::TailDriven);
         }
         estimate.flags.extend(limits(measured, arm, metric));
+        estimate.flags.extend(measured.disturbances());
+        if carry_over::is_felt(measured, 0) || carry_over::is_felt(measured, arm) {
+            estimate.flags.push(Flag::CarryOver);
+        }
         if metric == Metric::Time {
             of_time = Some(estimate.clone());
         }
@@ -65,7 +70,24 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     } else {
         estimates.extend(of_time.filter(|time| time.count > 0).map(|time| throughput(measured, &time)));
     }
+    estimates.extend(free(measured, arm));
     estimates
+}
+
+/// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound either.
+fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
+    let of = |(metric, name, title): (Metric, &str, &str)| {
+        let fewest = fewest_pairs(measured.cell.blocks, measured.lanes);
+        let frames = measured.free.iter();
+        let effects: Vec<f64> =
+            frames.filter_map(|frame| frame_effect(&frame.slots, 0, arm as u32, metric, fewest)).collect();
+        (!effects.is_empty()).then(|| paired(measured, name, title, &effects))
+    };
+    const METRICS: [(Metric, &str, &str); 2] = [
+        (Metric::Time, "free_time", "time per op, not bound to processors"),
+        (Metric::Cpu, "free_cpu", "CPU per op, not bound to processors"),
+    ];
+    METRICS.into_iter().filter_map(of).collect::<Vec<_>>().into_iter()
 }
 
 /// Does arm `arm` differ from the baseline in `metric`? Signed-rank test of the merged frame effects at 1 %.
@@ -99,7 +121,7 @@ fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
 }
 
 /// The effect of each frame that has enough pairs.
-fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
+pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
     let fewest = fewest_pairs(measured.cell.blocks, measured.lanes);
     measured.frames.iter().filter_map(|frame| frame_effect(&frame.slots, 0, arm as u32, metric, fewest)).collect()
 }

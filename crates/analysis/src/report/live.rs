@@ -26,6 +26,8 @@ pub struct Status {
     pub arms: Vec<(String, Option<Interval>)>,
     /// Time since the run began, s.
     pub elapsed_s: f64,
+    /// Half-width that the budget buys here, natural-log ratio, where that is more than was asked for.
+    pub bought: Option<f64>,
     /// Time left for the whole run, s: at least and at most.
     pub left_s: Option<(f64, f64)>,
 }
@@ -76,8 +78,13 @@ fn one_arm((name, interval): &(String, Option<Interval>)) -> String {
 
 fn time(status: &Status) -> String {
     let elapsed = number::duration(status.elapsed_s);
+    let bought = status
+        .bought
+        .map_or(String::new(), |half| format!(", the budget buys ±{}%", number::digits(number::percent(half))));
     match status.left_s {
-        Some((least, most)) => format!("{elapsed}, {} left", range(&number::duration(least), &number::duration(most))),
+        Some((least, most)) => {
+            format!("{elapsed}, {} left{bought}", range(&number::duration(least), &number::duration(most)))
+        }
         None => elapsed,
     }
 }
@@ -133,6 +140,7 @@ mod tests {
                 ("luks".to_owned(), None),
             ],
             elapsed_s: 72.0,
+            bought: None,
             left_s: Some((130.0, 250.0)),
         }
     }
@@ -162,6 +170,8 @@ mod tests {
             "[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit -0.20% [-1.5, 1.1], luks ~; 72 s, 2–4 min left"
         ]
         .assert_eq(&plain_line(&status()));
+        let wide = Status { bought: Some(0.0123), ..status() };
+        assert!(plain_line(&wide).ends_with("2–4 min left, the budget buys ±1.2%"), "{}", plain_line(&wide));
         let begun = Status { arms: vec![("tls".to_owned(), None)], frame: 0, left_s: None, ..status() };
         expect!["[2/6] c/in-memory frame 0/60: tls ~; 72 s"].assert_eq(&plain_line(&begun));
     }

@@ -8,6 +8,7 @@
 //!
 //! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
 
+pub mod calibration;
 pub mod csv;
 pub mod json;
 pub mod live;

@@ -52,6 +52,7 @@ impl Estimate {
             verdict,
             text,
             flags: Vec::new(),
+            p: None,
             more_s: None,
         }
     }
@@ -336,7 +337,13 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         spoiled: Vec::new(),
         epochs: 1,
         ending: "precision".to_owned(),
-        host: Host { load: 11.3, cpu_pressure: Some(0.917), io_pressure: Some(0.021), steal: Some(0.004) },
+        host: Host {
+            load: 11.3,
+            cpu_pressure: Some(0.917),
+            io_pressure: Some(0.021),
+            steal: Some(0.004),
+            throttled: None,
+        },
         wait_share: 0.284,
         arms,
     }
@@ -369,6 +376,7 @@ fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
         margin: percent(3.0),
         machine: machine(),
         cells,
+        sweeps: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -438,7 +446,7 @@ pub(super) fn open_loop() -> Analysis {
         frames: 60,
         epochs: 3,
         ending: "budget".to_owned(),
-        host: Host { load: 0.4, cpu_pressure: None, io_pressure: None, steal: None },
+        host: Host { load: 0.4, cpu_pressure: None, io_pressure: None, steal: None, throttled: None },
         wait_share: 0.002,
         ..cell("a", vec![baseline, guarded])
     };

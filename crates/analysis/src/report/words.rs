@@ -18,6 +18,7 @@ pub fn outcome_code(outcome: Outcome) -> &'static str {
 /// The answer of one estimate in words that do not repeat its number; `margin` is a natural-log ratio.
 pub fn outcome(estimate: &Estimate, margin: f64) -> &'static str {
     match estimate.verdict {
+        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric",
         Outcome::Costs if estimate.effect.high <= margin => "costs, below margin",
         Outcome::Costs => "costs",
         Outcome::Gains => "saves: check set-up",
@@ -66,6 +67,10 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::NotAtRate => "NOT_AT_RATE",
         Flag::ClientSaturated => "CLIENT_SATURATED",
         Flag::ServerUnseen => "SERVER_UNSEEN",
+        Flag::CarryOver => "CARRY_OVER",
+        Flag::Asymmetric => "ASYMMETRIC",
+        Flag::Throttled => "THROTTLED",
+        Flag::Stolen => "STOLEN",
     }
 }
 
@@ -96,6 +101,21 @@ pub fn flag_advice(flag: Flag) -> &'static str {
             "The server's processes could not be seen, so processor time is the client's alone: \
              let Tithe launch the server, or run Tithe beside it as the same user."
         }
+        Flag::CarryOver => {
+            "Operations soon after a change of arms differ from those at the end of the slot: \
+             the arms feel each other; ask for a longer `slot`."
+        }
+        Flag::Asymmetric => {
+            "A second instance of the baseline differs from it, so the set-up is not symmetric and this is no answer: \
+             measure again with more epochs, and look for what the arms do not share."
+        }
+        Flag::Throttled => {
+            "A processor quota kept Tithe from running for part of the time: raise the quota of its control group."
+        }
+        Flag::Stolen => {
+            "The hypervisor took processor time away, which counts as if the database had used it: \
+             rely on figures that many frames agree on, or measure on a quieter host."
+        }
     }
 }
 
@@ -104,6 +124,7 @@ pub fn ending(ending: &str) -> String {
     match ending {
         "" => "not ended: interrupted, or still running".to_owned(),
         "precision" => "the asked precision was reached".to_owned(),
+        "decided" => "every arm's answer was certain".to_owned(),
         "budget" => "the budget was used up".to_owned(),
         other => other.to_owned(),
     }

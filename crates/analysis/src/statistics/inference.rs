@@ -136,9 +136,33 @@ pub fn holm(p_values: &[f64], alpha: f64) -> Vec<bool> {
     rejected
 }
 
+/// The p values that Holm's procedure compares with the error: each is the smallest error at which its hypothesis is rejected.
+pub fn holm_adjusted(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    let mut adjusted = vec![1.0; p_values.len()];
+    let mut highest: f64 = 0.0;
+    for (done, index) in order.into_iter().enumerate() {
+        highest = highest.max((p_values[index] * (p_values.len() - done) as f64).min(1.0));
+        adjusted[index] = highest;
+    }
+    adjusted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn adjusted_p_agree_with_the_procedure() {
+        let p = [0.01, 0.04, 0.03, 0.005];
+        let milli: Vec<f64> = holm_adjusted(&p).iter().map(|p| (p * 1000.0).round()).collect();
+        assert_eq!(milli, [30.0, 60.0, 60.0, 20.0]);
+        for alpha in [0.019, 0.021, 0.031, 0.059, 0.061] {
+            let rejected: Vec<bool> = holm_adjusted(&p).iter().map(|p| *p <= alpha).collect();
+            assert_eq!(rejected, holm(&p, alpha), "{alpha}");
+        }
+    }
 
     #[test]
     fn a_trend_is_seen_and_its_absence_too() {

@@ -14,6 +14,7 @@ pub mod order;
 pub mod pairing;
 pub mod percentile;
 pub mod precision;
+pub mod saturation;
 pub mod verdict;
 
 /// Arithmetic mean; NaN of nothing.

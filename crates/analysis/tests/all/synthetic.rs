@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use tithe_analysis::Records;
 use tithe_model::{
-    experiment::{Arm, Arrivals, Data, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload},
+    experiment::{
+        Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload,
+    },
     histogram::Histogram,
     plan::{Cell, Plan},
     record::{ArmFacts, ArmFrame, Counters, Finding, Frame, Host, Machine, Phase, Role, Slot, Verdict},
@@ -126,6 +128,9 @@ impl Invented {
             blocks: BLOCKS,
             frames_max: self.frames,
             epochs: 1,
+            design: Design::Interleaved,
+            pinned: true,
+            free_frames: 0,
         };
         let experiment = Experiment {
             title: "What an invented protection costs".to_owned(),
@@ -133,7 +138,12 @@ impl Invented {
             settings: BTreeMap::new(),
             data: Data { records: 1000, values: Values::Ycsb },
             load: Load { clients: self.clients, arrivals: self.arrivals },
-            resources: vec![Resources { name: String::new(), settings: BTreeMap::new(), clients: None }],
+            resources: vec![Resources {
+                name: String::new(),
+                settings: BTreeMap::new(),
+                clients: None,
+                arrivals: None,
+            }],
             workloads: vec![Workload { name: "c".to_owned(), kind: "ycsb".to_owned(), properties: BTreeMap::new() }],
             arms: arms.collect(),
             measure: Measure {
@@ -142,8 +152,11 @@ impl Invented {
                 seed: self.seed,
                 margin: 1.03_f64.ln(),
                 primary: self.primary,
-                epochs: 1,
+                epochs: Some(1),
                 slot_ms: None,
+                design: Design::Interleaved,
+                pin: true,
+                until_decided: false,
             },
         };
         Plan { format: tithe_model::plan::FORMAT, experiment, cells: vec![cell] }
@@ -204,6 +217,8 @@ impl Invented {
                     memory_bytes: Some(100_000_000 + 5_000_000 * arm as u64 + u64::from(number) * 1000),
                     ..Counters::default()
                 },
+                operations_before: 0,
+                phases: Vec::new(),
             }
         });
         Frame {
@@ -213,8 +228,11 @@ impl Invented {
             start_unix_ns: 1_700_000_000_000_000_000 + u64::from(number) * 1_000_000_000,
             duration_ns: 900_000_000,
             spoiled: None,
+            free: false,
+            slot_ns: 20_000_000,
+            guard_ns: 1_000_000,
             arms: arms.collect(),
-            host: Host { load: 2.0, cpu_pressure: Some(0.25), io_pressure: None, steal: Some(0.0) },
+            host: Host { load: 2.0, cpu_pressure: Some(0.25), io_pressure: None, steal: Some(0.0), throttled: None },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod calibrate;
 pub mod doctor;
 pub mod ls;
 pub mod plan;

@@ -8,7 +8,10 @@ use tithe_harness::{
     run::{Ending, Run},
     watch::host,
 };
-use tithe_model::plan::Plan;
+use tithe_model::{
+    experiment::{DESIGNS, Experiment, guard},
+    plan::Plan,
+};
 
 use crate::{
     RunArgs,
@@ -24,7 +27,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let (prepared, mut folder, before) = match &arguments.resume {
         Some(path) => resume(path, arguments)?,
         None => {
-            let prepared = prepare::prepare(&arguments.experiment)?;
+            let prepared = prepare::prepare_changed(&arguments.experiment, |experiment| change(experiment, arguments))?;
             enough_disk(&prepared.plan, &arguments.experiment.runs)?;
             let folder = create(&prepared, &arguments.experiment.runs)?;
             (prepared, folder, None)
@@ -57,6 +60,18 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     Ok(status(ending, &analysis))
 }
 
+/// What the options change about the experiment.
+fn change(experiment: &mut Experiment, arguments: &RunArgs) {
+    if arguments.guard_arm {
+        let guard = guard(&experiment.arms);
+        experiment.arms.extend(guard);
+    }
+    experiment.measure.until_decided |= arguments.until_decided;
+    if let Some((_, design)) = DESIGNS.iter().find(|(name, _)| arguments.design.as_deref() == Some(*name)) {
+        experiment.measure.design = *design;
+    }
+}
+
 /// The exit status that a finished run deserves.
 fn status(ending: Ending, analysis: &Analysis) -> i32 {
     let arms = analysis.cells.iter().flat_map(|cell| &cell.arms);
@@ -86,7 +101,7 @@ fn write_reports(path: &Path, analysis: &Analysis) -> Result<(), Stop> {
 }
 
 /// Makes the folder of a new run, named by time and title.
-fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
+pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
     let now = time::OffsetDateTime::now_utc();
     let format = time::format_description::parse_borrowed::<2>("[year]-[month]-[day]T[hour]-[minute]-[second]");
     let stamp =
@@ -123,7 +138,7 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
 }
 
 /// Refuses to start what will not fit on the disk.
-fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
+pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
     let needed = tithe_model::plan::disk_bytes(plan, &prepare::catalogue()) as u64;
     let existing = runs.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     match host::free_bytes(existing) {

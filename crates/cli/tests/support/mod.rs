@@ -1,6 +1,8 @@
 //! Runs the built program in a folder of its own.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod server;
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output},

@@ -22,7 +22,7 @@ use tithe_harness::{
     session::{Session, SqlSession as _},
     workload::Table,
 };
-use tithe_model::record::ArmFacts;
+use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{session::PostgresSession, target::Target};
 use crate::ycsb_over_sql::YcsbOverSql;
@@ -41,6 +41,10 @@ impl Database for Postgres {
 
     fn schemes(&self) -> &'static [&'static str] {
         &["postgres", "postgresql"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        target::check_url(url)
     }
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {

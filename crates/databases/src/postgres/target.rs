@@ -85,6 +85,14 @@ fn launched(host: &str, port: u16, setup: &Setup) -> Target {
     }
 }
 
+/// Looks whether `url` can be used at all.
+///
+/// # Errors
+/// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
+pub fn check_url(url: &Url) -> Result<(), Fault> {
+    UrlParts::read(url.expose())?.tls().map(drop)
+}
+
 fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<Target, Fault> {
     let parts = UrlParts::read(url.expose())?;
     let mut tls = parts.tls()?;

@@ -24,7 +24,8 @@ pub fn intended(
     times.clear();
     let length_ns = (end_ns - start_ns) as f64 * OFFERED_SHARE;
     match arrivals {
-        Arrivals::Closed => {}
+        // Resolved to a rate before a cell begins.
+        Arrivals::Closed | Arrivals::OfSaturation(_) => {}
         Arrivals::Even(rate) => {
             let gap_ns = lanes as f64 / rate * 1e9;
             // Lanes take turns, so that together they are evenly spaced too.

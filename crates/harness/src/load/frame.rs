@@ -12,13 +12,14 @@ use std::{
 };
 
 use tithe_model::{
-    experiment::Arrivals,
+    experiment::{Arrivals, Design},
     plan::Cell,
     record::{ArmFrame, Counters, Frame, Host, Slot},
 };
 
 use super::{
     Schedule,
+    carry_over::{self, Profile},
     lane::{Arm, Lane, Seat},
     recorder::Recorder,
 };
@@ -54,13 +55,19 @@ pub struct ArmRig {
 pub struct Rig<'a> {
     site: Site<'a>,
     kept: Option<Vec<Opened>>,
+    /// Operations of each arm since its data was loaded, warm-up included.
+    done: Vec<u64>,
+    /// Carry-over that the arms have shown.
+    profiles: Vec<Profile>,
+    planned: (u64, u64),
+    slot_fixed: bool,
 }
 
 /// What the lanes share.
 struct Site<'a> {
     database: &'a dyn Database,
     workload: &'a dyn Workload,
-    cell: &'a Cell,
+    cell: Cell,
     cell_index: u32,
     processors: Vec<usize>,
     clocks: Vec<Clock>,
@@ -73,20 +80,31 @@ struct Opened {
     connect_ns: Vec<u64>,
 }
 
+/// How the threads of one frame meet.
+struct Shared<'a> {
+    barrier: &'a Barrier,
+    start_ns: &'a AtomicU64,
+    failed: &'a AtomicBool,
+    cancelled: &'a AtomicBool,
+}
+
 /// What a lane saw in a frame.
 struct Seen {
     opened: Opened,
     slots: Vec<Slot>,
     wire: Vec<(u64, u64)>,
+    /// Operations before the first slot, by arm.
+    warmed_up: Vec<u64>,
 }
 
 impl<'a> Rig<'a> {
-    /// A rig over started and loaded `arms`.
+    /// A rig over started and loaded `arms`. `slot_fixed`: the slot was asked for and is not to be adapted.
     pub fn new(
         database: &'a dyn Database,
         workload: &'a dyn Workload,
-        cell: &'a Cell,
+        cell: &Cell,
         cell_index: u32,
+        slot_fixed: bool,
         arms: Vec<ArmRig>,
     ) -> Self {
         let processors = process::processors();
@@ -94,7 +112,14 @@ impl<'a> Rig<'a> {
         let clock =
             || if database.simulated() { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
         let clocks = (0..lanes).map(|_| clock()).collect();
-        Self { site: Site { database, workload, cell, cell_index, processors, clocks, arms }, kept: None }
+        Self {
+            done: vec![0; arms.len()],
+            profiles: vec![Profile::default(); arms.len()],
+            planned: (cell.guard_ns, cell.slot_ns),
+            slot_fixed,
+            site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms },
+            kept: None,
+        }
     }
 
     /// The arms, in the experiment's order.
@@ -102,7 +127,8 @@ impl<'a> Rig<'a> {
         &self.site.arms
     }
 
-    /// Runs frame `number`; `cancelled` ends it early, and it is then not returned.
+    /// Runs frame `number`; `cancelled` ends it early, and it is then not returned. A `free` frame binds nothing to a
+    /// processor.
     ///
     /// # Errors
     /// When connections cannot be opened. A fault during the load spoils the frame instead.
@@ -110,9 +136,14 @@ impl<'a> Rig<'a> {
         &mut self,
         number: u32,
         epoch: u32,
+        free: bool,
         cancelled: &AtomicBool,
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
+        self.adapt();
+        let behind = self.behind();
         let site = &self.site;
+        let pinned = site.cell.pinned && !free;
+        let around = HostSample::take();
         let began = std::time::Instant::now();
         let virtual_began = site.clocks[0].now();
         let start_unix_ns = if site.database.simulated() { virtual_began } else { unix_ns() };
@@ -128,8 +159,9 @@ impl<'a> Rig<'a> {
                 .drain(..)
                 .enumerate()
                 .map(|(lane, opened)| {
-                    let (barrier, start_ns, failed) = (&barrier, &start_ns, &failed);
-                    scope.spawn(move || site.run_lane(lane, opened, number, barrier, start_ns, failed, cancelled))
+                    let shared = Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled };
+                    let behind = &behind;
+                    scope.spawn(move || site.run_lane(lane, opened, number, pinned, behind, &shared))
                 })
                 .collect();
             barrier.wait(); // every lane is connected and warm, or has failed
@@ -162,6 +194,9 @@ impl<'a> Rig<'a> {
             start_unix_ns,
             duration_ns,
             spoiled: None,
+            free,
+            slot_ns: site.cell.slot_ns,
+            guard_ns: site.cell.guard_ns,
             arms: Vec::new(),
             host,
         };
@@ -170,8 +205,22 @@ impl<'a> Rig<'a> {
             let reason = seen.iter().find_map(|seen| seen.opened.lane.arms[arm].recorder.spoiled.clone());
             if let Some(reason) = reason {
                 frame.spoiled.get_or_insert(format!("arm {arm}: {reason}"));
-            } else if frame.arms[arm].operations == 0 {
+            } else if frame.arms[arm].operations == 0 && Schedule::new(&site.cell, number, site.arms.len(), 0).has(arm)
+            {
                 frame.spoiled.get_or_insert(format!("arm {arm}: no operation succeeded"));
+            }
+            let warmed_up: u64 = seen.iter().map(|seen| seen.warmed_up[arm]).sum();
+            frame.arms[arm].operations_before = self.done[arm] + warmed_up;
+        }
+        if let Some(fault) = (!site.database.simulated()).then(|| around.clock_fault()).flatten() {
+            frame.spoiled.get_or_insert(fault);
+        }
+        for (done, arm) in self.done.iter_mut().zip(&frame.arms) {
+            *done = arm.operations_before + arm.operations;
+        }
+        for seen in &seen {
+            for (profile, arm) in self.profiles.iter_mut().zip(&seen.opened.lane.arms) {
+                carry_over::add(profile, arm.recorder.phases());
             }
         }
         let mut slots: Vec<Slot> = seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect();
@@ -180,7 +229,46 @@ impl<'a> Rig<'a> {
         if site.database.embedded() && frame.spoiled.is_none() {
             self.kept = Some(seen.into_iter().map(|seen| seen.opened).collect());
         }
+        self.check_processors(&mut frame);
         Ok(Some((frame, slots)))
+    }
+
+    /// Spoils a frame during which processors went or came, and goes on with those that are there now.
+    fn check_processors(&mut self, frame: &mut Frame) {
+        let now = process::processors();
+        if now != self.site.processors && !now.is_empty() {
+            let reason = format!("the usable processors changed from {:?} to {now:?}", self.site.processors);
+            frame.spoiled.get_or_insert(reason);
+            self.site.processors = now;
+        }
+    }
+
+    /// Suits guard and slot of a closed loop to the carry-over that was seen so far.
+    fn adapt(&mut self) {
+        let cell = &mut self.site.cell;
+        let adaptable = matches!(cell.design, Design::Interleaved | Design::Duet) && cell.arrivals == Arrivals::Closed;
+        if !adaptable {
+            return;
+        }
+        let (guard_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, self.slot_fixed);
+        if slot_ns > cell.slot_ns {
+            // The frame keeps its length.
+            cell.blocks = (u64::from(cell.blocks) * cell.slot_ns).div_ceil(slot_ns).max(4) as u32;
+            cell.slot_ns = slot_ns;
+        }
+        cell.guard_ns = guard_ns.min(cell.slot_ns / 4);
+    }
+
+    /// How many operations each arm of a writing workload is behind the furthest: servers that have written as much as
+    /// each other are the same distance from their last checkpoint, and their tables have grown alike.
+    fn behind(&self) -> Vec<u64> {
+        let site = &self.site;
+        let even = site.workload.writes()
+            && !site.database.embedded()
+            && site.cell.arrivals == Arrivals::Closed
+            && site.cell.design != Design::Sequential;
+        let furthest = self.done.iter().copied().max().unwrap_or(0);
+        self.done.iter().map(|done| if even { furthest - done } else { 0 }).collect()
     }
 
     /// Forgets connections that were kept open: before evidence, restart or the end.
@@ -195,30 +283,34 @@ impl Site<'_> {
         self.clocks.len()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the shared state of one frame, each by name")]
     fn run_lane(
         &self,
         number: usize,
         opened: Option<Opened>,
         frame: u32,
-        barrier: &Barrier,
-        start_ns: &AtomicU64,
-        failed: &AtomicBool,
-        cancelled: &AtomicBool,
+        pinned: bool,
+        behind: &[u64],
+        shared: &Shared<'_>,
     ) -> Result<Seen, Fault> {
-        prepare_thread(self.processors[number % self.processors.len()]);
-        let mut schedule = Schedule::new(self.cell, frame, self.arms.len(), 0);
+        let Shared { barrier, start_ns, failed, cancelled } = *shared;
+        let bound = self.prepare_thread(number, pinned);
+        let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
         let opened = match opened {
             Some(mut opened) => {
                 opened.lane.arms.iter_mut().for_each(|arm| arm.recorder.clear());
                 opened.connect_ns.fill(0); // measured in the frame that opened them
                 Ok(opened)
             }
-            None => self.open(number),
+            None => self.open(number, pinned),
         };
+        let behind: Vec<u64> = behind.iter().map(|behind| behind.div_ceil(self.lanes() as u64)).collect();
+        let patience_ns = self.cell.frame_ns(self.arms.len());
         let opened = opened.map(|mut opened| {
-            opened.lane.warm_up(&schedule, self.cell.warmup_ns);
-            opened
+            let warmed_up = opened.lane.warm_up(&schedule, self.cell.warmup_ns, &behind, patience_ns);
+            if let Err(reason) = &bound {
+                opened.lane.arms.iter_mut().for_each(|arm| arm.recorder.spoil(reason.clone()));
+            }
+            (opened, warmed_up)
         });
         // A lane that failed must still pass both barriers, or the others wait for it for ever.
         if opened.is_err() {
@@ -226,7 +318,7 @@ impl Site<'_> {
         }
         barrier.wait();
         barrier.wait();
-        let mut opened = opened?;
+        let (mut opened, warmed_up) = opened?;
         if failed.load(Ordering::SeqCst) {
             return Err(Fault::Connection("another client could not connect".to_owned()));
         }
@@ -241,11 +333,22 @@ impl Site<'_> {
             (sent_now - sent, received_now - received)
         });
         let wire = wire.collect();
-        Ok(Seen { opened, slots, wire })
+        Ok(Seen { opened, slots, wire, warmed_up })
+    }
+
+    /// Binds the calling thread to the processor of lane `number`, or to none, and lets its sleeps end on time.
+    fn prepare_thread(&self, number: usize, pinned: bool) -> Result<(), String> {
+        // SAFETY: PR_SET_TIMERSLACK takes a number and concerns this thread only.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        let processor = self.processors[number % self.processors.len()];
+        if pinned && !process::pin(0, processor) {
+            return Err(format!("a client thread could not be bound to processor {processor}"));
+        }
+        Ok(())
     }
 
     /// Opens the connections of one lane to every arm.
-    fn open(&self, number: usize) -> Result<Opened, Fault> {
+    fn open(&self, number: usize, pinned: bool) -> Result<Opened, Fault> {
         let lanes = self.lanes();
         let clients: Vec<u64> =
             (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
@@ -262,18 +365,25 @@ impl Site<'_> {
             };
             let mut seats = Vec::with_capacity(clients.len());
             let begun_ns = clock.now();
+            let mut pool = false;
             for client in &clients {
                 let mut session = columns::connect(self.database, &rig.server, &rig.setup, &how)?;
-                if let ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } =
-                    session.connection().server_task()
-                {
-                    process::pin(process, self.processors[number % self.processors.len()]);
+                match session.connection().server_task() {
+                    ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } if pinned => {
+                        process::pin(process, self.processors[number % self.processors.len()]);
+                    }
+                    ServerTask::Unknown => pool = true,
+                    _ => {}
                 }
                 seats.push(Seat::new(session, self.workload.client(&rig.state), *client));
             }
             connect_ns.push((clock.now() - begun_ns) / clients.len().max(1) as u64);
             let recorder = Recorder::new(self.workload.operations().len(), open_loop);
-            arms.push(Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?);
+            let mut arm = Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?;
+            if let (true, Some(process)) = (pool, rig.server.process) {
+                arm.watch_whole(process, lanes);
+            }
+            arms.push(arm);
         }
         let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index);
         Ok(Opened { lane, connect_ns })
@@ -299,6 +409,7 @@ impl Site<'_> {
 
     fn arm_frame(&self, arm: usize, seen: &[Seen], mut counters: Counters) -> ArmFrame {
         let mut frame = ArmFrame::default();
+        let mut phases = Profile::default();
         let names = self.workload.operations();
         let (mut sent, mut received) = (0, 0);
         for seen in seen {
@@ -306,6 +417,7 @@ impl Site<'_> {
             frame.operations += recorder.operations;
             frame.failed += recorder.failed;
             frame.undrained += recorder.undrained;
+            carry_over::add(&mut phases, recorder.phases());
             for (into, from) in
                 [(&mut frame.latency, recorder.latencies(names)), (&mut frame.intended, recorder.intended(names))]
             {
@@ -317,6 +429,7 @@ impl Site<'_> {
             sent += seen.wire[arm].0;
             received += seen.wire[arm].1;
         }
+        frame.phases = phases.iter().map(|(count, sum)| (*count, sum / (*count).max(1) as f64)).collect();
         let wired = !self.database.embedded() && !self.database.simulated();
         counters.sent_bytes = wired.then_some(sent);
         counters.received_bytes = wired.then_some(received);
@@ -371,13 +484,6 @@ fn sizes(paths: &[std::path::PathBuf]) -> (u64, u64) {
         }
     }
     sum
-}
-
-/// Binds the calling thread to `processor` and lets its sleeps end on time.
-fn prepare_thread(processor: usize) {
-    process::pin(0, processor);
-    // SAFETY: PR_SET_TIMERSLACK takes a number and concerns this thread only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
 fn unix_ns() -> u64 {

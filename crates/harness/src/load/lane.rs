@@ -5,7 +5,7 @@
 //! allocates nor locks. Keys and values are made before the operation's clock starts, but within the slot:
 //! their processor time is part of the client's.
 
-use std::os::fd::RawFd;
+use std::{collections::VecDeque, os::fd::RawFd};
 
 use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
 
@@ -57,6 +57,8 @@ pub struct Arm {
     /// Statements that switch it off after the slot.
     pub off: Vec<String>,
     poll: Option<Poll>,
+    /// Seats without an operation, in an open loop: who waits longest is next.
+    free: VecDeque<usize>,
     broken: bool,
 }
 
@@ -72,7 +74,8 @@ impl Arm {
             Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors)?),
             _ => None,
         };
-        Ok(Self { seats, recorder, on, off, poll, broken: false })
+        let free = VecDeque::with_capacity(seats.len());
+        Ok(Self { seats, recorder, on, off, poll, free, broken: false })
     }
 
     /// Bytes sent and received by all connections so far.
@@ -81,6 +84,14 @@ impl Arm {
             let (more_sent, more_received) = seat.session.connection().wire_bytes();
             (sent + more_sent, received + more_received)
         })
+    }
+
+    /// Charges the processor time of a whole server to this lane's part of its clients: for servers whose threads serve
+    /// whoever comes, so that no task belongs to a connection. Between two arms' slots such a server is idle.
+    pub fn watch_whole(&mut self, process: i32, lanes: usize) {
+        if let Some(seat) = self.seats.first_mut() {
+            seat.watch = TaskWatch::whole(process, lanes);
+        }
     }
 
     fn server_usage(&self) -> TaskUsage {
@@ -126,24 +137,38 @@ impl Lane {
         Self { number, lanes, clock, arrivals, arms, cell, intended: Vec::with_capacity(1 << 16) }
     }
 
-    /// Runs every arm for `length_ns` so that connections and caches are warm; forgets what was recorded.
-    pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64) {
+    /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `behind` by so
+    /// many operations; forgets what was recorded. Returns the operations done, by arm.
+    ///
+    /// An arm does not catch up for longer than `patience_ns`.
+    pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64, behind: &[u64], patience_ns: u64) -> Vec<u64> {
         let watch = self.own_watch();
-        for arm in 0..self.arms.len() {
-            let start_ns = self.clock.now();
-            let turn = Turn { block: u32::MAX, arm, start_ns, end_ns: start_ns + length_ns };
-            self.turn(schedule, turn, &watch);
+        let mut done = vec![0; self.arms.len()];
+        for arm in (0..self.arms.len()).filter(|arm| schedule.has(*arm)) {
+            let begun_ns = self.clock.now();
+            loop {
+                let start_ns = self.clock.now();
+                let turn = Turn { block: u32::MAX, arm, start_ns, end_ns: start_ns + length_ns };
+                self.turn(schedule, turn, &watch);
+                let recorder = &self.arms[arm].recorder;
+                done[arm] = recorder.operations;
+                let enough = done[arm] >= behind.get(arm).copied().unwrap_or(0);
+                if enough || recorder.spoiled.is_some() || self.clock.now() >= begun_ns + patience_ns {
+                    break;
+                }
+            }
             let spoiled = self.arms[arm].recorder.spoiled.take();
             self.arms[arm].recorder.clear();
             self.arms[arm].recorder.spoiled = spoiled;
         }
+        done
     }
 
     /// Runs all turns of a frame; stops early when `cancelled` says so.
     pub fn run(&mut self, schedule: &Schedule, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
-        for turn in schedule.turns() {
+        for turn in schedule.turns(self.number) {
             if cancelled() {
                 break;
             }
@@ -245,8 +270,7 @@ impl Visit<'_> {
         self.last_ns = self.clock.now();
         self.first_ns = self.last_ns;
         if self.open {
-            let started =
-                if arm.seats.len() == 1 { self.open_single(arm, intended)? } else { self.open_many(arm, intended)? };
+            let started = self.open_loop(arm, intended)?;
             arm.recorder.undrained += (intended.len() - started) as u64;
             return Ok(());
         }
@@ -262,13 +286,15 @@ impl Visit<'_> {
         Ok(())
     }
 
-    fn open_single(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
-        let seat = &mut arm.seats[0];
+    /// One operation after the other: a single connection, or an embedded database, whose connections take turns.
+    fn open_in_turn(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
+        let seats = arm.seats.len();
         for (started, at) in intended.iter().enumerate() {
             if self.last_ns >= self.turn.end_ns {
                 return Ok(started);
             }
             self.idle_until(*at);
+            let seat = &mut arm.seats[started % seats];
             self.begin(seat, Some(*at))?;
             self.finish(seat, &mut arm.recorder)?;
         }
@@ -309,27 +335,29 @@ impl Visit<'_> {
         }
     }
 
-    fn open_many(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
-        let Some(poll) = &mut arm.poll else { return self.open_single(arm, intended) };
+    /// Starts what is intended when it is due and a connection is free; the number of operations started.
+    fn open_loop(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
+        let Some(poll) = &mut arm.poll else { return self.open_in_turn(arm, intended) };
+        arm.free.clear();
+        arm.free.extend(0..arm.seats.len());
         let mut started = 0;
         loop {
-            let now = self.clock.now();
-            // What is due goes to whoever is free.
-            for seat in arm.seats.iter_mut().filter(|seat| seat.busy.is_none()) {
-                if started < intended.len() && intended[started] <= now && now < self.turn.end_ns {
-                    self.begin(seat, Some(intended[started]))?;
-                    started += 1;
-                }
+            let mut now = self.clock.now();
+            while started < intended.len() && intended[started] <= now && now < self.turn.end_ns {
+                let Some(number) = arm.free.pop_front() else { break };
+                self.begin(&mut arm.seats[number], Some(intended[started]))?;
+                started += 1;
+                now = self.clock.now();
             }
-            let busy = arm.seats.iter().filter(|seat| seat.busy.is_some()).count();
             let more = started < intended.len() && now < self.turn.end_ns;
-            if busy == 0 && !more {
+            if arm.free.len() == arm.seats.len() && !more {
                 return Ok(started);
             }
-            let free = busy < arm.seats.len();
-            let deadline = (more && free).then(|| intended[started].saturating_sub(now));
+            let deadline = (more && !arm.free.is_empty()).then(|| intended[started].saturating_sub(now));
             for number in poll.wait(deadline)? {
-                self.advance(&mut arm.seats[number], &mut arm.recorder)?;
+                if self.advance(&mut arm.seats[number], &mut arm.recorder)? {
+                    arm.free.push_back(number);
+                }
             }
         }
     }
@@ -397,6 +425,7 @@ impl Visit<'_> {
         let latency_ns = end_ns - busy.begun_ns;
         recorder.operations += 1;
         self.slot.n += 1;
+        recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
         if counts {
             self.slot.n_g += 1;
             self.slot.wall_g_ns += latency_ns;
@@ -410,6 +439,11 @@ impl Visit<'_> {
 }
 
 /// An epoll descriptor over the connections of one arm.
+///
+/// It tells edges, not levels: that a connection has become readable or writable. So it need not be told when a request
+/// could not be sent whole, and the kernel does not look again at connections whose answer was taken. Nothing is
+/// missed, because a session that says [`Progress::Pending`] has read and written until the kernel had nothing more, or
+/// has just sent a request whose answer is an edge of its own.
 struct Poll {
     descriptor: RawFd,
     events: Vec<libc::epoll_event>,
@@ -424,7 +458,8 @@ impl Poll {
         }
         let poll = Self { descriptor, events: vec![libc::epoll_event { events: 0, u64: 0 }; descriptors.len()] };
         for (number, connection) in descriptors.iter().enumerate() {
-            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
+            let edges = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET;
+            let mut event = libc::epoll_event { events: edges as u32, u64: number as u64 };
             // SAFETY: both descriptors are open, `event` lives through the call.
             if unsafe { libc::epoll_ctl(descriptor, libc::EPOLL_CTL_ADD, *connection, &raw mut event) } != 0 {
                 return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
@@ -468,3 +503,6 @@ impl Drop for Poll {
         unsafe { libc::close(self.descriptor) };
     }
 }
+
+#[cfg(test)]
+mod tests;

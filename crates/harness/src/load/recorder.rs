@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::histogram::Histogram;
+use tithe_model::{histogram::Histogram, record::PHASES_NS};
 
 use crate::workload::Parts;
 
@@ -10,6 +10,7 @@ use crate::workload::Parts;
 pub struct Recorder {
     latency: Vec<Histogram>,
     intended: Vec<Histogram>,
+    phases: [(u64, f64); PHASES_NS.len() + 1],
     /// Operations that succeeded, guard included.
     pub operations: u64,
     /// Operations that failed.
@@ -26,6 +27,7 @@ impl Recorder {
         Self {
             latency: vec![Histogram::with_capacity(); operations],
             intended: vec![Histogram::with_capacity(); if open { operations } else { 0 }],
+            phases: Default::default(),
             operations: 0,
             failed: 0,
             undrained: 0,
@@ -36,6 +38,7 @@ impl Recorder {
     /// Forgets everything, keeps the room.
     pub fn clear(&mut self) {
         self.latency.iter_mut().chain(&mut self.intended).for_each(Histogram::clear);
+        self.phases = Default::default();
         (self.operations, self.failed, self.undrained, self.spoiled) = (0, 0, 0, None);
     }
 
@@ -49,6 +52,19 @@ impl Recorder {
     #[inline]
     pub fn from_intended(&mut self, operation: usize, latency_ns: u64) {
         self.intended[operation].record(latency_ns);
+    }
+
+    /// Records the latency of an operation that began `since_ns` after its slot did: for the profile of the carry-over.
+    #[inline]
+    pub fn phase(&mut self, since_ns: u64, latency_ns: u64) {
+        let phase = PHASES_NS.iter().position(|end| since_ns < *end).unwrap_or(PHASES_NS.len());
+        self.phases[phase].0 += 1;
+        self.phases[phase].1 += (latency_ns.max(1) as f64).ln();
+    }
+
+    /// Operations and the sum of ln(latency in ns) by phase of the slot.
+    pub fn phases(&self) -> &[(u64, f64)] {
+        &self.phases
     }
 
     /// Keeps the first reason why the frame must not be used.

@@ -27,6 +27,8 @@ pub(super) struct SimulatedSession {
     lane: u64,
     /// Open where operations are logged.
     audit: Option<fs::File>,
+    /// Turns of a loop that each operation goes through on the real clock.
+    turns: u64,
     operations: u64,
     answers: u64,
     /// The answer that `advance` will give.
@@ -56,7 +58,13 @@ impl SimulatedSession {
             _ => None,
         };
         let lane = how.lane as u64;
-        Ok(Self { store, model, clock: how.clock.clone(), lane, audit, operations: 0, answers: 0, answer: None })
+        let clock = how.clock.clone();
+        Ok(Self { store, model, clock, lane, audit, turns: 0, operations: 0, answers: 0, answer: None })
+    }
+
+    /// The session with so many turns of a loop in every operation.
+    pub(super) fn spinning(self, turns: u64) -> Self {
+        Self { turns, ..self }
     }
 
     fn log(&mut self, request: &Request<'_>) -> Result<(), Fault> {
@@ -132,6 +140,7 @@ impl KeyValueSession for SimulatedSession {
         self.operations += 1;
         self.log(request)?;
         let mut answer = self.execute(request);
+        super::spinning::spin(self.turns);
         if let Clock::Virtual(time) = &self.clock {
             let done = self.store.operations.fetch_add(1, Ordering::Relaxed);
             if self.model.dies_after_operations > 0 && done >= self.model.dies_after_operations {

@@ -12,6 +12,8 @@ pub struct HostSample {
     cpu_stall_us: Option<u64>,
     io_stall_us: Option<u64>,
     processor_ticks: Vec<u64>,
+    throttled_us: Option<u64>,
+    clocks: Clocks,
 }
 
 impl HostSample {
@@ -24,6 +26,8 @@ impl HostSample {
             cpu_stall_us: stall_us("/proc/pressure/cpu"),
             io_stall_us: stall_us("/proc/pressure/io"),
             processor_ticks: ticks.map(|field| field.parse().unwrap_or(0)).collect(),
+            throttled_us: throttled_us(),
+            clocks: Clocks::read(),
         }
     }
 
@@ -45,8 +49,73 @@ impl HostSample {
             cpu_pressure: share(self.cpu_stall_us, now.cpu_stall_us),
             io_pressure: share(self.io_stall_us, now.io_stall_us),
             steal: (total > 0).then(|| grown.get(7).copied().unwrap_or(0) as f64 / total as f64),
+            throttled: share(self.throttled_us, now.throttled_us),
         }
     }
+
+    /// Why times since then cannot be trusted; `None` when they can.
+    pub fn clock_fault(&self) -> Option<String> {
+        self.clocks.fault(&Clocks::read())
+    }
+}
+
+/// The kernel's clocks at one moment, ns.
+#[derive(Debug, Clone, Copy)]
+struct Clocks {
+    /// What everything is timed with; slewed by time servers, stands still while the machine sleeps.
+    monotonic: u64,
+    /// The hardware's own.
+    raw: u64,
+    /// Goes on while the machine sleeps.
+    boot: u64,
+    /// The time of day.
+    real: u64,
+}
+
+impl Clocks {
+    fn read() -> Self {
+        Self {
+            monotonic: crate::clock::read(libc::CLOCK_MONOTONIC),
+            raw: crate::clock::read(libc::CLOCK_MONOTONIC_RAW),
+            boot: crate::clock::read(libc::CLOCK_BOOTTIME),
+            real: crate::clock::read(libc::CLOCK_REALTIME),
+        }
+    }
+
+    /// What happened to the clocks until `later`.
+    ///
+    /// Time servers slew by 500 parts in a million at most (adjtimex(2)); the four are not read at the same instant, and a
+    /// busy machine may keep the reader waiting in between.
+    fn fault(&self, later: &Self) -> Option<String> {
+        const APART_NS: u64 = 100_000_000;
+        let elapsed = later.monotonic.saturating_sub(self.monotonic);
+        let off = |before: u64, after: u64| after.saturating_sub(before).abs_diff(elapsed);
+        let allowed = APART_NS + elapsed / 1000;
+        let ms = |ns: u64| ns / 1_000_000;
+        if later.boot.saturating_sub(self.boot) > elapsed + allowed {
+            return Some(format!("the machine slept for {} ms", ms(off(self.boot, later.boot))));
+        }
+        if off(self.raw, later.raw) > allowed {
+            return Some(format!("the clock is off by {} ms against its hardware", ms(off(self.raw, later.raw))));
+        }
+        // The time of day may go backwards.
+        let stepped = (later.real as i128 - self.real as i128 - i128::from(elapsed)).unsigned_abs() as u64;
+        (stepped > allowed).then(|| format!("the time of day was set by {} ms", ms(stepped)))
+    }
+}
+
+/// How long the control groups that this process is in were kept from running by their quota, µs: the longest of them.
+///
+/// cgroup v2: `throttled_usec` of `cpu.stat`, in every group from ours to the root (Linux, cgroup-v2.rst, "CPU Interface
+/// Files").
+fn throttled_us() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let stat = |group: &Path| {
+        let text = fs::read_to_string(Path::new("/sys/fs/cgroup").join(group).join("cpu.stat")).ok()?;
+        process::value(&text, "throttled_usec")
+    };
+    Path::new(own).ancestors().filter_map(stat).max()
 }
 
 /// The `some` total of a pressure file, µs.
@@ -142,6 +211,19 @@ mod tests {
         let mounts = "a / ext4 rw 0 0\nb /proc proc rw 0 0\n";
         assert_eq!(file_system(Path::new("/proc/self"), mounts), "proc");
         assert_eq!(file_system(Path::new("/etc"), mounts), "ext4");
+    }
+
+    #[test]
+    fn clocks_that_step_are_noticed() {
+        const S: u64 = 1_000_000_000;
+        let before = Clocks { monotonic: 10 * S, raw: 20 * S, boot: 30 * S, real: 1000 * S };
+        let after = Clocks { monotonic: 11 * S, raw: 21 * S, boot: 31 * S, real: 1001 * S };
+        assert_eq!(before.fault(&after), None);
+        let told = |later: Clocks| before.fault(&later).expect("a fault");
+        assert_eq!(told(Clocks { real: 1000 * S, ..after }), "the time of day was set by 1000 ms");
+        assert_eq!(told(Clocks { real: 3601 * S, ..after }), "the time of day was set by 2600000 ms");
+        assert_eq!(told(Clocks { boot: 38 * S, ..after }), "the machine slept for 7000 ms");
+        assert_eq!(told(Clocks { raw: 22 * S, ..after }), "the clock is off by 1000 ms against its hardware");
     }
 
     #[test]

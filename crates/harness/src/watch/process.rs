@@ -9,6 +9,7 @@ pub struct TaskWatch {
     cpu_clock: Option<libc::clockid_t>,
     schedstat: Option<File>,
     simulated: Option<std::sync::Arc<clock::VirtualTime>>,
+    parts: u64,
 }
 
 /// Processor time and run-queue wait so far, ns.
@@ -27,12 +28,20 @@ impl TaskWatch {
             cpu_clock: Some(libc::CLOCK_THREAD_CPUTIME_ID),
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             simulated: None,
+            parts: 1,
         }
     }
 
     /// Watches the client side of a simulated lane: its waits are those of the whole lane.
     pub fn simulated_client(time: std::sync::Arc<clock::VirtualTime>) -> Self {
-        Self { cpu_clock: None, schedstat: None, simulated: Some(time) }
+        Self { cpu_clock: None, schedstat: None, simulated: Some(time), parts: 1 }
+    }
+
+    /// Watches one of `parts` equal parts of all threads of `process`; its waits cannot be seen. `None` when there is no
+    /// such process.
+    pub fn whole(process: i32, parts: usize) -> Option<Self> {
+        let watch = Self::server(&ServerTask::Process(process))?;
+        Some(Self { schedstat: None, parts: parts.max(1) as u64, ..watch })
     }
 
     /// Watches whoever serves a connection; `None` when that cannot be seen or is the caller itself.
@@ -45,11 +54,11 @@ impl TaskWatch {
                 let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
                 // A process that exists has run, if only to start.
                 let lives = status == 0 && clock::read(cpu_clock) > 0;
-                lives.then_some(Self { cpu_clock: Some(cpu_clock), schedstat, simulated: None })
+                lives.then_some(Self { cpu_clock: Some(cpu_clock), schedstat, simulated: None, parts: 1 })
             }
             ServerTask::Thread { process, thread } => {
                 let schedstat = File::open(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
-                Some(Self { cpu_clock: None, schedstat: Some(schedstat), simulated: None })
+                Some(Self { cpu_clock: None, schedstat: Some(schedstat), simulated: None, parts: 1 })
             }
             ServerTask::Virtual(_) | ServerTask::Caller | ServerTask::Unknown => None,
         }
@@ -71,7 +80,7 @@ impl TaskWatch {
         }
         // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
         if let Some(cpu_clock) = self.cpu_clock {
-            usage.cpu_ns = clock::read(cpu_clock);
+            usage.cpu_ns = clock::read(cpu_clock) / self.parts;
         }
         usage
     }

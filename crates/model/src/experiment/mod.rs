@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
-pub use parse::{TABLES, TableFormat, parse, parse_bytes};
+pub use parse::{DESIGNS, TABLES, TableFormat, guard, parse, parse_bytes};
 
 /// A resolved experiment: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub enum Arrivals {
     Even(f64),
     /// Open loop, exponential spacing; mean operations per second over all clients.
     Poisson(f64),
+    /// Open loop, exponential spacing, at this share of what the slowest arm did at most in the cells before that have
+    /// the same workload and resources.
+    OfSaturation(f64),
 }
 
 /// Conditions of a cell beside the workload.
@@ -88,6 +91,9 @@ pub struct Resources {
     pub settings: BTreeMap<String, String>,
     /// Clients, where they differ from `[load]`.
     pub clients: Option<u32>,
+    /// When operations start, where it differs from `[load]`.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
 }
 
 /// One workload.
@@ -116,6 +122,13 @@ pub struct Arm {
     pub on: Vec<String>,
     /// Statements that switch it off again after the slot.
     pub off: Vec<String>,
+}
+
+impl Arm {
+    /// True when this arm is a second instance of `baseline`: what differs between the two is the set-up's fault.
+    pub fn is_second(&self, baseline: &Self) -> bool {
+        self.protections.is_empty() && (&self.url, &self.on, &self.off) == (&baseline.url, &baseline.on, &baseline.off)
+    }
 }
 
 /// A protection with its options, every default filled in.
@@ -260,6 +273,21 @@ pub enum Metric {
     ServerCpu,
 }
 
+/// How the arms of a cell share the machine over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// Short slots in random order, all client threads on the same arm at the same time.
+    #[default]
+    Interleaved,
+    /// The arms run at the same time, each on processors of its own, and change places after every slot.
+    Duet,
+    /// As interleaved, in slots of a second: one server works for longer than its caches and stalls last.
+    Slices,
+    /// One arm after the other, as is common practice. For comparison only: it measures the drift of the machine too.
+    Sequential,
+}
+
 /// How long and how precisely to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
@@ -273,8 +301,22 @@ pub struct Measure {
     pub margin: f64,
     /// What is estimated first.
     pub primary: Metric,
-    /// Fresh starts of all servers per cell.
-    pub epochs: u32,
+    /// Fresh starts of all servers per cell; `None` lets the plan choose by what a start costs.
+    pub epochs: Option<u32>,
     /// Slot length in ms; `None` lets the plan choose by the workload.
     pub slot_ms: Option<f64>,
+    /// How the arms share the machine over time.
+    #[serde(default)]
+    pub design: Design,
+    /// Binds each client thread and the server processes that serve it to one processor.
+    #[serde(default = "yes")]
+    pub pin: bool,
+    /// Ends a cell when every arm's answer is certain, however wide its interval.
+    #[serde(default)]
+    pub until_decided: bool,
+}
+
+/// The default of what is usual.
+fn yes() -> bool {
+    true
 }

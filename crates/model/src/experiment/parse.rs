@@ -18,7 +18,7 @@ use toml::de::DeTable;
 pub use keys::{TABLES, TableFormat};
 use reader::{Item, Problems, Table, Text};
 
-use super::{Arrivals, Data, Experiment, Load, Measure, Metric, Resources, Values};
+use super::{Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Resources, Values};
 use crate::{
     catalogue::{Catalogue, DatabaseEntry},
     complaint::Complaint,
@@ -27,6 +27,12 @@ use crate::{
 
 /// Most connections per arm: each is a connection to every server at once.
 const CLIENTS_MAX: u64 = 1024;
+
+/// The clients of `clients = "sweep"`: doubling, far enough for a server on a few processors to be saturated.
+const SWEEP: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// The rate of the last cell of a sweep, as a share of the slowest arm's saturation: busy, and without a queue that grows.
+const SWEEP_SHARE: f64 = 0.7;
 
 /// Reads an experiment file.
 ///
@@ -78,19 +84,86 @@ fn experiment(
     let title = top.need("title", problems).and_then(|item| item.name(problems));
     let database_item = top.need("database", problems);
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
-    let arms = arms::arms(top, database, catalogue, problems);
+    let mut arms = arms::arms(top, database, catalogue, problems);
     let attached = arms.iter().any(|arm| arm.url.is_some());
+    let measure = measure(top, problems);
+    if guard_arm(top, problems) {
+        arms.extend(guard(&arms));
+    }
+    let resources = resources(top, database, attached, problems);
+    let sweep = sweep(top, problems);
     Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, attached, problems),
         data: data(top, problems),
         load: load(top, problems),
-        resources: resources(top, database, attached, problems),
+        resources: swept(resources, &sweep),
         workloads: workloads::workloads(top, catalogue, read, problems),
         arms,
-        measure: measure(top, problems),
+        measure,
     }
+}
+
+fn guard_arm(top: &Table<'_>, problems: &mut Problems) -> bool {
+    let table = top.table("measure", &keys::MEASURE, problems);
+    table.and_then(|table| table.get("guard_arm")?.flag(problems)).unwrap_or(false)
+}
+
+/// A second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the set-up's.
+pub fn guard(arms: &[Arm]) -> Option<Arm> {
+    let baseline = arms.first()?;
+    if arms[1..].iter().any(|arm| arm.is_second(baseline)) {
+        return None;
+    }
+    let taken = |name: &str| arms.iter().any(|arm| arm.name == name);
+    let numbered = (2..).map(|number| format!("guard {number}"));
+    let name = std::iter::once("guard".to_owned()).chain(numbered).find(|name| !taken(name))?;
+    Some(Arm { name, ..baseline.clone() })
+}
+
+/// The numbers of clients of a sweep; empty without one.
+fn sweep(top: &Table<'_>, problems: &mut Problems) -> Vec<u32> {
+    let item = top.table("load", &keys::LOAD, problems).and_then(|table| table.get("clients"));
+    let Some(item) = item else { return Vec::new() };
+    if item.value.as_str() == Some("sweep") {
+        return SWEEP.to_vec();
+    }
+    if item.value.as_array().is_none() {
+        return Vec::new();
+    }
+    let numbers = item.list(problems).into_iter().filter_map(|item| item.whole(1..=CLIENTS_MAX, problems));
+    let mut numbers: Vec<u32> = numbers.filter_map(|number| u32::try_from(number).ok()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if numbers.len() < 2 {
+        item.refuse("names fewer than two numbers of clients", problems);
+    }
+    numbers
+}
+
+/// Each of `resources` at each number of clients of a sweep, and once more at a rate below saturation.
+fn swept(resources: Vec<Resources>, sweep: &[u32]) -> Vec<Resources> {
+    let Some(most) = sweep.last() else { return resources };
+    let named = |name: &str, what: String| if name.is_empty() { what } else { format!("{name}, {what}") };
+    let of_one = |one: &Resources| {
+        let mut all: Vec<Resources> = sweep
+            .iter()
+            .map(|clients| Resources {
+                name: named(&one.name, format!("clients {clients}")),
+                clients: Some(*clients),
+                ..one.clone()
+            })
+            .collect();
+        all.push(Resources {
+            name: named(&one.name, format!("{:.0}% of saturation", 100.0 * SWEEP_SHARE)),
+            clients: Some(*most),
+            arrivals: Some(Arrivals::OfSaturation(SWEEP_SHARE)),
+            ..one.clone()
+        });
+        all
+    };
+    resources.iter().flat_map(of_one).collect()
 }
 
 fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Problems) -> Option<&'c DatabaseEntry> {
@@ -121,11 +194,16 @@ fn settings(
     }
     let settings = item.pairs(problems);
     let reserved = database.map_or(&[][..], |entry| entry.reserved_settings);
+    let known: Vec<&str> =
+        database.map_or(&[][..], |entry| entry.known_settings).iter().map(|(name, _)| *name).collect();
     for (name, pair) in &settings {
         if let Some((reserved, reason)) = reserved.iter().find(|(reserved, _)| plain_name(reserved) == plain_name(name))
         {
             let problem = format!("`{reserved}` cannot be set: {reason}");
             problems.at(pair.key_range.clone(), problem, "remove it from the settings");
+        } else if !known.is_empty() && !known.iter().any(|known| plain_name(known) == plain_name(name)) {
+            let problem = format!("there is no setting {}", wording::quote(name));
+            problems.at(pair.key_range.clone(), problem, wording::suggest(name, &known, "the database has"));
         }
     }
     reader::texts(settings)
@@ -158,7 +236,17 @@ fn load(top: &Table<'_>, problems: &mut Problems) -> Load {
     let Some(table) = top.table("load", &keys::LOAD, problems) else {
         return Load { clients: 1, arrivals: Arrivals::Closed };
     };
-    let clients = clients(&table, problems).unwrap_or(1);
+    let several = table.get("clients").filter(|item| item.value.as_integer().is_none());
+    if let Some(item) = &several
+        && item.value.as_array().is_none()
+        && item.value.as_str() != Some("sweep")
+    {
+        item.wrong_type("a whole number, a list of them, or \"sweep\"", problems);
+    }
+    let clients = if several.is_some() { 1 } else { clients(&table, problems).unwrap_or(1) };
+    if let (Some(_), Some(item)) = (&several, table.get("rate")) {
+        item.refuse("cannot be given with a sweep over clients: the sweep finds its rate", problems);
+    }
     let rate = table.get("rate").and_then(|item| item.number(0.001..=1e9, problems));
     let pace = table.get("arrivals").map(|item| {
         let pace = item.choice(ARRIVALS, problems);
@@ -192,12 +280,13 @@ fn resources(
             name: name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default(),
             settings: settings(table, database, attached, problems),
             clients: clients(table, problems),
+            arrivals: None,
         });
         names.extend(name);
     }
     refuse_duplicates("resources", &names, problems);
     if resources.is_empty() {
-        resources.push(Resources { name: String::new(), settings: BTreeMap::new(), clients: None });
+        resources.push(Resources { name: String::new(), settings: BTreeMap::new(), clients: None, arrivals: None });
     }
     resources
 }
@@ -212,6 +301,14 @@ fn refuse_duplicates(what: &str, names: &[Text], problems: &mut Problems) {
     }
 }
 
+/// The designs by their names in experiment files and on the command line.
+pub const DESIGNS: &[(&str, Design)] = &[
+    ("interleaved", Design::Interleaved),
+    ("duet", Design::Duet),
+    ("slices", Design::Slices),
+    ("sequential", Design::Sequential),
+];
+
 fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
     const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
     const DAY_S: f64 = 86_400.0;
@@ -221,8 +318,11 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
         seed: 1,
         margin: 0.03f64.ln_1p(),
         primary: Metric::Net,
-        epochs: 1,
+        epochs: None,
         slot_ms: None,
+        design: Design::Interleaved,
+        pin: true,
+        until_decided: false,
     };
     let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return measure };
     let mut percent = |key, low: f64| {
@@ -254,7 +354,10 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
     measure.seed = table.get("seed").and_then(|item| item.whole(0..=u64::MAX, problems)).unwrap_or(measure.seed);
     measure.primary = table.get("primary").and_then(|item| item.choice(PRIMARY, problems)).unwrap_or(measure.primary);
     let epochs = table.get("epochs").and_then(|item| item.whole(1..=20, problems));
-    measure.epochs = epochs.and_then(|epochs| u32::try_from(epochs).ok()).unwrap_or(measure.epochs);
+    measure.epochs = epochs.and_then(|epochs| u32::try_from(epochs).ok());
+    measure.design = table.get("design").and_then(|item| item.choice(DESIGNS, problems)).unwrap_or(measure.design);
+    measure.pin = table.get("pin").and_then(|item| item.flag(problems)).unwrap_or(measure.pin);
+    measure.until_decided = table.get("until_decided").and_then(|item| item.flag(problems)).unwrap_or(false);
     measure
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::{Cell, FRAMES_MIN, Plan, shape};
 use crate::{
     catalogue::Catalogue,
-    experiment::{Arm, Arrivals, Metric, OptionValue, Protection, Values},
+    experiment::{Arm, Arrivals, Experiment, Metric, OptionValue, Protection, Values},
 };
 
 // Orders of magnitude, for a guess that calls itself rough.
@@ -79,6 +79,7 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Even(rate) => format!("{rate}/s, evenly spaced"),
         Arrivals::Poisson(rate) => format!("{rate}/s, Poisson arrivals"),
+        Arrivals::OfSaturation(share) => format!("{:.0}% of saturation", 100.0 * share),
     };
     vec![
         cell.id.clone(),
@@ -120,9 +121,13 @@ fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
 /// A rough guess of what a cell takes beside its measured load.
 fn around_s(plan: &Plan, cell: &Cell) -> f64 {
     let arms = plan.experiment.arms.len() as f64;
-    let epoch = arms * (START_S + plan.experiment.data.records as f64 / LOADED_PER_S + EVIDENCE_S);
     let frame = arms * (cell.warmup_ns as f64 / 1e9 + f64::from(cell.clients) * CONNECT_S);
-    epoch * f64::from(cell.epochs) + frame * f64::from(cell.frames_max)
+    epoch_s(&plan.experiment) * f64::from(cell.epochs) + frame * f64::from(cell.frames_max)
+}
+
+/// A rough guess of what starting, loading and examining all arms once takes, s.
+pub(super) fn epoch_s(experiment: &Experiment) -> f64 {
+    experiment.arms.len() as f64 * (START_S + experiment.data.records as f64 / LOADED_PER_S + EVIDENCE_S)
 }
 
 /// A rough guess of the space that all arms of the largest cell take together.

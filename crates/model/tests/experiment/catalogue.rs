@@ -51,6 +51,7 @@ pub fn catalogue() -> Catalogue {
                 schemes: &[],
                 protections: vec![protection("columns", &COLUMNS, false)],
                 reserved_settings: &[],
+                known_settings: &[],
             },
             DatabaseEntry {
                 id: "postgres",
@@ -64,6 +65,7 @@ pub fn catalogue() -> Catalogue {
                     protection("volume", &VOLUME, false),
                 ],
                 reserved_settings: &[("port", "Tithe chooses a free port")],
+                known_settings: &[],
             },
             DatabaseEntry {
                 id: "redis",
@@ -72,6 +74,7 @@ pub fn catalogue() -> Catalogue {
                 schemes: &["redis", "rediss"],
                 protections: vec![protection("tls", &[], true)],
                 reserved_settings: &[],
+                known_settings: &[],
             },
         ],
         workloads: vec![WorkloadEntry {

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Signs of footnotes, one per flag.
-const MARKS: [&str; 7] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷"];
+const MARKS: [&str; 11] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹"];
 
 /// At most this many operations get percentile columns; the others are in the long form's tables.
 const OPERATIONS_SHOWN: usize = 2;

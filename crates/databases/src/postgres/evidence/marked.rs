@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -14,6 +15,7 @@ use tithe_harness::{
 };
 
 use super::logs_free::plant;
+use crate::postgres::schema::administrator;
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
 const SESSIONS: usize = 4;
@@ -26,16 +28,26 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub type Counts = BTreeMap<String, usize>;
 
 /// The server's log from a moment on.
-pub struct LogGrowth {
-    files: Vec<(std::path::PathBuf, u64)>,
+pub enum LogGrowth {
+    /// Files of a server that Tithe launched, and how long they were.
+    Files(Vec<(PathBuf, u64)>),
+    /// The file that an attached server names, read through a session, and how long it was.
+    Served(String, u64),
 }
 
 impl LogGrowth {
-    /// Remembers how long the logs are now; `None` when they are not on this machine.
+    /// Remembers how long the log is now; `None` when it can be read neither here nor through the server, which needs
+    /// `logging_collector` and an account of the role `pg_monitor` and `pg_read_server_files`.
     pub fn begin(scene: &Scene<'_>) -> Option<Self> {
-        let length = |path: &std::path::PathBuf| Some((path.clone(), path.metadata().ok()?.len()));
+        let length = |path: &PathBuf| Some((path.clone(), path.metadata().ok()?.len()));
         let files: Vec<_> = scene.server.paths.logs.iter().filter_map(length).collect();
-        if files.is_empty() { None } else { Some(Self { files }) }
+        if !files.is_empty() {
+            return Some(Self::Files(files));
+        }
+        let mut session = administrator(scene.server, scene.setup).ok()?;
+        let name = session.value("SELECT pg_current_logfile()").ok()?.replace('\'', "''");
+        let length = session.value(&format!("SELECT size FROM pg_stat_file('{name}')")).ok()?.parse().ok()?;
+        Some(Self::Served(name, length))
     }
 
     /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
@@ -48,7 +60,7 @@ impl LogGrowth {
         plant(scene, &token)?;
         let begun = Instant::now();
         loop {
-            let text = self.read()?;
+            let text = self.read(scene)?;
             if text.contains(&token) {
                 return Ok(Some(text));
             }
@@ -59,18 +71,26 @@ impl LogGrowth {
         }
     }
 
-    fn read(&self) -> Result<String, Fault> {
-        let mut added = Vec::new();
-        for (path, length) in &self.files {
-            let read = |added: &mut Vec<u8>| {
-                let mut file = File::open(path)?;
-                file.seek(SeekFrom::Start(*length))?;
-                file.read_to_end(added)
-            };
-            read(&mut added).map_err(|error| Fault::machine(path.display(), error))?;
+    fn read(&self, scene: &Scene<'_>) -> Result<String, Fault> {
+        match self {
+            Self::Files(files) => files.iter().map(|(path, length)| tail(path, *length)).collect(),
+            Self::Served(name, length) => administrator(scene.server, scene.setup)?.value(&format!(
+                "SELECT convert_from(pg_read_binary_file('{name}', {length}, 1000000000), 'SQL_ASCII')"
+            )),
         }
-        Ok(String::from_utf8_lossy(&added).into_owned())
     }
+}
+
+/// The bytes of the file at `path` from `length` on.
+fn tail(path: &Path, length: u64) -> Result<String, Fault> {
+    let mut added = Vec::new();
+    let mut read = || {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(length))?;
+        file.read_to_end(&mut added)
+    };
+    read().map_err(|error| Fault::machine(path.display(), error))?;
+    Ok(String::from_utf8_lossy(&added).into_owned())
 }
 
 /// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log;
@@ -89,7 +109,7 @@ pub fn send_and_count(
 }
 
 /// Why nothing can be said without a log.
-pub const NO_LOG: &str = "the server's log is not on this machine";
+pub const NO_LOG: &str = "the server's log can be read neither on this machine nor through the server";
 /// Why nothing can be said with a log that ends early.
 pub const NO_END: &str = "a message that the server was made to log is not in its log";
 

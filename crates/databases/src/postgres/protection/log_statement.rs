@@ -29,6 +29,11 @@ impl Protection for LogStatement {
          reads through a view or a function names neither table."
     }
 
+    fn attachable(&self) -> bool {
+        // Sessions can switch it on: `on` and `off` of the arm.
+        true
+    }
+
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {
         setup.settings.insert("log_statement".to_owned(), "all".to_owned());
     }

@@ -57,6 +57,11 @@ impl Protection for PgAudit {
         ]
     }
 
+    fn attachable(&self) -> bool {
+        // Sessions can switch it on: `on` and `off` of the arm.
+        true
+    }
+
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
         let libraries = install.facts.get(LIBRARIES).map(Path::new);
         let files = ["pgaudit.so", "pgaudit.dylib"].map(|name| libraries.map(|folder| folder.join(name)));

@@ -8,7 +8,7 @@ use aes::cipher::{
     Array, Block, BlockCipherDecBackend, BlockCipherDecClosure, BlockCipherDecrypt, BlockCipherEncBackend,
     BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, InOut, Key, KeyInit, KeySizeUser, ParBlocks,
     ParBlocksSizeUser,
-    consts::{U4, U16, U32},
+    consts::{U8, U16, U32},
 };
 use aes_portable::{BlockDecrypt, BlockEncrypt, NewBlockCipher};
 
@@ -29,9 +29,9 @@ impl BlockSizeUser for PortableAes256 {
     type BlockSize = U16;
 }
 
-/// As many blocks as the bit-sliced code works on at once.
+/// As many blocks as the older release takes at once.
 impl ParBlocksSizeUser for PortableAes256 {
-    type ParBlocksSize = U4;
+    type ParBlocksSize = U8;
 }
 
 impl BlockCipherEncBackend for PortableAes256 {

@@ -12,8 +12,9 @@ use crate::wiredtiger::{engine, opened};
 /// something is guarded. Id `cache-fits`.
 pub struct CacheFits;
 
-/// Share of page requests that may need a read where the working set fits: what is touched the first time.
-const LIMIT: f64 = 0.001;
+/// Share of page requests that may need a read where the working set fits: what is touched the first time, loading
+/// included.
+const LIMIT: f64 = 0.01;
 
 impl CacheFits {
     fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {

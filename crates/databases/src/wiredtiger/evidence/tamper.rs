@@ -38,10 +38,14 @@ impl Tamper {
         if !matches!(read_back(&copy, scene, &probe), Outcome::AsWritten) {
             return Ok(Sight::Unknown("the copy does not hold the value".to_owned()));
         }
-        let Some(middle) = middle_of_longest_run(&changed) else {
-            return Ok(Sight::Unknown("nothing was changed in the documents' file".to_owned()));
-        };
-        forge(&copy.folder.join(records_file(scene.table)), (middle * FILE_UNIT + FILE_UNIT / 2) as u64)?;
+        let file = copy.folder.join(records_file(scene.table));
+        let places = within_value(&changed);
+        if places.is_empty() {
+            return Ok(Sight::Unknown("the value is not in the documents' file".to_owned()));
+        }
+        for unit in places {
+            forge(&file, (unit * FILE_UNIT + FILE_UNIT / 2) as u64)?;
+        }
         Ok(match read_back(&copy, scene, &probe) {
             Outcome::AsWritten => Sight::Unknown("the changed page was not read".to_owned()),
             Outcome::Different => Sight::Exposed("another value was served".to_owned()),
@@ -106,11 +110,13 @@ impl Rows for Compare<'_> {
     }
 }
 
-/// The middle of the longest run of consecutive numbers in `numbers`, which ascend.
-fn middle_of_longest_run(numbers: &[usize]) -> Option<usize> {
-    let runs = numbers.chunk_by(|number, next| number + 1 == *next);
-    let longest = runs.max_by_key(|run| run.len())?;
-    longest.get(longest.len() / 2).copied()
+/// Units of the value, chosen from the `changed` ones, which ascend: a quarter and three quarters into every run that is
+/// long enough for it, so that also two copies side by side are both met, and neither at its beginning, where a page has
+/// its structure. The engine may have written the page twice; only the later copy is read.
+fn within_value(changed: &[usize]) -> Vec<usize> {
+    let runs = changed.chunk_by(|unit, next| unit + 1 == *next);
+    let long = runs.filter(|run| run.len() >= VALUE_BYTES / FILE_UNIT);
+    long.flat_map(|run| [run[run.len() / 4], run[run.len() * 3 / 4]]).collect()
 }
 
 /// Changes five bytes of the file at `path`, from `position` on, by a multiple of the checksum's polynomial.
@@ -169,8 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_found() {
-        assert_eq!(middle_of_longest_run(&[]), None);
-        assert_eq!(middle_of_longest_run(&[1, 4, 5, 6, 9, 10]), Some(5));
+    fn long_runs_are_found() {
+        let long = VALUE_BYTES / FILE_UNIT;
+        let changed: Vec<_> = [1, 2, 3].into_iter().chain(10..10 + long).chain(100..100 + 2 * long).collect();
+        assert_eq!(within_value(&changed), [10 + long / 4, 10 + long * 3 / 4, 100 + long / 2, 100 + long * 3 / 2]);
+        assert_eq!(within_value(&[]), []);
     }
 }

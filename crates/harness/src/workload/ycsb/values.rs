@@ -91,6 +91,30 @@ pub struct Pool {
     lengths: Lengths,
 }
 
+/// Where in a [`Pool`] a value lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    offset: usize,
+    length: usize,
+}
+
+/// Bytes that a processor fetches from memory at once, on all that Tithe has met.
+const LINE: usize = 64;
+/// Lines of a value to ask for; of a longer one the processor finds the rest by itself.
+const FETCHED_LINES: usize = 4;
+
+/// Asks the processor to fetch `byte` from memory, without waiting for it.
+#[inline]
+fn fetch(byte: &u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint without effect on any value, and `byte` is a valid address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(byte).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = byte;
+}
+
 /// A key as far as values depend on it.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyHash(u64);
@@ -147,6 +171,11 @@ impl Pool {
     /// The value of `field` of the record with this key, in one of [`VERSIONS`] versions.
     #[inline]
     pub fn value(&self, key: KeyHash, field: usize, version: usize) -> &[u8] {
+        self.at(self.place(key, field, version))
+    }
+
+    #[inline]
+    fn place(&self, key: KeyHash, field: usize, version: usize) -> Place {
         let hash = key.of(field, version);
         // Maps the upper half of the hash onto 0..STARTS (Lemire 2019).
         let start = ((hash >> 32) * STARTS) >> 32;
@@ -156,7 +185,29 @@ impl Pool {
             // A stream of its own for each value, so that the length can be told again when it is read.
             drawn => drawn.next(&mut ThreadLocalRandom::new(hash)),
         };
-        &self.bytes[offset..offset + length]
+        Place { offset, length }
+    }
+
+    /// The value at `place`, which must be of this pool.
+    #[inline]
+    pub fn at(&self, place: Place) -> &[u8] {
+        &self.bytes[place.offset..place.offset + place.length]
+    }
+
+    /// Where `value` must lie if it is one of `field` of the record with this key; `None` when it is none of them for
+    /// its length, or too short to tell. What lies there is being fetched from memory when this returns, so
+    /// that several values can be awaited together.
+    #[inline]
+    pub fn expect(&self, key: KeyHash, field: usize, value: &[u8]) -> Option<Place> {
+        let place = self.place(key, field, version_of(value.first_chunk()?));
+        if place.length != value.len() {
+            return None;
+        }
+        self.at(place).chunks(LINE).take(FETCHED_LINES).for_each(|line| {
+            fetch(&line[0]);
+            fetch(&line[line.len() - 1]);
+        });
+        Some(place)
     }
 
     /// True when `value` is one of the versions of `field` of the record with this key.

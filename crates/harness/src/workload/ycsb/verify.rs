@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{
     Shared,
     record::Record,
-    values::{KeyHash, write_derived},
+    values::{KeyHash, Place, write_derived},
 };
 use crate::{
     fault::Fault,
@@ -33,6 +33,10 @@ pub(super) struct Verifier {
     /// Fields of the current row that have been delivered.
     seen: Vec<bool>,
     seen_count: usize,
+    /// Values of the current row that are compared when it ends, one after the other in `held_bytes`: the pool is
+    /// larger than the processor's caches, and what is expected of all fields is fetched at the same time.
+    held: Vec<(usize, Place)>,
+    held_bytes: Vec<u8>,
     /// Room for a derived value.
     expected: Vec<u8>,
     wrong: Option<String>,
@@ -49,6 +53,8 @@ impl Verifier {
             starts_late: false,
             seen: vec![false; shared.config.fields],
             seen_count: 0,
+            held: Vec::with_capacity(shared.config.fields),
+            held_bytes: Vec::with_capacity(shared.config.fields * shared.longest_value()),
             expected: Vec::with_capacity(shared.longest_value() + shared.longest_start()),
             wrong: None,
             shared,
@@ -64,6 +70,8 @@ impl Verifier {
         self.limit = limit;
         self.rows = 0;
         self.starts_late = false;
+        self.held.clear();
+        self.held_bytes.clear();
         self.wrong = None;
     }
 
@@ -108,6 +116,7 @@ impl Verifier {
     }
 
     fn end_row(&mut self) {
+        self.compare_held();
         let expected = match self.fields {
             Fields::All => self.seen.len(),
             Fields::One(_) => 1,
@@ -118,9 +127,17 @@ impl Verifier {
         }
     }
 
+    /// False when `value` is wrong; true when it is right, or will be compared when the row ends.
     fn is_right(&mut self, field: usize, value: &[u8]) -> bool {
         match &self.shared.pool {
-            Some(pool) => pool.is_value(self.hash, field, value),
+            Some(pool) => match pool.expect(self.hash, field, value) {
+                Some(place) => {
+                    self.held.push((field, place));
+                    self.held_bytes.extend_from_slice(value);
+                    true
+                }
+                None => pool.is_value(self.hash, field, value),
+            },
             None => {
                 let config = &self.shared.config;
                 let prefix = config.field_prefix.as_bytes();
@@ -131,11 +148,34 @@ impl Verifier {
         }
     }
 
+    fn compare_held(&mut self) {
+        let Some(pool) = &self.shared.pool else { return };
+        let mut rest = self.held_bytes.as_slice();
+        let mut first_wrong = None;
+        for (field, place) in self.held.drain(..) {
+            let expected = pool.at(place);
+            let (value, others) = rest.split_at(expected.len());
+            rest = others;
+            if value != expected {
+                first_wrong.get_or_insert((field, value.len()));
+            }
+        }
+        self.held_bytes.clear();
+        if let Some((field, length)) = first_wrong {
+            self.complain_of_value(field, length);
+        }
+    }
+
     #[cold]
     fn complain(&mut self, problem: &str) {
         if self.wrong.is_none() {
             self.wrong = Some(format!("{}: {problem}", printable(&self.key)));
         }
+    }
+
+    #[cold]
+    fn complain_of_value(&mut self, field: usize, length: usize) {
+        self.complain_of(field, &format!("has a value of {length} bytes that was never written there"));
     }
 
     #[cold]
@@ -176,10 +216,7 @@ impl Rows for Verifier {
         match value {
             None => self.complain_of(field, "is NULL"),
             Some(value) if self.is_right(field, value) => {}
-            Some(value) => {
-                let problem = format!("has a value of {} bytes that was never written there", value.len());
-                self.complain_of(field, &problem);
-            }
+            Some(value) => self.complain_of_value(field, value.len()),
         }
     }
 }

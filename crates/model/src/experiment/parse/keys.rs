@@ -52,6 +52,10 @@ pub(super) const MEASURE: TableFormat = TableFormat {
         ("primary", "\"net\""),
         ("epochs", "3"),
         ("slot", "\"20 ms\""),
+        ("design", "\"interleaved\""),
+        ("pin", "true"),
+        ("guard_arm", "true"),
+        ("until_decided", "true"),
     ],
 };
 

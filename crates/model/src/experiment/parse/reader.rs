@@ -272,6 +272,14 @@ impl<'a> Item<'a> {
         Some(number)
     }
 
+    pub fn flag(&self, problems: &mut Problems) -> Option<bool> {
+        let flag = self.value.as_bool();
+        if flag.is_none() {
+            self.wrong_type("true or false", problems);
+        }
+        flag
+    }
+
     /// One of some words.
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)], problems: &mut Problems) -> Option<T> {
         let word = self.text(problems)?;

@@ -1,0 +1,171 @@
+//! Runs contestants in rounds and compares their processor time per operation.
+
+use std::{
+    io::Read,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use tithe_analysis::statistics::order::quantile7;
+use tithe_harness::fault::Fault;
+
+/// One load generator with one job.
+pub struct Contestant {
+    /// Name in the report.
+    pub name: String,
+    /// True for Tithe, which all others are compared with.
+    pub ours: bool,
+    /// The program.
+    pub program: PathBuf,
+    /// Arguments of every run.
+    pub arguments: Vec<String>,
+    /// Further arguments of the short run.
+    pub short: Vec<String>,
+    /// Further arguments of the long run.
+    pub long: Vec<String>,
+    /// The number of operations that succeeded, from what the program prints; `None` when it failed.
+    pub operations: fn(&str) -> Option<u64>,
+    /// It takes part in every round of this number: long runs are dear.
+    pub every: usize,
+}
+
+/// Contestants with the same job.
+pub struct Case {
+    /// Name in the report.
+    pub name: String,
+    /// Who takes part; Tithe comes twice.
+    pub contestants: Vec<Contestant>,
+}
+
+/// What a case gave: for each contestant the processor time per operation of each round, ns.
+pub struct Outcome {
+    /// Name of the case.
+    pub case: String,
+    /// Name, whether it is Tithe, and a value a round where it took part.
+    pub rows: Vec<(String, bool, Vec<Option<f64>>)>,
+}
+
+/// Processor time and operations of one run.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    cpu_ns: f64,
+    operations: f64,
+}
+
+impl Case {
+    /// Runs `rounds` rounds, in an order that turns round by round.
+    ///
+    /// # Errors
+    /// A contestant that cannot be started, or failed.
+    pub fn run(&self, rounds: usize) -> Result<Outcome, Fault> {
+        let mut rows: Vec<_> =
+            self.contestants.iter().map(|contestant| (contestant.name.clone(), contestant.ours, Vec::new())).collect();
+        for round in 0..rounds {
+            let mut order: Vec<usize> = (0..self.contestants.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for place in order {
+                let contestant = &self.contestants[place];
+                let value = if round % contestant.every == 0 { Some(contestant.cost_ns()?) } else { None };
+                if let Some(value) = value {
+                    eprintln!("{}, round {}: {} {:.2} µs", self.name, round + 1, contestant.name, value / 1e3);
+                }
+                rows[place].2.push(value);
+            }
+        }
+        Ok(Outcome { case: self.name.clone(), rows })
+    }
+}
+
+impl Contestant {
+    /// Client processor time per operation, ns: the long run less the short one.
+    fn cost_ns(&self) -> Result<f64, Fault> {
+        let short = self.run(&self.short)?;
+        let long = self.run(&self.long)?;
+        if long.operations <= short.operations {
+            return Err(Fault::Wrong(format!("{}: the long run did no more than the short one", self.name)));
+        }
+        Ok((long.cpu_ns - short.cpu_ns) / (long.operations - short.operations))
+    }
+
+    fn run(&self, length: &[String]) -> Result<Cost, Fault> {
+        let failed = |error: std::io::Error| Fault::machine(self.program.display(), error);
+        let (mut output, into) = std::io::pipe().map_err(failed)?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).args(length).stdin(Stdio::null());
+        command.stdout(into.try_clone().map_err(failed)?).stderr(into);
+        let child = command.spawn().map_err(failed)?;
+        // The pipe ends when the last writer is gone, and `command` holds two of them.
+        drop(command);
+        let mut text = String::new();
+        output.read_to_string(&mut text).map_err(failed)?;
+        let (status, cpu_ns) = wait(child.id() as i32).map_err(failed)?;
+        match (self.operations)(&text) {
+            Some(operations) if status == 0 => Ok(Cost { cpu_ns, operations: operations as f64 }),
+            _ => Err(Fault::Wrong(format!("{} failed: {text}", self.name))),
+        }
+    }
+}
+
+/// Waits for a child; its status and its processor time, user and system, ns.
+fn wait(process: i32) -> std::io::Result<(i32, f64)> {
+    let mut status = 0;
+    // SAFETY: `usage` is plain data, and like `status` it lives through the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        if libc::wait4(process, &raw mut status, 0, &raw mut usage) < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3;
+    Ok((status, ns(usage.ru_utime) + ns(usage.ru_stime)))
+}
+
+/// The number that follows `name` in `text`.
+pub fn number_after(text: &str, name: &str) -> Option<u64> {
+    let rest = &text[text.find(name)? + name.len()..];
+    let rest = rest.trim_start_matches([' ', ',', ':']);
+    rest[..rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+}
+
+/// Median with quartiles and their number.
+#[derive(Debug, Clone, Copy)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Lower and upper quartile.
+    pub quartiles: (f64, f64),
+    /// Number of values.
+    pub count: usize,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Self {
+        let quantile = |share| quantile7(values, share);
+        Self { median: quantile(0.5), quartiles: (quantile(0.25), quantile(0.75)), count: values.len() }
+    }
+}
+
+impl Outcome {
+    /// Processor time per operation of row `row`, ns.
+    pub fn cost_ns(&self, row: usize) -> Spread {
+        Spread::of(&self.rows[row].2.iter().flatten().copied().collect::<Vec<_>>())
+    }
+
+    /// Tithe's processor time per operation as a multiple of that of row `row`, round by round. Of Tithe's two
+    /// runs the geometric mean counts, which does not favour the order; the second against the first is A/A.
+    pub fn ratio(&self, row: usize) -> Spread {
+        let ours: Vec<&Vec<Option<f64>>> = self.rows.iter().filter(|(_, ours, _)| *ours).map(|row| &row.2).collect();
+        let base = |round: usize| {
+            if self.rows[row].1 {
+                return ours[0][round];
+            }
+            let logarithms = ours.iter().map(|values| values[round].map(f64::ln)).sum::<Option<f64>>()?;
+            Some((logarithms / ours.len() as f64).exp())
+        };
+        let ratios = self.rows[row].2.iter().enumerate().filter_map(|(round, value)| Some(base(round)? / (*value)?));
+        Spread::of(&ratios.collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,168 @@
+//! The least that a load generator can cost here: Tithe's own loop around nothing.
+//!
+//! Requests of 70 bytes are answered by 1,200 bytes from a thread a connection, about what a read of 1 KB moves. There
+//! is no protocol, no key, no value and no check: what Tithe costs above this is its own doing, and what this
+//! costs is the kernel's.
+
+use std::{
+    io::{Read, Write as _},
+    net::TcpListener,
+    os::fd::{AsRawFd, RawFd},
+};
+
+use tithe_harness::{
+    clock::Clock,
+    fault::Fault,
+    load::{
+        Schedule,
+        lane::{Arm, Lane, Seat},
+        recorder::Recorder,
+    },
+    session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, ServerTask, Session},
+    wire::Wire,
+    workload::{Client, Parts},
+};
+use tithe_model::experiment::Arrivals;
+
+use crate::contest::{Contestant, number_after};
+
+const REQUEST: [u8; 70] = [b'q'; 70];
+const ANSWER: [u8; 1200] = [b'a'; 1200];
+const SLOT_NS: u64 = 20_000_000;
+
+/// Answers everyone until this process ends; the port.
+///
+/// # Errors
+/// When no port is free.
+pub fn serve() -> Result<u16, Fault> {
+    let failed = |error| Fault::machine("echo server", error);
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                // A request that small is never cut in two on the loopback device.
+                let _ = stream.set_nodelay(true);
+                let mut request = REQUEST;
+                while stream.read_exact(&mut request).is_ok() && stream.write_all(&ANSWER).is_ok() {}
+            });
+        }
+    });
+    Ok(port)
+}
+
+/// The floor with `clients` connections as a contestant.
+///
+/// # Errors
+/// When this program cannot tell where it is.
+pub fn contestant(port: u16, clients: u32) -> Result<Contestant, Fault> {
+    Ok(Contestant {
+        name: "floor (echo)".to_owned(),
+        ours: false,
+        program: std::env::current_exe().map_err(|error| Fault::machine("this program", error))?,
+        arguments: vec!["floor".to_owned(), port.to_string(), clients.to_string()],
+        short: vec!["1".to_owned()],
+        long: vec!["100".to_owned()],
+        operations: |text| number_after(text, "operations"),
+        every: 1,
+    })
+}
+
+/// The other side of [`contestant`].
+///
+/// # Errors
+/// Whatever would spoil a frame.
+pub fn generate(arguments: &[String]) -> Result<(), Fault> {
+    let numbers: Option<Vec<u32>> = arguments.iter().map(|text| text.parse().ok()).collect();
+    let Some([port, clients, blocks]) = numbers.as_deref() else {
+        return Err(Fault::Machine("usage: floor PORT CLIENTS SLOTS".to_owned()));
+    };
+    let seat = |number: u32| {
+        let mut wire = Wire::connect("127.0.0.1", *port as u16)?;
+        wire.set_blocking(*clients == 1)?;
+        Ok(Seat::new(Session::KeyValue(Box::new(Echo(wire))), Box::new(Nothing), u64::from(number)))
+    };
+    let seats = (0..*clients).map(seat).collect::<Result<Vec<_>, Fault>>()?;
+    let arm = Arm::new(seats, Recorder::new(1, false), Vec::new(), Vec::new())?;
+    let clock = Clock::Real;
+    let start_ns = clock.now();
+    let schedule = Schedule { seed: 1, frame: 0, blocks: *blocks, arms: 1, slot_ns: SLOT_NS, guard_ns: 0, start_ns };
+    let mut lane = Lane::new(0, 1, clock, Arrivals::Closed, vec![arm], 0);
+    let slots = lane.run(&schedule, &|| false);
+    match lane.arms[0].recorder.spoiled.take() {
+        Some(reason) => Err(Fault::Wrong(reason)),
+        None => {
+            println!("operations {}", slots.iter().map(|slot| slot.n).sum::<u64>());
+            Ok(())
+        }
+    }
+}
+
+/// One connection to [`serve`].
+struct Echo(Wire);
+
+impl Connection for Echo {
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.0.as_raw_fd())
+    }
+
+    fn wants_write(&self) -> bool {
+        self.0.wants_write()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        ServerTask::Unknown
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.0.bytes()
+    }
+}
+
+impl KeyValueSession for Echo {
+    fn submit(&mut self, _request: &Request<'_>) -> Result<(), Fault> {
+        self.0.output().extend_from_slice(&REQUEST);
+        self.0.flush()
+    }
+
+    fn advance(&mut self, _rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        while self.0.unread().len() < ANSWER.len() {
+            if !self.0.fill()? {
+                return Ok(Progress::Pending);
+            }
+        }
+        self.0.consume(ANSWER.len());
+        Ok(Progress::Done(1))
+    }
+
+    fn as_connection(&mut self) -> &mut dyn Connection {
+        self
+    }
+}
+
+/// A client that has nothing to prepare and nothing to check.
+struct Nothing;
+
+impl Client for Nothing {
+    fn seed(&mut self, _seed: u64) {}
+
+    fn prepare(&mut self) {}
+
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        match session {
+            Session::KeyValue(session) => session.submit(&Request::Delete { key: b"" }),
+            Session::Sql(_) => Err(Fault::Protocol("the echo speaks no SQL".to_owned())),
+        }
+    }
+
+    fn advance(&mut self, session: &mut Session, _parts: &mut dyn Parts) -> Result<Progress, Fault> {
+        match session {
+            Session::KeyValue(session) => session.advance(&mut Discard),
+            Session::Sql(_) => Err(Fault::Protocol("the echo speaks no SQL".to_owned())),
+        }
+    }
+
+    fn operation(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,70 @@
+//! The result as Markdown.
+
+use std::fmt::Write as _;
+
+use tithe_model::record::Machine;
+
+use crate::contest::{Outcome, Spread};
+
+/// What stands above the tables.
+const HEAD: &str = "\
+# The load loop beside other load generators
+
+Made by `cargo bench --bench peers -- --write`; how it is measured stands at the head of `benches/peers/main.rs`.
+
+Client and server share one processor. The ratio is Tithe's client processor time per operation divided by the
+peer's in the same round: the median over the rounds (quartiles), and how many rounds. Below 1 Tithe is cheaper. The
+row `Tithe again` is Tithe against itself: how far its ratio and quartiles lie from 1 is what this machine could not
+tell apart. Processor times are medians too, but the rounds differ more than the contestants: compare the ratios.
+
+Tithe offers YCSB's requests with everything on: zipfian keys by name, eight versions of every value, each field
+verified, latencies recorded, slots of 20 ms, server processes watched. YCSB offers the same requests from its own
+core and does not look at the values. pgbench and sysbench read the same rows of 1 KB by a whole number, drawn
+uniformly, and look at nothing; workload A is half reads of a record and half updates of one field.
+
+";
+
+/// The whole report.
+pub fn report(machine: &Machine, versions: &[String], outcomes: &[Outcome]) -> String {
+    let mut text = HEAD.to_owned();
+    let memory_gib = machine.memory_bytes as f64 / (1u64 << 30) as f64;
+    let virtualised = if machine.virtualised { ", virtual" } else { "" };
+    line(
+        &mut text,
+        &format!(
+            "Machine: {}, {} logical processors{virtualised}, {memory_gib:.0} GiB, Linux {}, {}, clock {}.",
+            machine.processor, machine.processors, machine.kernel, machine.system, machine.clock
+        ),
+    );
+    line(&mut text, &format!("Versions: {}.", versions.join("; ")));
+    for outcome in outcomes {
+        line(&mut text, &format!("\n## {}\n", outcome.case));
+        text += &table(outcome);
+    }
+    text
+}
+
+/// The table of one case.
+pub fn table(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    line(&mut text, "| | client processor time, µs/operation | Tithe's as a multiple of it |");
+    line(&mut text, "|---|---|---|");
+    for (row, (name, ours, _)) in outcome.rows.iter().enumerate() {
+        let ratio = match (row, ours) {
+            (0, true) => String::new(),
+            _ => spread(outcome.ratio(row), 1.0),
+        };
+        line(&mut text, &format!("| {name} | {} | {ratio} |", spread(outcome.cost_ns(row), 1e-3)));
+    }
+    text
+}
+
+fn spread(spread: Spread, factor: f64) -> String {
+    let Spread { median, quartiles: (low, high), count } = spread;
+    format!("{:.2} ({:.2}–{:.2}) n{count}", median * factor, low * factor, high * factor)
+}
+
+fn line(text: &mut String, line: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{line}");
+}

@@ -1,0 +1,139 @@
+//! Tithe as a contestant: one frame of one arm, by the code that measures.
+
+use std::sync::atomic::AtomicBool;
+
+use tithe_harness::{
+    database::{Address, Database, Server},
+    fault::Fault,
+    load::frame::{ArmRig, Rig},
+    protection::{Materials, Setup},
+    run,
+    secret::Secret,
+    workload::{self, Workload},
+};
+use tithe_model::{
+    experiment,
+    plan::{self, Plan},
+};
+
+use crate::contest::{Contestant, number_after};
+
+/// Records of the table: 1 KB each.
+pub const RECORDS: u64 = 100_000;
+
+/// Slots of a short run and of a long one. One slot of 20 ms, and 3 s.
+const SLOTS: (u32, u32) = (1, 150);
+
+/// The job: which workload, and how many clients.
+#[derive(Debug, Clone, Copy)]
+pub struct Job {
+    /// YCSB's letter: `a`, `c`.
+    pub workload: &'static str,
+    /// Connections that are busy at the same time.
+    pub clients: u32,
+}
+
+/// A plan of the job, made as a user's experiment is.
+///
+/// # Errors
+/// Every problem with it, as one text.
+pub fn plan(database: &dyn Database, workload: &str, clients: u32) -> Result<Plan, Fault> {
+    let text = format!(
+        "title = 'peers'\ndatabase = '{}'\ndata = {{ records = {RECORDS} }}\nload = {{ clients = {clients} }}\n\
+         measure = {{ slot = '20 ms' }}\nworkload = [{{ ycsb = '{workload}' }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
+        database.id()
+    );
+    let catalogue = run::catalogue(tithe_databases::all(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect());
+    let told = |complaints| Fault::Machine(format!("{complaints:?}"));
+    let experiment = experiment::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
+    experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
+}
+
+/// The plan's only workload.
+///
+/// # Errors
+/// As [`workload::make`].
+pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
+    workload::make(&plan.experiment.workloads[0], &plan.experiment.data, plan.experiment.measure.seed)
+        .map_err(Fault::Machine)
+}
+
+/// A set-up without protections: it uses none of its materials.
+pub fn plain_setup() -> Setup {
+    let none = std::path::PathBuf::new;
+    let materials = Materials {
+        authority: none(),
+        server_certificate: none(),
+        server_key: none(),
+        client_certificate: none(),
+        client_key: none(),
+        stranger: none(),
+        password: Secret::new([]),
+        key: Secret::new([]),
+    };
+    Setup::plain(Default::default(), materials)
+}
+
+/// Tithe against `database` on `port`, as contestant `name`.
+///
+/// # Errors
+/// When this program cannot tell where it is.
+pub fn contestant(name: &str, database: &dyn Database, port: u16, job: Job) -> Result<Contestant, Fault> {
+    let text = |text: &str| text.to_owned();
+    Ok(Contestant {
+        name: text(name),
+        ours: true,
+        program: std::env::current_exe().map_err(|error| Fault::machine("this program", error))?,
+        arguments: vec![
+            text("load"),
+            text(database.id()),
+            port.to_string(),
+            text(job.workload),
+            job.clients.to_string(),
+        ],
+        short: vec![SLOTS.0.to_string()],
+        long: vec![SLOTS.1.to_string()],
+        operations: |text| number_after(text, "operations"),
+        every: 1,
+    })
+}
+
+/// The other side of [`contestant`]: offers the load and prints the number of operations.
+///
+/// # Errors
+/// Whatever would spoil a frame.
+pub fn generate(arguments: &[String]) -> Result<(), Fault> {
+    let wrong = || Fault::Machine("usage: load DATABASE PORT WORKLOAD CLIENTS SLOTS".to_owned());
+    let [database, port, workload, clients, slots] = arguments else { return Err(wrong()) };
+    let database = *tithe_databases::all().iter().find(|known| known.id() == database).ok_or_else(wrong)?;
+    let port = port.parse().map_err(|_| wrong())?;
+    let plan = plan(database, workload, clients.parse().map_err(|_| wrong())?)?;
+    let workload = self::workload(&plan)?;
+    let mut cell = plan.cells[0].clone();
+    cell.blocks = slots.parse().map_err(|_| wrong())?;
+    let arm = ArmRig {
+        server: server(port),
+        setup: plain_setup(),
+        state: workload.arm_state(),
+        on: Vec::new(),
+        off: Vec::new(),
+    };
+    let mut rig = Rig::new(database, workload.as_ref(), &cell, 0, vec![arm]);
+    let Some((frame, slots)) = rig.frame(0, 0, &AtomicBool::new(false))? else { return Ok(()) };
+    if let Some(reason) = frame.spoiled {
+        return Err(Fault::Wrong(reason));
+    }
+    let (operations, cpu_ns) = slots.iter().fold((0, 0), |sum, slot| (sum.0 + slot.n, sum.1 + slot.client_cpu_ns));
+    println!("operations {operations}, {} ns of client processor time each by the slots", cpu_ns / operations.max(1));
+    Ok(())
+}
+
+/// The server on `port` of this machine.
+pub fn server(port: u16) -> Server {
+    Server {
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
+        process: None,
+        paths: Default::default(),
+        folder: Default::default(),
+    }
+}

@@ -1,0 +1,47 @@
+//! Do operations soon after a change of arms still feel the arm before?
+//!
+//! Every frame has, for each arm, the mean of ln(latency) by the time from the slot's start to the operation's. The phase
+//! that begins with the guard's end is compared with the last phase of the slot.
+
+use tithe_model::record::{ArmFrame, PHASES_NS};
+
+use super::measured::Measured;
+use crate::{CONFIDENCE, statistics::inference::infer};
+
+/// A larger difference, natural-log ratio, is carry-over.
+const FELT: f64 = 0.01;
+
+/// A phase of a frame with fewer operations says nothing.
+const FEWEST: u64 = 20;
+
+/// True when arm `arm` is certain to differ by more than 1 % between the first phase after the guard and the last.
+pub(super) fn is_felt(measured: &Measured<'_>, arm: usize) -> bool {
+    let differences: Vec<f64> = measured.arm(arm).filter_map(|frame| difference(frame, measured.guard_ns)).collect();
+    let interval = infer(&differences, 1.0 - CONFIDENCE).interval;
+    interval.low > FELT || interval.high < -FELT
+}
+
+/// First phase after `guard_ns` less the last one, natural-log ratio.
+fn difference(frame: &ArmFrame, guard_ns: u64) -> Option<f64> {
+    // Phase i begins where phase i - 1 ends.
+    let first = PHASES_NS.iter().position(|end| *end >= guard_ns)? + 1;
+    let usable = |phase: &&(u64, f64)| phase.0 >= FEWEST;
+    let late = frame.phases.iter().skip(first + 1).filter(usable).last()?;
+    let early = frame.phases.get(first).filter(usable)?;
+    Some(early.1 - late.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phase_after_the_guard_is_compared_with_the_last() {
+        let phases = vec![(50, 9.0), (50, 5.0), (100, 3.3), (200, 3.2), (400, 3.1), (800, 3.0), (3, 1.0)];
+        let frame = ArmFrame { phases, ..ArmFrame::default() };
+        let told = |guard_ns| difference(&frame, guard_ns).map(|it| (it * 10.0).round() / 10.0);
+        assert_eq!(told(1_000_000), Some(0.2));
+        assert_eq!(told(4_000_000), None, "nothing is left to compare with");
+        assert_eq!(difference(&ArmFrame::default(), 1_000_000), None);
+    }
+}

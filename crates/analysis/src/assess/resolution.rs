@@ -1,0 +1,128 @@
+//! What a baseline against its own second instance says about the instrument: how finely it tells apart, how often it is
+//! wrong.
+
+use tithe_model::{experiment::Metric, schedule::SplitMix64};
+
+use super::{measured::Measured, slots};
+use crate::{CONFIDENCE, Interval, Records, statistics::inference::infer, stopping};
+
+/// Experiments drawn from the frames of one.
+const DRAWN: u32 = 2000;
+
+/// What was found in one cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellResolution {
+    /// The cell's short name.
+    pub id: String,
+    /// How the arms were paired.
+    pub mode: String,
+    /// Slot, ms.
+    pub slot_ms: f64,
+    /// Frames that count.
+    pub frames: usize,
+    /// Seconds of measured load.
+    pub load_s: f64,
+    /// The metrics, the deciding one first.
+    pub metrics: Vec<Resolution>,
+}
+
+impl CellResolution {
+    /// True when the deciding metric found no difference where there is none, and its interval errs as often as it may.
+    pub fn passes(&self) -> bool {
+        self.metrics
+            .first()
+            .is_some_and(|metric| metric.effect.low <= 0.0 && metric.effect.high >= 0.0 && metric.is_honest())
+    }
+}
+
+/// What one metric resolves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolution {
+    /// How it reads in a table.
+    pub title: String,
+    /// Second instance against the first, natural-log ratio; the truth is 0.
+    pub effect: Interval,
+    /// Half-width of the interval of two arms after a minute of load, natural-log ratio.
+    pub per_minute: f64,
+    /// Share of drawn experiments without any effect in which one was found, 0–1.
+    pub false_alarms: f64,
+}
+
+impl Resolution {
+    /// True when false alarms are at most 5 %, within three standard errors of the drawing.
+    pub fn is_honest(&self) -> bool {
+        let alpha = 1.0 - CONFIDENCE;
+        self.false_alarms <= alpha + 3.0 * (alpha * CONFIDENCE / f64::from(DRAWN)).sqrt()
+    }
+}
+
+/// What the records of a calibration say, cell by cell. Cells without enough frames have no metrics.
+pub fn resolutions(records: &Records) -> Vec<CellResolution> {
+    (0..records.plan.cells.len()).map(|index| of_cell(records, index)).collect()
+}
+
+fn of_cell(records: &Records, index: usize) -> CellResolution {
+    let measured = Measured::new(records, index);
+    let asked = records.plan.experiment.measure.primary;
+    let (primary, _) = stopping::deciding(asked, measured.cell.clients, measured.lanes, measured.server_seen);
+    let has_meaning = |metric: &Metric| *metric != Metric::Net || measured.cell.clients as usize <= measured.lanes;
+    let mut metrics: Vec<_> =
+        slots::METRICS.into_iter().take(3).filter(|(metric, ..)| has_meaning(metric) || *metric == primary).collect();
+    metrics.sort_by_key(|(metric, ..)| *metric != primary);
+    let metrics = metrics.into_iter().filter_map(|(metric, _, title)| of_metric(&measured, metric, title));
+    CellResolution {
+        id: measured.cell.id.clone(),
+        mode: records.modes.get(index).cloned().unwrap_or_default(),
+        slot_ms: measured.slot_ns as f64 / 1e6,
+        frames: measured.frames.len(),
+        load_s: measured.frames.len() as f64 * measured.frame_s,
+        metrics: metrics.collect(),
+    }
+}
+
+fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str) -> Option<Resolution> {
+    let effects = slots::effects(measured, 1, metric);
+    let effect = infer(&effects, 1.0 - CONFIDENCE).interval;
+    let load_s = effects.len() as f64 * measured.frame_s;
+    effect.half_width().is_finite().then(|| Resolution {
+        title: title.to_owned(),
+        per_minute: effect.half_width() * (load_s / 60.0).sqrt(),
+        false_alarms: false_alarms(&effects, measured.cell.seed),
+        effect,
+    })
+}
+
+/// Draws experiments from `effects`, each value with a random sign, so that there is no effect whatever the noise is, and
+/// counts those whose interval leaves out 0.
+///
+/// Checks the interval under the design's own symmetry. That the two instances are alike is the effect's to show.
+pub fn false_alarms(effects: &[f64], seed: u64) -> f64 {
+    if effects.is_empty() {
+        return f64::NAN;
+    }
+    let mut random = SplitMix64::new(seed);
+    let mut draw = || {
+        let value = effects[random.below(effects.len() as u64) as usize];
+        if random.next_u64() & 1 == 0 { value } else { -value }
+    };
+    let wrong = (0..DRAWN).filter(|_| {
+        let drawn: Vec<f64> = effects.iter().map(|_| draw()).collect();
+        let interval = infer(&drawn, 1.0 - CONFIDENCE).interval;
+        interval.low > 0.0 || interval.high < 0.0
+    });
+    wrong.count() as f64 / f64::from(DRAWN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_honest_interval_errs_in_five_percent() {
+        let mut random = SplitMix64::new(3);
+        let effects: Vec<f64> = (0..60).map(|_| random.next_f64() + random.next_f64() - 1.0).collect();
+        let rate = false_alarms(&effects, 1);
+        assert!((0.03..0.065).contains(&rate), "{rate}");
+        assert!(false_alarms(&[], 1).is_nan());
+    }
+}

@@ -1,0 +1,67 @@
+//! One arm after the other, as is common practice: for comparison only.
+//!
+//! Each arm has its own stretch of time, one frame a second or two. The interval is what a reader would compute from the
+//! two series: Welch's t interval of the difference of the means of ln(cost). It takes the frames of an arm for
+//! independent, which they are not where the machine drifts; that is the point of having it.
+
+use tithe_model::experiment::Metric;
+
+use super::{estimate::ratio, measured::Measured};
+use crate::{
+    Estimate, Interval,
+    statistics::{distribution::t_upper, mean, pairing::frame_spent, variance},
+};
+
+const METRICS: [(Metric, &str, &str); 3] = [
+    (Metric::Net, "net", "net time per op"),
+    (Metric::Time, "time", "time per op"),
+    (Metric::Cpu, "cpu", "CPU per op"),
+];
+
+/// The costs of arm `arm`, `primary` first.
+pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
+    let of = |(metric, name, title): (Metric, &str, &str)| {
+        let (plain, guarded) = (costs(measured, 0, metric), costs(measured, arm, metric));
+        let frames = plain.len().min(guarded.len());
+        let mut estimate = ratio(measured, name, title, welch(&plain, &guarded, measured.alpha), frames);
+        estimate.primary = metric == primary;
+        estimate
+    };
+    let mut estimates: Vec<Estimate> = METRICS.into_iter().map(of).collect();
+    estimates.sort_by_key(|estimate| !estimate.primary);
+    estimates
+}
+
+/// ln(cost of an operation) of each frame of `arm`.
+fn costs(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
+    let spent = measured.frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
+    spent.map(|spent| spent.per_operation().ln()).filter(|cost| cost.is_finite()).collect()
+}
+
+/// Difference of the means of `guarded` and `plain` with Welch's interval (Welch 1947, Satterthwaite's degrees of freedom).
+fn welch(plain: &[f64], guarded: &[f64], alpha: f64) -> Interval {
+    let estimate = mean(guarded) - mean(plain);
+    if plain.len() < 2 || guarded.len() < 2 {
+        return Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY };
+    }
+    let (a, b) = (variance(plain) / plain.len() as f64, variance(guarded) / guarded.len() as f64);
+    let each = |part: f64, count: usize| part * part / (count as f64 - 1.0);
+    let degrees = ((a + b).powi(2) / (each(a, plain.len()) + each(b, guarded.len()))).max(1.0);
+    let half = if a + b > 0.0 { t_upper(alpha / 2.0, degrees) * (a + b).sqrt() } else { 0.0 };
+    Interval { estimate, low: estimate - half, high: estimate + half }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn welch_is_scipys() {
+        // scipy 1.17.1: ttest_ind([2, 3, 5, 6], [1, 2, 4], equal_var=False).confidence_interval(0.95).
+        let interval = welch(&[1.0, 2.0, 4.0], &[2.0, 3.0, 5.0, 6.0], 0.05);
+        assert!((interval.estimate - 5.0 / 3.0).abs() < 1e-12);
+        assert!((interval.low - WELCH.0).abs() < 1e-9 && (interval.high - WELCH.1).abs() < 1e-9, "{interval:?}");
+    }
+
+    const WELCH: (f64, f64) = (-1.624367450896289, 4.957700784229623);
+}

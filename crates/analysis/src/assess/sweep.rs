@@ -1,0 +1,55 @@
+//! What cells that differ in their clients say together: where each arm is saturated, and what it costs there.
+
+use tithe_model::{experiment::Arrivals, plan::Cell};
+
+use super::measured::Measured;
+use crate::{CellAnalysis, Records, Sweep, SweepArm, statistics::saturation::saturation};
+
+/// One sweep per workload and set of resources that was measured with several numbers of clients.
+pub(super) fn sweeps(records: &Records, analysed: &[CellAnalysis]) -> Vec<Sweep> {
+    let cells = &records.plan.cells;
+    let settings = |cell: &Cell| &records.plan.experiment.resources[cell.resources].settings;
+    let alike = |a: &Cell, b: &Cell| a.workload == b.workload && settings(a) == settings(b);
+    let mut sweeps = Vec::new();
+    for (first, cell) in cells.iter().enumerate() {
+        let of_sweep: Vec<usize> = (0..cells.len()).filter(|other| alike(&cells[*other], cell)).collect();
+        let mut closed: Vec<usize> =
+            of_sweep.iter().copied().filter(|index| cells[*index].arrivals == Arrivals::Closed).collect();
+        closed.sort_by_key(|index| cells[*index].clients);
+        closed.dedup_by_key(|index| cells[*index].clients);
+        if of_sweep[0] == first && closed.len() > 1 {
+            let rated = of_sweep.into_iter().find(|index| matches!(cells[*index].arrivals, Arrivals::OfSaturation(_)));
+            sweeps.push(sweep(records, analysed, &closed, rated));
+        }
+    }
+    sweeps
+}
+
+/// The sweep over the `closed` cells, by rising clients, with the cell at a rate below saturation.
+fn sweep(records: &Records, analysed: &[CellAnalysis], closed: &[usize], rated: Option<usize>) -> Sweep {
+    let measured: Vec<Measured<'_>> = closed.iter().map(|index| Measured::new(records, *index)).collect();
+    let of_arm = |(arm, name): (usize, String)| {
+        let steps: Vec<(u32, Vec<f64>)> =
+            measured.iter().map(|cell| (cell.cell.clients, throughputs(cell, arm))).collect();
+        let saturated_at = saturation(&steps);
+        let at = steps.iter().position(|(clients, _)| Some(*clients) == saturated_at).unwrap_or(steps.len() - 1);
+        let most = crate::statistics::mean(&steps[at].1).exp();
+        let mut cells = vec![closed[0], closed[at]];
+        cells.dedup();
+        cells.extend(rated);
+        let cost = |index: usize| {
+            let cell = &analysed[index];
+            let primary = cell.arms[arm].estimates.iter().find(|estimate| estimate.primary)?;
+            Some((cell.id.clone(), primary.text.clone()))
+        };
+        SweepArm { name, saturated_at, most, costs: cells.into_iter().filter_map(cost).collect() }
+    };
+    let arms = records.plan.experiment.arms.iter().map(|arm| arm.name.clone()).enumerate();
+    Sweep { workload: analysed[closed[0]].workload.clone(), arms: arms.map(of_arm).collect() }
+}
+
+/// ln(operations per second) of arm `arm`, by frame.
+fn throughputs(measured: &Measured<'_>, arm: usize) -> Vec<f64> {
+    let rates = measured.frames.iter().filter_map(|frame| super::levels::throughput(&frame.slots, arm));
+    rates.map(f64::ln).filter(|rate| rate.is_finite()).collect()
+}

@@ -1,0 +1,86 @@
+//! What a calibration found, as a table for a terminal.
+
+use std::fmt::Write;
+
+use super::{number, words};
+use crate::assess::resolution::{CellResolution, Resolution};
+
+/// The table of every cell, with what it means.
+pub fn render(cells: &[CellResolution]) -> String {
+    let mut text = String::new();
+    for cell in cells {
+        // Writing to a String cannot fail.
+        let _ = write_cell(&mut text, cell);
+    }
+    text
+}
+
+fn write_cell(text: &mut String, cell: &CellResolution) -> std::fmt::Result {
+    writeln!(
+        text,
+        "\n{}: {}, slots of {} ms, {} in {}",
+        cell.id,
+        cell.mode,
+        (10.0 * cell.slot_ms).round() / 10.0,
+        words::plural(cell.frames as u64, "frame"),
+        number::duration(cell.load_s)
+    )?;
+    if cell.metrics.is_empty() {
+        return writeln!(text, "  too few frames to say anything");
+    }
+    writeln!(text, "  {:<18} {:<24} {:<16} false alarms", "", "the same twice", "here, per minute")?;
+    for metric in &cell.metrics {
+        write_metric(text, metric)?;
+    }
+    let said = if cell.passes() {
+        "The instrument finds no difference where there is none."
+    } else {
+        "NOT IN ORDER: a difference was found where there is none, or intervals err too often. Costs measured here and now \
+         are not to be believed; look for what the two instances do not share."
+    };
+    writeln!(text, "  {said}")
+}
+
+fn write_metric(text: &mut String, metric: &Resolution) -> std::fmt::Result {
+    let percent = |effect: f64| number::digits(number::percent(effect));
+    let effect = format!(
+        "{}% [{}, {}]",
+        percent(metric.effect.estimate),
+        percent(metric.effect.low),
+        percent(metric.effect.high)
+    );
+    let per_minute = format!("±{}%", percent(metric.per_minute));
+    writeln!(text, "  {:<18} {effect:<24} {per_minute:<16} {:.1}%", metric.title, 100.0 * metric.false_alarms)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::Interval;
+
+    #[test]
+    fn what_was_found_and_what_it_means() {
+        let metric = |title: &str, low: f64, high: f64| Resolution {
+            title: title.to_owned(),
+            effect: Interval { estimate: (low + high) / 2.0, low, high },
+            per_minute: 0.008,
+            false_alarms: 0.048,
+        };
+        let cell = |metrics| CellResolution {
+            id: "c".to_owned(),
+            mode: "twin".to_owned(),
+            slot_ms: 20.0,
+            frames: 60,
+            load_s: 60.0,
+            metrics,
+        };
+        let cells = [
+            cell(vec![metric("net time per op", -0.005, 0.009), metric("time per op", -0.02, 0.01)]),
+            cell(vec![metric("net time per op", 0.005, 0.009)]),
+            cell(Vec::new()),
+        ];
+        expect![[r#""#]].assert_eq(&render(&cells));
+    }
+}

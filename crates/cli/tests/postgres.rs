@@ -1,0 +1,256 @@
+//! The whole program on real PostgreSQL servers: launched, attached, killed, refused.
+//!
+//! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
+
+mod support;
+
+use std::{fs, path::Path, process::Stdio, time::Duration};
+
+use serde_json::Value;
+use support::{
+    Bench, err, out,
+    server::{Server, installed},
+    status,
+};
+
+/// A short experiment with these arms.
+fn experiment(arms: &str) -> String {
+    format!(
+        r#"title = "Short"
+database = "postgres"
+[data]
+records = 500
+[load]
+clients = 3
+[measure]
+budget = "48 s"
+precision = "50%"
+[[workload]]
+ycsb = "a"
+{arms}"#
+    )
+}
+
+const PASSWORD: &str = "correct-horse-battery-staple";
+
+const LAUNCHED: &str = r#"
+[[arm]]
+name = "plain"
+[[arm]]
+name = "tls"
+protections = [{ use = "tls" }, { use = "scram" }]
+[[arm]]
+name = "columns"
+protections = [{ use = "columns", share = 0.5 }]
+"#;
+
+fn report_of(bench: &Bench) -> Value {
+    let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
+    serde_json::from_str::<Value>(&text).expect("the report is JSON")["tithe_report"].clone()
+}
+
+/// Every file below `folder`, with its bytes.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.push((path.display().to_string(), fs::read(&path).expect("a file")));
+        }
+    }
+    all
+}
+
+fn holds(bytes: &[u8], needle: &str) -> bool {
+    bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
+}
+
+/// Command lines of all processes that name `folder`.
+fn processes_in(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let lines = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = lines.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains("postgres") && line.contains(&folder)).collect()
+}
+
+#[test]
+fn protections_are_proven_and_priced() {
+    if installed().is_none() {
+        return;
+    }
+    let bench = Bench::new("pg-launched");
+    bench.file("e.toml", &experiment(LAUNCHED));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    for arm in &report["cells"][0]["arms"].as_array().expect("arms")[1..] {
+        assert_eq!(arm["proof"]["proof"], "proven", "{arm}");
+        let estimates = arm["estimates"].as_array().expect("estimates");
+        let cost = estimates.iter().find(|estimate| estimate["name"] == "cpu").expect("CPU per operation");
+        assert!(cost["effect"]["low"].as_f64() < cost["effect"]["high"].as_f64(), "{cost}");
+    }
+    let run = bench.run_folder();
+    for (path, bytes) in files(&run) {
+        assert!(!holds(&bytes, "PRIVATE KEY"), "a key in {path}");
+    }
+    let once = bench.tithe(&["report", &run.display().to_string()]);
+    let again = bench.tithe(&["report", &run.display().to_string()]);
+    assert_eq!(once.stdout, again.stdout);
+    assert_eq!(processes_in(&run), Vec::<String>::new());
+}
+
+#[test]
+fn a_killed_run_leaves_no_server_and_goes_on() {
+    if installed().is_none() {
+        return;
+    }
+    let bench = Bench::new("pg-killed");
+    bench.file("e.toml", &experiment(LAUNCHED).replace("48 s", "1 h").replace("50%", "0.01%"));
+    let start = |arguments: &[&str]| {
+        let mut command = bench.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
+    };
+    let frames = || {
+        let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
+        let texts = runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok());
+        texts.map(|text| text.lines().count()).sum::<usize>()
+    };
+    let mut child = start(&["run", "e.toml", "--quiet"]);
+    while frames() < 2 {
+        assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let run = bench.run_folder();
+    child.kill().expect("kill -9");
+    child.wait().expect("the child ends");
+    // The kernel ends the servers with their parent; it may take them a moment to go.
+    for _ in 0..500 {
+        if processes_in(&run).is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(processes_in(&run), Vec::<String>::new());
+
+    let before = frames();
+    let resumed = start(&["run", "--resume", &run.display().to_string(), "--quiet"]);
+    while frames() < before + 2 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
+    unsafe { libc::kill(resumed.id() as i32, libc::SIGINT) };
+    let output = resumed.wait_with_output().expect("the child ends");
+    assert_eq!(status(&output), 130, "{}", err(&output));
+    assert_eq!(processes_in(&run), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_dies_ends_the_cell_and_keeps_what_was_measured() {
+    if installed().is_none() {
+        return;
+    }
+    let bench = Bench::new("pg-dies");
+    bench.file("e.toml", &experiment(LAUNCHED).replace("48 s", "1 h").replace("50%", "0.01%"));
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let run = loop {
+        let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
+        let found = runs
+            .map(|run| run.path())
+            .find(|run| fs::read_to_string(run.join("frames.jsonl")).is_ok_and(|frames| frames.lines().count() >= 3));
+        if let Some(run) = found {
+            break run;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    kill_a_server_of(child.id());
+    let output = child.wait_with_output().expect("the child ends");
+    assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    let cell = &report["cells"][0];
+    assert!(cell["frames"].as_u64() >= Some(2), "{cell}");
+    assert!(cell["ending"].to_string().contains("server"), "{}", cell["ending"]);
+    assert_eq!(processes_in(&run), Vec::<String>::new());
+}
+
+/// Kills the first server whose parent is `parent`.
+fn kill_a_server_of(parent: u32) {
+    for entry in fs::read_dir("/proc").expect("/proc").flatten() {
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((head, tail)) = stat.rsplit_once(')') else { continue };
+        if head.contains("(postgres") && tail.split_whitespace().nth(1) == Some(&parent.to_string()) {
+            let process: i32 = entry.file_name().to_string_lossy().parse().expect("a number");
+            // SAFETY: the process is a server that the run of this test started.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+            return;
+        }
+    }
+    panic!("no server of {parent}");
+}
+
+#[test]
+fn one_attached_server_is_switched_by_statements_and_left_as_it_was() {
+    let Some(server) = Server::start() else { return };
+    let bench = Bench::new("pg-attached");
+    let url = server.url(PASSWORD);
+    let arms = format!(
+        r#"[[arm]]
+name = "plain"
+url = "{url}"
+[[arm]]
+name = "audit"
+url = "{url}"
+protections = [{{ use = "pgaudit", log = "read" }}]
+on = ["SET pgaudit.log = 'read'", "SET pgaudit.log_parameter = on", "SET pgaudit.log_catalog = off"]
+off = ["RESET pgaudit.log"]
+"#
+    );
+    bench.file("e.toml", &experiment(&arms));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    assert_eq!(report["cells"][0]["mode"], "session");
+    assert_eq!(report["cells"][0]["arms"][1]["proof"]["proof"], "proven", "{report}");
+    assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
+    for (path, bytes) in files(&bench.run_folder()) {
+        assert!(!holds(&bytes, PASSWORD), "the password is in {path}");
+    }
+    assert!(!out(&output).contains(PASSWORD) && !err(&output).contains(PASSWORD));
+}
+
+#[test]
+fn a_schema_of_somebody_else_is_refused_and_left_alone() {
+    let Some(server) = Server::start() else { return };
+    server.psql(
+        "CREATE SCHEMA tithe; CREATE TABLE tithe.usertable (note text); INSERT INTO tithe.usertable VALUES ('mine')",
+    );
+    let bench = Bench::new("pg-foreign");
+    let url = server.url(PASSWORD);
+    let arm = |name: &str| format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    bench.file("e.toml", &experiment(&format!("{}{}", arm("plain"), arm("again"))));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 4, "{}", err(&output));
+    let told = format!("{}{}", out(&output), err(&output));
+    assert!(told.contains("Tithe did not make it"), "{told}");
+    assert_eq!(server.psql("SELECT note FROM tithe.usertable"), "mine");
+}
+
+#[test]
+fn tls_that_is_asked_for_and_not_obtained_is_no_plaintext() {
+    let Some(server) = Server::start() else { return };
+    let bench = Bench::new("pg-no-tls");
+    let url = server.url(PASSWORD);
+    let arms = format!(
+        "[[arm]]\nname = \"plain\"\nurl = \"{url}\"\n[[arm]]\nname = \"tls\"\nurl = \"{url}?sslmode=require\"\n\
+         protections = [{{ use = \"tls\" }}]\n"
+    );
+    bench.file("e.toml", &experiment(&arms));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
+    let told = format!("{}{}", out(&output), err(&output));
+    assert!(told.contains("TLS was asked for, and the server offers none"), "{told}");
+    assert!(!told.contains(PASSWORD));
+    assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
+}

@@ -1,0 +1,100 @@
+//! A PostgreSQL of the test's own, for tests that attach to one.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use tithe_databases::postgres::Postgres;
+use tithe_harness::{
+    database::{Address, Database, Install, Search, Server as Launched, Step},
+    protection::{Materials, Setup},
+    sandbox::{Sandbox, process::Running},
+    secret::Secret,
+};
+
+/// The installed PostgreSQL; without one the test says so and is skipped, and fails where `CI` is set.
+#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+pub fn installed() -> Option<Install> {
+    match Postgres.find(&Search::default()) {
+        Ok(install) => Some(install),
+        Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
+        Err(missing) => {
+            eprintln!("SKIPPED: {missing:?}");
+            None
+        }
+    }
+}
+
+/// A running server, which stops when it is dropped: before its folder goes.
+pub struct Server {
+    programs: PathBuf,
+    launched: Launched,
+    setup: Setup,
+    _running: Option<Running>,
+    _sandbox: Sandbox,
+}
+
+impl Server {
+    /// Starts a plain server with pgaudit preloaded, so that sessions can switch it.
+    pub fn start() -> Option<Self> {
+        let install = installed()?;
+        let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        let mut setup = Setup::plain(BTreeMap::new(), no_materials());
+        setup.settings.insert("shared_preload_libraries".to_owned(), "pgaudit".to_owned());
+        let place = sandbox.place("attached").expect("a place");
+        let mut launch = Postgres.launch(&install, &setup, &place);
+        // As managed servers do: the log is in files that only the server knows.
+        launch.steps.push(Step::Append {
+            path: place.folder.join("data/postgresql.conf"),
+            content: "logging_collector = 'on'\n".to_owned(),
+        });
+        sandbox.prepare(&launch).expect("every step runs");
+        let running = sandbox.start(&launch, &launch.paths.logs[0]).expect("the server starts");
+        let launched = Launched {
+            process: running.as_ref().map(Running::process),
+            address: launch.address,
+            paths: launch.paths,
+            folder: place.folder,
+        };
+        let server = Self { programs: install.programs, launched, setup, _running: running, _sandbox: sandbox };
+        let begun = Instant::now();
+        while Postgres.facts(&server.launched, &server.setup).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    /// Where it listens, as an experiment names it; `password` is given though the server asks for none.
+    pub fn url(&self, password: &str) -> String {
+        let Address::Tcp { host, port } = &self.launched.address else { panic!("a TCP server") };
+        format!("postgres://tithe:{password}@{host}:{port}/postgres")
+    }
+
+    /// Runs statements as its owner and returns the first column of the last one's rows.
+    pub fn psql(&self, statements: &str) -> String {
+        let output = std::process::Command::new(self.programs.join("psql"))
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url("none"), "-c", statements])
+            .output()
+            .expect("psql runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}
+
+/// A plain server needs no certificates, and nobody's password.
+fn no_materials() -> Materials {
+    let none = PathBuf::new;
+    Materials {
+        authority: none(),
+        server_certificate: none(),
+        server_key: none(),
+        client_certificate: none(),
+        client_key: none(),
+        stranger: none(),
+        password: Secret::new(""),
+        key: Secret::new(""),
+    }
+}

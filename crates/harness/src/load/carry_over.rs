@@ -1,0 +1,113 @@
+//! How long an arm still feels the one before it, and what follows for guard and slot.
+//!
+//! Latencies are kept by the time from the slot's start to the operation's ([`PHASES_NS`]). Carry-over is over where the
+//! phases agree with the rest of the slot. The guard is as long as that takes, and a slot is long enough for the guard to
+//! be a small part of it. Both may change from one frame to the next: a frame compares arms with each other only, and all
+//! arms of a frame have the same guard and slot.
+
+use tithe_model::record::PHASES_NS;
+
+/// Phases that differ by less, natural-log ratio, are alike.
+const ALIKE: f64 = 0.01;
+
+/// A phase with fewer operations says nothing.
+const FEWEST: u64 = 200;
+
+/// Scatter of ln(latency) of single operations, as an assumption that is rather too large: a difference within
+/// two standard errors of it is no carry-over.
+const SCATTER: f64 = 0.7;
+
+/// A guard is at most this part of its slot.
+const GUARD_PART: u64 = 4;
+
+/// Longest slot that carry-over may ask for, ns.
+const SLOT_MAX_NS: u64 = 200_000_000;
+
+/// Operations and the sum of ln(latency in ns), by phase of the slot.
+pub type Profile = [(u64, f64); PHASES_NS.len() + 1];
+
+/// Adds what a lane saw to `profile`.
+pub fn add(profile: &mut Profile, phases: &[(u64, f64)]) {
+    for (sum, more) in profile.iter_mut().zip(phases) {
+        sum.0 += more.0;
+        sum.1 += more.1;
+    }
+}
+
+/// When carry-over ends in the slots of an arm with this profile, ns after the slot's start; `None` when it does not.
+///
+/// The end is that of the last phase which is dearer or cheaper than the rest of the slot, by more than 1 % and more than
+/// chance explains.
+pub fn ends_ns(profile: &Profile) -> Option<u64> {
+    let mut end_ns = 0;
+    for phase in 0..PHASES_NS.len() {
+        let (count, sum) = profile[phase];
+        let (rest, rest_sum) = profile[phase + 1..].iter().fold((0, 0.0), |total, it| (total.0 + it.0, total.1 + it.1));
+        if count < FEWEST || rest < FEWEST {
+            continue;
+        }
+        let difference = (sum / count as f64 - rest_sum / rest as f64).abs();
+        let chance = 2.0 * SCATTER * (1.0 / count as f64 + 1.0 / rest as f64).sqrt();
+        if difference > ALIKE + chance {
+            let last = profile[phase + 2..].iter().all(|(count, _)| *count < FEWEST);
+            if last {
+                return None;
+            }
+            end_ns = PHASES_NS[phase];
+        }
+    }
+    Some(end_ns)
+}
+
+/// Guard and slot that suit arms with these `profiles`, ns, starting from the planned ones.
+///
+/// `fixed`: the slot was asked for and stays, and the guard is what fits into it.
+pub fn suited(profiles: &[Profile], guard_ns: u64, slot_ns: u64, fixed: bool) -> (u64, u64) {
+    let needed = profiles.iter().map(|profile| ends_ns(profile).unwrap_or(slot_ns)).max().unwrap_or(0).max(guard_ns);
+    let longest = if fixed { slot_ns } else { slot_ns.max(SLOT_MAX_NS) };
+    let mut slot = slot_ns;
+    while slot / GUARD_PART < needed && slot * 2 <= longest {
+        slot *= 2;
+    }
+    (needed.min(slot / GUARD_PART), slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A slot of 20 ms, whose operations cost `more` (natural-log ratio) until `until_ns`.
+    fn profile(more: f64, until_ns: u64) -> Profile {
+        let mut profile = Profile::default();
+        for at in (0..20_000_000).step_by(500) {
+            let phase = PHASES_NS.iter().position(|end| at < *end).unwrap_or(PHASES_NS.len());
+            profile[phase].0 += 1;
+            profile[phase].1 += 10.0 + if at < until_ns { more } else { 0.0 };
+        }
+        profile
+    }
+
+    #[test]
+    fn the_guard_is_as_long_as_the_carry_over() {
+        const MS: u64 = 1_000_000;
+        assert_eq!(suited(&[profile(0.0, 0)], MS, 20 * MS, false), (MS, 20 * MS));
+        assert_eq!(suited(&[profile(0.3, MS / 2)], MS, 20 * MS, false), (MS, 20 * MS));
+        assert_eq!(suited(&[profile(0.0, 0), profile(0.3, 4 * MS)], MS, 20 * MS, false), (4 * MS, 20 * MS));
+        assert_eq!(suited(&[profile(0.3, 8 * MS)], MS, 20 * MS, false), (8 * MS, 40 * MS));
+        assert_eq!(suited(&[profile(0.3, 8 * MS)], MS, 20 * MS, true), (5 * MS, 20 * MS));
+        assert_eq!(suited(&[], MS, 20 * MS, false), (MS, 20 * MS));
+    }
+
+    proptest! {
+        #[test]
+        fn a_guard_leaves_most_of_the_slot(
+            more in -2.0f64..2.0, until_ns in 0u64..20_000_000, slot_ms in 4u64..300, fixed: bool,
+        ) {
+            let (guard, slot) = suited(&[profile(more, until_ns)], 1_000_000, slot_ms * 1_000_000, fixed);
+            prop_assert!(guard <= slot / GUARD_PART);
+            prop_assert!(slot >= slot_ms * 1_000_000 && (!fixed || slot == slot_ms * 1_000_000));
+        }
+    }
+}

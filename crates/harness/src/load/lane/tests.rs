@@ -1,0 +1,190 @@
+//! Lanes with several connections, against a server in the same process that counts the bytes it is sent.
+
+use std::{
+    io::{Read, Write as _},
+    net::TcpListener,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use tithe_model::histogram::Histogram;
+
+use super::*;
+use crate::{
+    session::{Connection, KeyValueSession, Request, Rows, ServerTask},
+    wire::Wire,
+    workload::Parts,
+};
+
+/// A request is its length in four bytes and that many bytes more, and is answered by one byte.
+struct Counting {
+    wire: Wire,
+    size: usize,
+}
+
+impl Connection for Counting {
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(std::os::fd::AsRawFd::as_raw_fd(&self.wire))
+    }
+
+    fn wants_write(&self) -> bool {
+        self.wire.wants_write()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        ServerTask::Unknown
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.wire.bytes()
+    }
+}
+
+impl KeyValueSession for Counting {
+    fn submit(&mut self, _request: &Request<'_>) -> Result<(), Fault> {
+        let out = self.wire.output();
+        out.extend_from_slice(&(self.size as u32).to_le_bytes());
+        out.resize(out.len() + self.size, b'x');
+        self.wire.flush()
+    }
+
+    fn advance(&mut self, _rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        if self.wire.wants_write() {
+            self.wire.flush()?;
+        }
+        if self.wire.unread().is_empty() && !self.wire.fill()? {
+            return Ok(Progress::Pending);
+        }
+        assert_eq!(self.wire.unread(), b"!", "one answer to one request");
+        self.wire.consume(1);
+        Ok(Progress::Done(1))
+    }
+
+    fn as_connection(&mut self) -> &mut dyn Connection {
+        self
+    }
+}
+
+/// Sends the same request again and again.
+struct Again;
+
+impl Client for Again {
+    fn seed(&mut self, _seed: u64) {}
+
+    fn prepare(&mut self) {}
+
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        let Session::KeyValue(session) = session else { unreachable!("made so below") };
+        session.submit(&Request::Delete { key: b"" })
+    }
+
+    fn advance(&mut self, session: &mut Session, _parts: &mut dyn Parts) -> Result<Progress, Fault> {
+        let Session::KeyValue(session) = session else { unreachable!("made so below") };
+        session.advance(&mut crate::session::Discard)
+    }
+
+    fn operation(&self) -> usize {
+        0
+    }
+}
+
+/// Answers requests of `connections` connections; a pause before each makes the client's socket full.
+fn serve(connections: usize, pause: Duration) -> (u16, Vec<JoinHandle<u64>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let thread = |listener: TcpListener| {
+        std::thread::spawn(move || {
+            let mut stream = listener.accept().expect("a client").0;
+            let mut length = [0; 4];
+            let mut answered = 0;
+            while stream.read_exact(&mut length).is_ok() {
+                std::thread::sleep(pause);
+                let length = u64::from(u32::from_le_bytes(length));
+                let read = std::io::copy(&mut (&mut stream).take(length), &mut std::io::sink());
+                assert_eq!(read.expect("a request"), length);
+                stream.write_all(b"!").expect("answered");
+                answered += 1;
+            }
+            answered
+        })
+    };
+    (port, (0..connections).map(|_| thread(listener.try_clone().expect("a descriptor"))).collect())
+}
+
+fn lane(port: u16, seats: usize, size: usize, arrivals: Arrivals) -> Lane {
+    let seat = |number| {
+        let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+        wire.set_blocking(false).expect("set");
+        Seat::new(Session::KeyValue(Box::new(Counting { wire, size })), Box::new(Again), number)
+    };
+    let seats = (0..seats as u64).map(seat).collect();
+    let recorder = Recorder::new(1, arrivals != Arrivals::Closed);
+    let arm = Arm::new(seats, recorder, Vec::new(), Vec::new()).expect("an arm");
+    Lane::new(0, 1, Clock::Real, arrivals, vec![arm], 0)
+}
+
+/// Runs `blocks` slots of 50 ms; the number of operations that the slots count, and the lane.
+fn run(mut lane: Lane, blocks: u32) -> (u64, Lane) {
+    let start_ns = lane.clock.now();
+    let schedule = Schedule { seed: 1, frame: 0, blocks, arms: 1, slot_ns: 50_000_000, guard_ns: 0, start_ns };
+    let slots = lane.run(&schedule, &|| false);
+    assert_eq!(lane.arms[0].recorder.spoiled, None);
+    (slots.iter().map(|slot| slot.n).sum(), lane)
+}
+
+fn recorded(histograms: &std::collections::BTreeMap<String, Histogram>) -> u64 {
+    histograms.get("ALL").map_or(0, Histogram::total)
+}
+
+/// Every operation is counted, recorded and answered exactly once.
+fn check(seats: usize, size: usize, pause_ms: u64, arrivals: Arrivals) {
+    let (port, servers) = serve(seats, Duration::from_millis(pause_ms));
+    let (counted, lane) = run(lane(port, seats, size, arrivals), 4);
+    let recorder = &lane.arms[0].recorder;
+    assert!(counted > 0);
+    assert_eq!(recorder.operations, counted);
+    assert_eq!(recorded(&recorder.latencies(&["ALL"])), counted);
+    let from_intended = recorded(&recorder.intended(&["ALL"]));
+    match arrivals {
+        Arrivals::Closed => assert_eq!((from_intended, recorder.undrained), (0, 0)),
+        // Four slots of 50 ms, of which four fifths are offered.
+        Arrivals::Even(rate) => {
+            assert_eq!(from_intended, counted);
+            assert_eq!(counted + recorder.undrained, 4 * (rate * 0.05 * 0.8).ceil() as u64);
+        }
+        Arrivals::Poisson(_) => assert_eq!(from_intended, counted),
+    }
+    drop(lane);
+    let answered: Vec<u64> = servers.into_iter().map(|server| server.join().expect("the server ends")).collect();
+    assert_eq!(answered.iter().sum::<u64>(), counted);
+    if arrivals == Arrivals::Closed {
+        assert!(answered.iter().all(|answered| *answered > 0), "every connection is used: {answered:?}");
+    }
+}
+
+#[test]
+fn a_request_that_the_socket_does_not_take_at_once_is_sent_all_the_same() {
+    for arrivals in [Arrivals::Closed, Arrivals::Even(50.0), Arrivals::Poisson(50.0)] {
+        check(2, 20_000_000, 1, arrivals);
+    }
+}
+
+#[test]
+fn every_operation_of_many_connections_is_counted_once() {
+    for seats in [2, 8, 64] {
+        for arrivals in [Arrivals::Closed, Arrivals::Even(2000.0), Arrivals::Poisson(2000.0)] {
+            check(seats, 10, 0, arrivals);
+        }
+    }
+}
+
+#[test]
+fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
+    let (port, servers) = serve(2, Duration::from_millis(20));
+    let (counted, lane) = run(lane(port, 2, 10, Arrivals::Even(1000.0)), 1);
+    // 40 are intended within 40 ms, and two connections answer one each per 20 ms.
+    assert!(counted >= 2 && lane.arms[0].recorder.undrained > 0);
+    assert_eq!(counted + lane.arms[0].recorder.undrained, 40);
+    drop(lane);
+    servers.into_iter().for_each(|server| drop(server.join().expect("the server ends")));
+}
