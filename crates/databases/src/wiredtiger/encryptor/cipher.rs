@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `aes-256-cbc` | random vector (16), AES-256-CBC with PKCS#7 | not noticed, but for the padding |
 //! | `aes-256-cbc-hmac` | the same, HMAC-SHA-256 over both (32) | refused |
-//! | `aes-256-gcm` | counter (8), launch (16), AES-256-GCM, tag (16) | refused |
+//! | `aes-256-gcm` | counter (8), salt (16), AES-256-GCM, tag (16) | refused |
 //!
 //! The engine does not say which page it hands over, so an old page of the same database in the place of its successor
 //! is not noticed here by any of them. Every cipher works with keys of its own, derived from the data key with
@@ -15,10 +15,10 @@
 //! A nonce that comes twice under one key gives away both pages and the authentication key, so its uniqueness must not
 //! hang on luck or on a file. A counter that is kept in a file repeats when the file is restored from a backup, or when
 //! two copies of a database are opened. So nothing is kept. Every opening of the engine draws 128 random bits, the
-//! *launch*, and derives a key of its own from data key and launch; within it, the nonce is a counter of 64 bits from 0
+//! *salt*, and derives a key of its own from data key and salt; within it, the nonce is a counter of 64 bits from 0
 //! (RFC 5116, section 3.2, with an empty fixed part), which one atomic addition hands out and which cannot wrap: at a
-//! million pages a second it lasts half a million years. Two openings would have to draw the same launch: after 2^32
-//! openings of one database the probability of that is 2^-65. The form stored says counter and launch, so that pages of
+//! million pages a second it lasts half a million years. Two openings would have to draw the same salt: after 2^32
+//! openings of one database the probability of that is 2^-65. The form stored says counter and salt, so that pages of
 //! earlier openings are read with their own key.
 
 use std::{
@@ -53,8 +53,8 @@ pub type Key = Zeroizing<[u8; KEY_BYTES]>;
 const BLOCK: usize = 16;
 /// Bytes of an HMAC-SHA-256.
 const MAC: usize = 32;
-/// Bytes of a launch.
-const LAUNCH: usize = 16;
+/// Bytes of a salt.
+const SALT: usize = 16;
 /// Bytes of a counter.
 const COUNTER: usize = 8;
 /// Bytes of a GCM tag.
@@ -195,52 +195,52 @@ fn mac_of(keyed: &Hmac<Sha256>, bytes: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-/// The cipher of one launch.
-type LaunchCipher<A> = Locked<AesGcm<A, U12>>;
+/// The cipher of one salt.
+type SaltedCipher<A> = Locked<AesGcm<A, U12>>;
 
 /// AES-256-GCM.
 pub struct Gcm<A> {
     data_key: Locked<Key>,
-    launch: [u8; LAUNCH],
-    own: LaunchCipher<A>,
+    salt: [u8; SALT],
+    own: SaltedCipher<A>,
     next: AtomicU64,
-    earlier: Mutex<BTreeMap<[u8; LAUNCH], Arc<LaunchCipher<A>>>>,
+    earlier: Mutex<BTreeMap<[u8; SALT], Arc<SaltedCipher<A>>>>,
 }
 
 impl<A: Aes> Gcm<A> {
-    /// A new launch under `data_key`.
+    /// A new salt under `data_key`.
     ///
     /// # Errors
     /// When no memory can be locked or there are no random bytes.
     pub fn new(data_key: &Key) -> Result<Self, Fault> {
-        let mut launch = [0; LAUNCH];
-        getrandom::fill(&mut launch).map_err(|error| Fault::machine("random bytes", error))?;
-        let own = Self::of_launch(data_key, &launch)?;
+        let mut salt = [0; SALT];
+        getrandom::fill(&mut salt).map_err(|error| Fault::machine("random bytes", error))?;
+        let own = Self::salted(data_key, &salt)?;
         let data_key = lock(data_key.clone())?;
-        Ok(Self { data_key, launch, own, next: AtomicU64::new(0), earlier: Mutex::default() })
+        Ok(Self { data_key, salt, own, next: AtomicU64::new(0), earlier: Mutex::default() })
     }
 
-    fn of_launch(data_key: &Key, launch: &[u8; LAUNCH]) -> Result<LaunchCipher<A>, Fault> {
-        lock(AesGcm::new(&Array(*derive(data_key, "aes-256-gcm", launch))))
+    fn salted(data_key: &Key, salt: &[u8; SALT]) -> Result<SaltedCipher<A>, Fault> {
+        lock(AesGcm::new(&Array(*derive(data_key, "aes-256-gcm", salt))))
     }
 
-    fn earlier(&self, launch: [u8; LAUNCH]) -> Result<Arc<LaunchCipher<A>>, Refusal> {
+    fn earlier(&self, salt: [u8; SALT]) -> Result<Arc<SaltedCipher<A>>, Refusal> {
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cipher) = earlier.get(&launch) {
+        if let Some(cipher) = earlier.get(&salt) {
             return Ok(cipher.clone());
         }
-        let cipher = Arc::new(Self::of_launch(&self.data_key, &launch).map_err(|_| Refusal::Memory)?);
-        // A page that was changed names a launch that never was: such keys must not fill the locked memory.
-        if earlier.len() >= LAUNCHES_KEPT {
+        let cipher = Arc::new(Self::salted(&self.data_key, &salt).map_err(|_| Refusal::Memory)?);
+        // A page that was changed names a salt that never was: such keys must not fill the locked memory.
+        if earlier.len() >= SALTS_KEPT {
             earlier.clear();
         }
-        earlier.insert(launch, cipher.clone());
+        earlier.insert(salt, cipher.clone());
         Ok(cipher)
     }
 }
 
-/// Keys of earlier launches that are kept.
-const LAUNCHES_KEPT: usize = 64;
+/// Keys of earlier salts that are kept.
+const SALTS_KEPT: usize = 64;
 
 fn nonce(counter: [u8; COUNTER]) -> Array<u8, U12> {
     let mut nonce = Array::default();
@@ -250,7 +250,7 @@ fn nonce(counter: [u8; COUNTER]) -> Array<u8, U12> {
 
 impl<A: Aes> PageCipher for Gcm<A> {
     fn overhead(&self) -> usize {
-        LAUNCH + COUNTER + TAG
+        SALT + COUNTER + TAG
     }
 
     fn encrypt(&self, plain: &[u8], stored: &mut [u8]) -> Result<usize, Refusal> {
@@ -258,9 +258,9 @@ impl<A: Aes> PageCipher for Gcm<A> {
         let stored = stored.get_mut(..length).ok_or(Refusal::Room)?;
         let counter = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let (written_counter, rest) = stored.split_at_mut(COUNTER);
-        let (launch, rest) = rest.split_at_mut(LAUNCH);
+        let (salt, rest) = rest.split_at_mut(SALT);
         let (text, written_tag) = rest.split_at_mut(plain.len());
-        launch.copy_from_slice(&self.launch);
+        salt.copy_from_slice(&self.salt);
         written_counter.copy_from_slice(&counter);
         let buffer = InOutBuf::new(plain, text).map_err(|_| Refusal::Room)?;
         let tag = self.own.encrypt_inout_detached(&nonce(counter), &[], buffer).map_err(|_| Refusal::Room)?;
@@ -270,15 +270,15 @@ impl<A: Aes> PageCipher for Gcm<A> {
 
     fn decrypt(&self, stored: &[u8], plain: &mut [u8]) -> Result<usize, Refusal> {
         let (counter, rest) = stored.split_first_chunk::<COUNTER>().ok_or(Refusal::Short)?;
-        let (launch, rest) = rest.split_first_chunk::<LAUNCH>().ok_or(Refusal::Short)?;
+        let (salt, rest) = rest.split_first_chunk::<SALT>().ok_or(Refusal::Short)?;
         let (text, tag) = rest.split_last_chunk::<TAG>().ok_or(Refusal::Short)?;
         let plain = plain.get_mut(..text.len()).ok_or(Refusal::Room)?;
         let buffer = InOutBuf::new(text, plain).map_err(|_| Refusal::Room)?;
         let (nonce, tag) = (nonce(*counter), Array(*tag));
-        let decrypted = if *launch == self.launch {
+        let decrypted = if *salt == self.salt {
             self.own.decrypt_inout_detached(&nonce, &[], buffer, &tag)
         } else {
-            self.earlier(*launch)?.decrypt_inout_detached(&nonce, &[], buffer, &tag)
+            self.earlier(*salt)?.decrypt_inout_detached(&nonce, &[], buffer, &tag)
         };
         decrypted.map_err(|_| Refusal::Tag)?;
         Ok(text.len())

@@ -97,7 +97,7 @@ fn no_two_threads_get_one_nonce() {
 }
 
 #[test]
-fn every_launch_reads_the_pages_of_every_other() {
+fn every_opening_reads_the_pages_of_every_other() {
     let stored: Vec<_> = ciphers().iter().map(|(_, cipher)| sealed(cipher.as_ref(), b"page")).collect();
     for ((name, cipher), stored) in ciphers().iter().zip(stored) {
         assert_eq!(opened(cipher.as_ref(), &stored), Ok(b"page".to_vec()), "{name}");
