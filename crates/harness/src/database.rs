@@ -12,7 +12,7 @@ use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
     clock::Clock, fault::Fault, inspect::Observation, protection::Protection, protection::Setup, secret::Secret,
-    session::Session, sql::SqlDatabase, workload::Table,
+    session::Session, sql::SqlDatabase, watch::process::TreeUsage, workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -123,6 +123,15 @@ pub trait Database: Sync {
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
         None
     }
+
+    /// What an embedded database has used so far beside its clients' threads, as far as it can tell; `None` for a server,
+    /// whose processes are looked at.
+    fn usage(&self, _server: &Server, _setup: &Setup) -> Option<TreeUsage> {
+        None
+    }
+
+    /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
+    fn close(&self, _server: &Server) {}
 }
 
 /// Where to look for an installation.

@@ -169,7 +169,7 @@ impl Run<'_> {
         let Part { number, cell, epoch, first, frames } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
-        let mut stage = Stage::new(folder)?;
+        let mut stage = Stage::new(self.database, folder)?;
         let result = (|| {
             stage.set(self, number, cell, epoch, folder, observer)?;
             let rigs = std::mem::take(&mut stage.rigs);
@@ -365,7 +365,9 @@ struct Part<'a> {
 }
 
 /// The servers of one epoch; they stop when it is dropped.
-struct Stage {
+struct Stage<'a> {
+    database: &'a dyn Database,
+    started: Vec<Server>,
     rigs: Vec<ArmRig>,
     servers: Vec<Started>,
     logs: Vec<(String, PathBuf)>,
@@ -384,10 +386,24 @@ struct Started {
     launch: Option<Launch>,
 }
 
-impl Stage {
-    fn new(folder: &RunFolder) -> Result<Self, Fault> {
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        self.started.iter().for_each(|server| self.database.close(server));
+    }
+}
+
+impl<'a> Stage<'a> {
+    fn new(database: &'a dyn Database, folder: &RunFolder) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
-        Ok(Self { rigs: Vec::new(), servers: Vec::new(), logs: Vec::new(), attached: Vec::new(), sandbox })
+        Ok(Self {
+            database,
+            started: Vec::new(),
+            rigs: Vec::new(),
+            servers: Vec::new(),
+            logs: Vec::new(),
+            attached: Vec::new(),
+            sandbox,
+        })
     }
 
     /// Starts and loads every arm.
@@ -429,6 +445,7 @@ impl Stage {
             let setup = setup(run.database, run.plan, cell, arm, &materials)?;
             let loaded = shared && number_of_arm > 0;
             let (server, configuration) = self.start(run, arm, &setup)?;
+            self.started.push(server.clone());
             if !loaded {
                 data::create(run.database, &server, &setup, workload)?;
                 if matches!(server.address, Address::Attached(_)) {

@@ -8,7 +8,8 @@ use tithe_harness::{
     sql::{Dialect, Isolation, SqlDatabase},
 };
 
-use super::{Postgres, schema, session::PostgresSession, target::Target};
+use super::{Postgres, schema, session::PostgresSession, target::PRODUCT};
+use crate::target::is_local;
 
 /// How PostgreSQL writes SQL. REPEATABLE READ is snapshot isolation there, under which TPC-C is serialisable: Fekete,
 /// Liarokapis, O'Neil, O'Neil, Shasha, "Making Snapshot Isolation Serializable", TODS 30(2), 2005.
@@ -32,8 +33,8 @@ impl SqlDatabase for Postgres {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
-        let target = Target::of(server, setup)?;
-        let mut session = PostgresSession::open(&target, how.blocking, schema::is_local(server))?;
+        let target = PRODUCT.target(server, setup)?;
+        let mut session = PostgresSession::open(&target, how.blocking, is_local(server))?;
         session.run("SET search_path = tithe")?;
         for statement in &setup.session_statements {
             session.run(statement)?;

@@ -59,7 +59,8 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
         off: Vec::new(),
     };
     let mut rig = Rig::new(&Postgres, workload, &cell, 0, true, vec![arm]);
-    let (mut frame, slots) = rig.frame(0, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled");
+    let (mut frame, slots) =
+        rig.frame(0, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled");
     assert_eq!(frame.spoiled, None, "{clients} clients, {arrivals:?}");
     let arm = frame.arms.remove(0);
     let count = |field: fn(&Slot) -> u64| slots.iter().map(field).sum::<u64>();

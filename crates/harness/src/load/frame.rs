@@ -391,7 +391,10 @@ impl Site<'_> {
         }
         let census = Census::take();
         let look = |arm: &ArmRig| Look {
-            tree: arm.server.process.map(|process| census.usage(process)),
+            tree: match arm.server.process {
+                Some(process) => Some(census.usage(process)),
+                None => self.database.usage(&arm.server, &arm.setup),
+            },
             wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
