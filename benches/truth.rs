@@ -27,6 +27,7 @@ use tithe_analysis::{CONFIDENCE, Records, assess::assess};
 use tithe_harness::folder;
 
 #[path = "../crates/cli/src/records.rs"]
+#[allow(dead_code, reason = "the program uses the rest")]
 mod records;
 
 /// Extra cost of the known arms.

@@ -85,8 +85,8 @@ mod tests {
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
-              net time per op    0.20% [-0.50, 0.90]      ±0.80%           4.8%
-              time per op        -0.50% [-2.0, 1.0]       ±0.80%           4.8%
+              net time per op    0.20% [−0.50, 0.90]      ±0.80%           4.8%
+              time per op        −0.50% [−2.0, 1.0]       ±0.80%           4.8%
               The instrument finds no difference where there is none.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
