@@ -1,9 +1,27 @@
-//! Compiles SQLite3 Multiple Ciphers, the one piece of C in Tithe.
+//! Compiles the C in Tithe: SQLite3 Multiple Ciphers, and the few lines that WiredTiger enters an encryptor by.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     #[cfg(feature = "sqlite")]
     sqlite::build();
+    #[cfg(feature = "wiredtiger")]
+    wiredtiger::build();
+}
+
+#[cfg(feature = "wiredtiger")]
+mod wiredtiger {
+    use std::{env, path::PathBuf};
+
+    const SOURCE: &str = "src/wiredtiger/extension.c";
+
+    /// Makes the shared object that the engine loads; it is compiled into the program as bytes.
+    pub fn build() {
+        println!("cargo:rerun-if-changed={SOURCE}");
+        let object = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("extension.so");
+        let mut command = cc::Build::new().pic(true).opt_level(2).debug(false).get_compiler().to_command();
+        let status = command.args(["-shared", "-o"]).arg(&object).arg(SOURCE).status();
+        assert!(status.is_ok_and(|status| status.success()), "the C compiler cannot make {}", object.display());
+    }
 }
 
 #[cfg(feature = "sqlite")]

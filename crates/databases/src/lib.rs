@@ -18,6 +18,8 @@ pub mod sqlite;
 mod target;
 #[cfg(test)]
 mod test_setup;
+#[cfg(feature = "wiredtiger")]
+pub mod wiredtiger;
 pub mod ycsb_over_sql;
 
 /// Every database of this build, in the order of `tithe ls`.
@@ -31,5 +33,7 @@ pub fn all() -> &'static [&'static dyn Database] {
         &mariadb::MariaDb,
         #[cfg(feature = "redis")]
         &redis::Redis,
+        #[cfg(feature = "wiredtiger")]
+        &wiredtiger::WiredTiger,
     ]
 }

@@ -12,7 +12,7 @@ use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
     clock::Clock, fault::Fault, inspect::Observation, protection::Protection, protection::Setup, secret::Secret,
-    session::Session, workload::Table,
+    session::Session, sql::SqlDatabase, watch::process::TreeUsage, workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -44,6 +44,12 @@ pub trait Database: Sync {
     /// What is wrong with it; the text never quotes the URL.
     fn check_url(&self, _url: &Url) -> Result<(), Fault> {
         Ok(())
+    }
+
+    /// True when a server that is stopped and started again has its data: then it is started anew for every frame of a
+    /// workload that only reads.
+    fn restarts(&self) -> bool {
+        false
     }
 
     /// Settings that Tithe sets itself, with the reason.
@@ -108,10 +114,24 @@ pub trait Database: Sync {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
     }
 
+    /// What workloads on SQL tables need; `None` for a database without them.
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        None
+    }
+
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
         None
     }
+
+    /// What an embedded database has used so far beside its clients' threads, as far as it can tell; `None` for a server,
+    /// whose processes are looked at.
+    fn usage(&self, _server: &Server, _setup: &Setup) -> Option<TreeUsage> {
+        None
+    }
+
+    /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
+    fn close(&self, _server: &Server) {}
 }
 
 /// Where to look for an installation.

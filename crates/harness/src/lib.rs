@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod columns;
+pub mod data;
 pub mod database;
 pub mod evidence;
 pub mod fault;
@@ -19,6 +20,7 @@ mod saturation;
 pub mod secret;
 pub mod session;
 pub mod simulated;
+pub mod sql;
 pub mod watch;
 pub mod wire;
 pub mod workload;

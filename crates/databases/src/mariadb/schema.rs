@@ -19,8 +19,13 @@ use crate::{
 };
 
 /// How MariaDB writes what the SQL standard leaves open.
-pub const DIALECT: Dialect =
-    Dialect { schema: Some("tithe"), quote: '`', begin_bulk: "START TRANSACTION", end_bulk: "COMMIT" };
+pub const DIALECT: Dialect = Dialect {
+    schema: Some("tithe"),
+    quote: '`',
+    begin_bulk: "START TRANSACTION",
+    end_bulk: "COMMIT",
+    warm: &["SELECT count({key}) FROM {table}"],
+};
 
 /// The comment on what Tithe has made.
 const MARK: &str = "made by tithe";

@@ -13,6 +13,7 @@ mod protocol;
 mod schema;
 mod scram;
 mod session;
+mod sql;
 mod startup;
 mod target;
 
@@ -49,6 +50,10 @@ impl Database for Postgres {
         PRODUCT.check_url(url)
     }
 
+    fn restarts(&self) -> bool {
+        true
+    }
+
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         launch::RESERVED
     }
@@ -73,6 +78,10 @@ impl Database for Postgres {
         }
         let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
+        Some(self)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {

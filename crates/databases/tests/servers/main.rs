@@ -2,10 +2,14 @@
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 
+mod load;
 mod mariadb;
 mod postgres;
 mod redis;
 mod sandbox;
+#[path = "../support/tpcc.rs"]
+mod support;
+mod tpcc;
 
 use expect_test::Expect;
 use sandbox::{Sandbox, protection};
@@ -23,7 +27,11 @@ fn table() -> Table {
 }
 
 fn how(blocking: bool) -> Connect {
-    Connect { blocking, lane: 0, clock: Clock::Real, table: table() }
+    how_for(table(), blocking)
+}
+
+fn how_for(table: Table, blocking: bool) -> Connect {
+    Connect { blocking, lane: 0, clock: Clock::Real, table }
 }
 
 fn key_value(session: Session) -> Box<dyn KeyValueSession> {

@@ -1,0 +1,250 @@
+//! An encryptor for WiredTiger: what the engine calls for every page and every journal record.
+//!
+//! The engine takes it from an extension while it opens (see `extension.c`), and gives it back when it closes. No panic
+//! crosses to it: one that occurs is an error of the engine, as a refused page is.
+
+pub mod cipher;
+pub mod keystore;
+pub mod locked;
+mod portable;
+
+use std::{
+    cell::RefCell,
+    ffi::{c_int, c_void},
+    fs::File,
+    io::Write,
+    os::fd::{AsRawFd, FromRawFd},
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr, slice,
+    sync::{Arc, OnceLock},
+};
+
+use aes::Aes256;
+use tithe_harness::fault::Fault;
+
+use self::{
+    cipher::{Aes, Cbc, Gcm, Key, PageCipher, Refusal},
+    portable::PortableAes256,
+};
+use super::{ffi, messages::Messages};
+
+/// The name by which the engine's configuration knows the encryptor.
+pub const NAME: &str = "tithe";
+
+/// Every cipher.
+pub const CIPHERS: [&str; 3] = ["aes-256-cbc", "aes-256-cbc-hmac", "aes-256-gcm"];
+
+/// What carries out AES.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Implementation {
+    /// The processor's instructions, where it has them.
+    Processor,
+    /// Portable code, whatever the processor has.
+    Portable,
+}
+
+/// What ends the name of a cipher that is carried out in portable code. It says how, not what: the stored form is the
+/// same.
+const PORTABLE: &str = "/portable";
+
+/// The name of an arm's cipher: `cipher`, and how it is carried out.
+pub fn arm_cipher(cipher: &str, implementation: Implementation) -> String {
+    match implementation {
+        Implementation::Processor => cipher.to_owned(),
+        Implementation::Portable => format!("{cipher}{PORTABLE}"),
+    }
+}
+
+/// Takes the name of an arm's cipher apart.
+pub fn cipher_and_implementation(arm_cipher: &str) -> (&str, Implementation) {
+    match arm_cipher.strip_suffix(PORTABLE) {
+        Some(cipher) => (cipher, Implementation::Portable),
+        None => (arm_cipher, Implementation::Processor),
+    }
+}
+
+/// The cipher with the name of an arm's, under `data_key`.
+///
+/// # Errors
+/// [`Fault::Refused`] when there is none of this name; when no memory can be locked for its keys.
+pub fn page_cipher(arm_cipher: &str, data_key: &Key) -> Result<Arc<dyn PageCipher>, Fault> {
+    match cipher_and_implementation(arm_cipher) {
+        (name, Implementation::Processor) => carried_out_by::<Aes256>(name, data_key),
+        (name, Implementation::Portable) => carried_out_by::<PortableAes256>(name, data_key),
+    }
+}
+
+fn carried_out_by<A: Aes + 'static>(name: &str, data_key: &Key) -> Result<Arc<dyn PageCipher>, Fault> {
+    Ok(match name {
+        "aes-256-cbc" => Arc::new(Cbc::<A>::new(data_key, false)?),
+        "aes-256-cbc-hmac" => Arc::new(Cbc::<A>::new(data_key, true)?),
+        "aes-256-gcm" => Arc::new(Gcm::<A>::new(data_key)?),
+        _ => return Err(Fault::Refused(format!("there is no cipher `{name}`; {} are", CIPHERS.join(", ")))),
+    })
+}
+
+/// What the engine holds: its own structure first, so that a pointer to it is a pointer to all of it.
+#[repr(C)]
+struct Encryptor {
+    functions: ffi::Encryptor,
+    cipher: Arc<dyn PageCipher>,
+    messages: Arc<Messages>,
+}
+
+thread_local! {
+    /// What the hook gives to the engine that this thread is opening.
+    static OFFERED: RefCell<Option<Box<Encryptor>>> = const { RefCell::new(None) };
+}
+
+/// Calls `open`, which opens an engine in this thread; its extension gives it `cipher`.
+pub fn offering<T>(cipher: Arc<dyn PageCipher>, messages: Arc<Messages>, open: impl FnOnce() -> T) -> T {
+    let functions = ffi::Encryptor { encrypt, decrypt, sizing, customize: ptr::null(), terminate };
+    OFFERED.set(Some(Box::new(Encryptor { functions, cipher, messages })));
+    let result = open();
+    OFFERED.take();
+    result
+}
+
+/// The path by which the engine loads the extension.
+///
+/// # Errors
+/// When the kernel gives no memory for it, or it cannot be loaded.
+pub fn extension() -> Result<&'static str, Fault> {
+    static LOADED: OnceLock<Result<String, String>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(|| load_extension().map_err(|error| error.to_string()));
+    loaded.as_deref().map_err(|error| Fault::machine("the encryptor's extension", error))
+}
+
+/// Puts the extension into memory that looks like a file, loads it and sets its pointer. Neither is ever given back.
+fn load_extension() -> Result<String, Box<dyn std::error::Error>> {
+    const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/extension.so"));
+    // SAFETY: the name ends with a zero byte; a descriptor that is returned belongs to nobody else.
+    let mut file = unsafe {
+        match libc::memfd_create(c"tithe-extension".as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => return Err(std::io::Error::last_os_error().into()),
+            descriptor => File::from_raw_fd(descriptor),
+        }
+    };
+    file.write_all(OBJECT)?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: the object is `extension.c`: it runs nothing when it is loaded, and its pointer has this type. The engine
+    // loads the same file, and so gets this very object.
+    unsafe {
+        let object = libloading::Library::new(&path)?;
+        let pointer = object.get::<*mut ffi::ExtensionInit>(c"tithe_hook")?;
+        **pointer = hook;
+        std::mem::forget(object);
+    }
+    std::mem::forget(file);
+    Ok(path)
+}
+
+unsafe extern "C" fn hook(connection: *mut ffi::Connection, _configuration: *mut c_void) -> c_int {
+    let Some(encryptor) = OFFERED.take() else { return ffi::ERROR };
+    let encryptor = Box::into_raw(encryptor);
+    // SAFETY: the engine calls this with the connection that it is opening. It takes the encryptor and keeps it until it
+    // calls `terminate`; when it does not take it, it is ours again.
+    unsafe {
+        let status = ((*connection).add_encryptor)(connection, c"tithe".as_ptr(), encryptor.cast(), ptr::null());
+        if status != ffi::OK {
+            drop(Box::from_raw(encryptor));
+        }
+        status
+    }
+}
+
+unsafe extern "C" fn encrypt(
+    encryptor: *mut ffi::Encryptor,
+    _session: *mut ffi::Session,
+    source: *mut u8,
+    source_length: usize,
+    target: *mut u8,
+    target_length: usize,
+    length: *mut usize,
+) -> c_int {
+    // SAFETY: the engine gives the encryptor that it was given, and buffers that are as long as it says.
+    unsafe {
+        transform(encryptor, (source, source_length), (target, target_length), length, |cipher, plain, stored| {
+            cipher.encrypt(plain, stored)
+        })
+    }
+}
+
+unsafe extern "C" fn decrypt(
+    encryptor: *mut ffi::Encryptor,
+    _session: *mut ffi::Session,
+    source: *mut u8,
+    source_length: usize,
+    target: *mut u8,
+    target_length: usize,
+    length: *mut usize,
+) -> c_int {
+    // SAFETY: as `encrypt`.
+    unsafe {
+        transform(encryptor, (source, source_length), (target, target_length), length, |cipher, stored, plain| {
+            cipher.decrypt(stored, plain)
+        })
+    }
+}
+
+/// Calls `work` on the two buffers.
+///
+/// # Safety
+/// `encryptor` is one that [`hook`] gave away; both buffers are there, do not overlap, and nobody else uses them.
+unsafe fn transform(
+    encryptor: *mut ffi::Encryptor,
+    (source, source_length): (*mut u8, usize),
+    (target, target_length): (*mut u8, usize),
+    length: *mut usize,
+    work: impl FnOnce(&dyn PageCipher, &[u8], &mut [u8]) -> Result<usize, Refusal>,
+) -> c_int {
+    // SAFETY: by the conditions of this function; the functions are the first member of the encryptor.
+    let (encryptor, source, target) = unsafe {
+        let encryptor = &*encryptor.cast::<Encryptor>();
+        (encryptor, bytes(source, source_length), slice::from_raw_parts_mut(target, target_length))
+    };
+    let done = catch_unwind(AssertUnwindSafe(|| work(encryptor.cipher.as_ref(), source, target)));
+    match done {
+        Ok(Ok(written)) => {
+            // SAFETY: the engine wants the length here.
+            unsafe { *length = written };
+            ffi::OK
+        }
+        Ok(Err(refusal)) => {
+            encryptor.messages.add(refusal.words().to_owned());
+            ffi::ERROR
+        }
+        Err(_) => {
+            encryptor.messages.add("the encryptor panicked".to_owned());
+            ffi::ERROR
+        }
+    }
+}
+
+/// A slice, also where the engine gives no address for no bytes.
+///
+/// # Safety
+/// As [`slice::from_raw_parts`] where `length` is not 0.
+unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
+    // SAFETY: by the condition of this function.
+    if length == 0 { &[] } else { unsafe { slice::from_raw_parts(start, length) } }
+}
+
+unsafe extern "C" fn sizing(
+    encryptor: *mut ffi::Encryptor,
+    _session: *mut ffi::Session,
+    expansion: *mut usize,
+) -> c_int {
+    // SAFETY: the engine gives the encryptor that it was given, and wants the number here.
+    unsafe { *expansion = (*encryptor.cast::<Encryptor>()).cipher.overhead() };
+    ffi::OK
+}
+
+unsafe extern "C" fn terminate(encryptor: *mut ffi::Encryptor, _session: *mut ffi::Session) -> c_int {
+    // SAFETY: the engine gives back the encryptor that it was given, once, and forgets it.
+    drop(unsafe { Box::from_raw(encryptor.cast::<Encryptor>()) });
+    ffi::OK
+}
+
+#[cfg(test)]
+mod tests;

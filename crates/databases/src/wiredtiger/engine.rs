@@ -1,0 +1,358 @@
+//! One open database of WiredTiger, behind a safe interface: opening, sessions, statistics, checkpoint, backup, close.
+//!
+//! The engine works in threads of its own (eviction, checkpoint, journal), which inherit the name of the thread that
+//! opened it: by that name their processor time is theirs and not that of another arm.
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int},
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    ptr::{self, NonNull},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use tithe_harness::{fault::Fault, watch::process::TreeUsage};
+
+use super::{
+    cursor::Session,
+    encryptor::{self, cipher::PageCipher},
+    ffi,
+    library::Library,
+    messages::Messages,
+    settings::Settings,
+};
+
+/// The folder of the journal within the data folder.
+pub const JOURNAL: &str = "journal";
+
+/// An open database. Closed when dropped, after every session.
+pub struct Engine {
+    raw: NonNull<ffi::Connection>,
+    library: &'static Library,
+    messages: Arc<Messages>,
+    cipher: Option<Arc<dyn PageCipher>>,
+    threads: String,
+    flusher: Option<Flusher>,
+    /// The engine calls it until it is closed.
+    _handler: Box<Handler>,
+}
+
+// SAFETY: a connection may be used from any thread and from several at a time ("Multithreading" in WiredTiger's
+// documentation); everything else that is held may too.
+unsafe impl Send for Engine {}
+// SAFETY: as above.
+unsafe impl Sync for Engine {}
+
+impl Engine {
+    /// Opens the database in `folder`, or makes one there; `cipher` encrypts everything but the turtle file.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with the engine's words when it does not open: no database, another cipher, a wrong key.
+    pub fn open(
+        library: &'static Library,
+        folder: &Path,
+        settings: &Settings,
+        cipher: Option<Arc<dyn PageCipher>>,
+    ) -> Result<Arc<Self>, Fault> {
+        static OPENED: AtomicU32 = AtomicU32::new(0);
+        // The kernel keeps 15 characters.
+        let threads = format!("wt-engine-{}", OPENED.fetch_add(1, Ordering::Relaxed) % 100_000);
+        let configuration = settings.connection(library, cipher.is_some())?;
+        let messages = Arc::new(Messages::default());
+        let handler = Box::new(Handler::new(messages.clone()));
+        let home = text(folder.as_os_str().as_bytes())?;
+        let opened = {
+            let handler = Sendable((&raw const *handler).cast_mut());
+            let (cipher, messages) = (cipher.clone(), messages.clone());
+            let open = move || open(library, &home, handler, &configuration, cipher, &messages);
+            let thread = thread::Builder::new().name(threads.clone()).spawn(open);
+            thread.map_err(|error| Fault::machine("cannot start a thread", error))?.join()
+        };
+        let Sendable(raw) = opened.map_err(|_| Fault::Machine("opening panicked".to_owned()))?.map_err(|status| {
+            let said = messages.take();
+            Fault::Refused(format!("{} ({said})", library.words(status)))
+        })?;
+        let raw = NonNull::new(raw).ok_or_else(|| Fault::Machine("the engine gives no connection".to_owned()))?;
+        let mut engine = Self { raw, library, messages, cipher, threads, flusher: None, _handler: handler };
+        if settings.commit_interval_ms > 0 {
+            let session = engine.raw_session()?;
+            engine.flusher = Some(Flusher::start(session, &engine.threads, settings.commit_interval_ms)?);
+        }
+        Ok(Arc::new(engine))
+    }
+
+    /// A new session.
+    ///
+    /// # Errors
+    /// When the engine has no more.
+    pub fn session(self: &Arc<Self>) -> Result<Session, Fault> {
+        Ok(Session::new(self.raw_session()?, self.clone()))
+    }
+
+    fn raw_session(&self) -> Result<NonNull<ffi::Session>, Fault> {
+        let mut session = ptr::null_mut();
+        // SAFETY: the connection is open; the configuration ends with a zero byte; the session is written before it
+        // returns. Reads and writes see a snapshot, as MongoDB's do.
+        let status = unsafe {
+            let open_session = (*self.raw.as_ptr()).open_session;
+            open_session(self.raw.as_ptr(), ptr::null_mut(), c"isolation=snapshot".as_ptr(), &raw mut session)
+        };
+        self.check(status)?;
+        NonNull::new(session).ok_or_else(|| Fault::Machine("the engine gives no session".to_owned()))
+    }
+
+    /// The encryption of this database; `None` where it is plain.
+    pub fn cipher(&self) -> Option<Arc<dyn PageCipher>> {
+        self.cipher.clone()
+    }
+
+    /// The engine's own words for `status`, with what it said before.
+    #[cold]
+    pub fn fault(&self, status: c_int) -> Fault {
+        let said = self.messages.take();
+        let words = self.library.words(status);
+        Fault::Server(if said.is_empty() { words } else { format!("{words} ({said})") })
+    }
+
+    fn check(&self, status: c_int) -> Result<(), Fault> {
+        if status == ffi::OK { Ok(()) } else { Err(self.fault(status)) }
+    }
+
+    /// Writes everything that was committed to the tables.
+    ///
+    /// # Errors
+    /// The engine's words.
+    pub fn checkpoint(self: &Arc<Self>) -> Result<(), Fault> {
+        self.session()?.checkpoint()
+    }
+
+    /// Copies the database to the empty folder `to`, as it is at this moment, while it is in use.
+    ///
+    /// # Errors
+    /// The engine's words, or those of the machine.
+    pub fn backup(self: &Arc<Self>, from: &Path, to: &Path) -> Result<(), Fault> {
+        let mut session = self.session()?;
+        let cursor = session.cursor("backup:", "")?;
+        let fault = |error| Fault::machine("cannot copy the database", error);
+        fs::create_dir_all(to.join(JOURNAL)).map_err(fault)?;
+        while session.next(cursor)? {
+            let name = session.key_text(cursor)?;
+            // The engine names files of the journal without their folder.
+            let path =
+                if name.starts_with("WiredTigerLog.") { Path::new(JOURNAL).join(&name) } else { PathBuf::from(&name) };
+            fs::copy(from.join(&path), to.join(&path)).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// The engine's statistics by their names, as `statistics:` has them.
+    ///
+    /// # Errors
+    /// The engine's words.
+    pub fn statistics(self: &Arc<Self>) -> Result<Statistics, Fault> {
+        let mut session = self.session()?;
+        let cursor = session.cursor("statistics:", "statistics=(fast)")?;
+        let mut all = Vec::with_capacity(512);
+        while session.next(cursor)? {
+            all.push(session.statistic(cursor)?);
+        }
+        Ok(Statistics(all))
+    }
+
+    /// What the engine has used so far, beside its clients: processor time of its own threads, and bytes of tables and
+    /// journal, as it counts them.
+    ///
+    /// # Errors
+    /// The engine's words.
+    pub fn usage(self: &Arc<Self>) -> Result<TreeUsage, Fault> {
+        let statistics = self.statistics()?;
+        Ok(TreeUsage {
+            cpu_ns: threads_cpu_ns(&self.threads),
+            read_bytes: Some(statistics.value(BYTES_READ)),
+            written_bytes: Some(statistics.value(BYTES_WRITTEN) + statistics.value(JOURNAL_BYTES)),
+            switches: None,
+            memory_bytes: statistics.value(CACHE_BYTES),
+        })
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.flusher = None;
+        // SAFETY: every session holds the engine, so there is none left; the connection is not used again. What cannot be
+        // written now is in the journal.
+        unsafe { ((*self.raw.as_ptr()).close)(self.raw.as_ptr(), ptr::null()) };
+    }
+}
+
+/// Bytes of table pages that were read from files.
+pub const BYTES_READ: &str = "block-manager: bytes read";
+/// Bytes of table pages that were written to files.
+pub const BYTES_WRITTEN: &str = "block-manager: bytes written";
+/// Bytes that were written to the journal, compressed and encrypted.
+pub const JOURNAL_BYTES: &str = "log: log bytes written";
+/// Bytes that the cache holds.
+pub const CACHE_BYTES: &str = "cache: bytes currently in the cache";
+/// Bytes that the cache may hold.
+pub const CACHE_LIMIT: &str = "cache: maximum bytes configured";
+/// How often a page was asked for.
+pub const PAGES_ASKED: &str = "cache: pages requested from the cache";
+/// How often it had to be read.
+pub const PAGES_READ: &str = "cache: pages read into cache";
+
+/// Names and values.
+pub struct Statistics(Vec<(String, u64)>);
+
+impl Statistics {
+    /// The value called `name`; 0 where the engine has none of this name.
+    pub fn value(&self, name: &str) -> u64 {
+        self.0.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value)
+    }
+}
+
+/// Opens a connection in the calling thread.
+fn open(
+    library: &Library,
+    home: &CStr,
+    handler: Sendable<Handler>,
+    configuration: &str,
+    cipher: Option<Arc<dyn PageCipher>>,
+    messages: &Arc<Messages>,
+) -> Result<Sendable<ffi::Connection>, c_int> {
+    let configuration = CString::new(configuration).map_err(|_| ffi::ERROR)?;
+    let mut connection = ptr::null_mut();
+    let mut open = || {
+        // SAFETY: texts end with a zero byte; the handler outlives the connection and begins with the engine's own
+        // structure; the connection is written before it returns.
+        unsafe { (library.open)(home.as_ptr(), handler.0.cast(), configuration.as_ptr(), &raw mut connection) }
+    };
+    let status = match cipher {
+        Some(cipher) => encryptor::offering(cipher, messages.clone(), open),
+        None => open(),
+    };
+    if status == ffi::OK { Ok(Sendable(connection)) } else { Err(status) }
+}
+
+/// A pointer on its way to the thread that opens the engine, or back.
+struct Sendable<T>(*mut T);
+
+// SAFETY: the sender waits until the other thread has ended.
+unsafe impl<T> Send for Sendable<T> {}
+
+/// What the engine tells its errors to: its own structure first.
+#[repr(C)]
+struct Handler {
+    functions: ffi::EventHandler,
+    messages: Arc<Messages>,
+}
+
+impl Handler {
+    fn new(messages: Arc<Messages>) -> Self {
+        let functions = ffi::EventHandler {
+            error: handle_error,
+            message: handle_message,
+            progress: ptr::null(),
+            close: ptr::null(),
+        };
+        Self { functions, messages }
+    }
+}
+
+unsafe extern "C" fn handle_error(
+    handler: *mut ffi::EventHandler,
+    _session: *mut ffi::Session,
+    _error: c_int,
+    message: *const c_char,
+) -> c_int {
+    // SAFETY: the engine gives the handler that it was given, and a text that ends with a zero byte.
+    let (handler, message) = unsafe { (&*handler.cast::<Handler>(), CStr::from_ptr(message)) };
+    handler.messages.add(without_place(&message.to_string_lossy()).to_owned());
+    ffi::OK
+}
+
+/// Progress and advice, which nobody waits for.
+unsafe extern "C" fn handle_message(
+    _handler: *mut ffi::EventHandler,
+    _session: *mut ffi::Session,
+    _message: *const c_char,
+) -> c_int {
+    ffi::OK
+}
+
+/// A message without the time and the addresses that it begins with: `[1700000000:1][12:0x7f], file:a.wt: words`.
+fn without_place(message: &str) -> &str {
+    message.rsplit_once("], ").map_or(message, |(_, words)| words)
+}
+
+/// Processor time of all threads of this process with this name, ns.
+fn threads_cpu_ns(name: &str) -> u64 {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return 0 };
+    let of_task = |task: PathBuf| {
+        let known = fs::read_to_string(task.join("comm")).ok()?;
+        // The first number of schedstat is the time on the processor, ns (proc(5)).
+        let text = fs::read_to_string(task.join("schedstat")).ok().filter(|_| known.trim_end() == name)?;
+        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    tasks.flatten().filter_map(|task| of_task(task.path())).sum()
+}
+
+/// Makes the journal durable again and again, as MongoDB's journal flusher does. Ends when dropped.
+struct Flusher {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Flusher {
+    fn start(session: NonNull<ffi::Session>, threads: &str, interval_ms: u64) -> Result<Self, Fault> {
+        let (stop, stopped) = mpsc::channel();
+        let session = Sendable(session.as_ptr());
+        let flush = move || {
+            let Sendable(session) = { session };
+            let pause = Duration::from_millis(interval_ms);
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
+                // SAFETY: the session is open and this thread's alone. A journal that cannot be written makes the commits
+                // fail, which says it where it is seen.
+                unsafe { ((*session).log_flush)(session, c"sync=on".as_ptr()) };
+            }
+            // SAFETY: as above; it is not used again.
+            unsafe { ((*session).close)(session, ptr::null()) };
+        };
+        let thread = thread::Builder::new().name(threads.to_owned()).spawn(flush);
+        let thread = thread.map_err(|error| Fault::machine("cannot start a thread", error))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// `bytes` with a zero byte at the end.
+fn text(bytes: &[u8]) -> Result<CString, Fault> {
+    CString::new(bytes).map_err(|_| Fault::Refused("a name cannot hold a zero byte".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lose_their_place() {
+        let message = "[1763716000:1][12:0x7f5d], file:WiredTiger.wt, connection: encryption failed";
+        assert_eq!(without_place(message), "file:WiredTiger.wt, connection: encryption failed");
+        assert_eq!(without_place("words"), "words");
+    }
+}

@@ -1,0 +1,58 @@
+//! Did the working set fit the cache?
+
+use tithe_harness::{
+    evidence::{Control, Evidence, Scene, Sight, scan::size},
+    fault::Fault,
+};
+use tithe_model::record::Role;
+
+use crate::wiredtiger::{engine, opened};
+
+/// Asks the engine how often a page that was wanted had to be read. A disclosure: it says what was measured, not that
+/// something is guarded. Id `cache-fits`.
+pub struct CacheFits;
+
+/// Share of page requests that may need a read where the working set fits: what is touched the first time, loading
+/// included.
+const LIMIT: f64 = 0.01;
+
+impl CacheFits {
+    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let statistics = opened(scene.server, scene.setup)?.engine.statistics()?;
+        let (asked, read) = (statistics.value(engine::PAGES_ASKED), statistics.value(engine::PAGES_READ));
+        if asked == 0 {
+            return Ok(Sight::Unknown("no page was asked for yet".to_owned()));
+        }
+        let share = read as f64 / asked as f64;
+        let quotation = format!(
+            "{read} of {asked} page requests read from a file ({:.2} %, {}); the cache holds {} of {}",
+            share * 100.0,
+            size(statistics.value(engine::BYTES_READ)),
+            size(statistics.value(engine::CACHE_BYTES)),
+            size(statistics.value(engine::CACHE_LIMIT)),
+        );
+        Ok(if share <= LIMIT { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+impl Evidence for CacheFits {
+    fn id(&self) -> &'static str {
+        "cache-fits"
+    }
+
+    fn claim(&self) -> String {
+        format!("at most {} % of the page requests since the start needed a read", LIMIT * 100.0)
+    }
+
+    fn role(&self) -> Role {
+        Role::Disclosure
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        Self::try_look(scene).unwrap_or_else(Sight::from)
+    }
+}

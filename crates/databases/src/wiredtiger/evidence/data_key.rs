@@ -1,0 +1,57 @@
+//! Is the data key on disk in its wrapped form only?
+
+use tithe_harness::{
+    evidence::{
+        Control, Evidence, Scene, Sight,
+        needles::Needles,
+        scan::{files_below, scan},
+    },
+    fault::Fault,
+};
+
+use crate::wiredtiger::encryptor::keystore::{self, Keystore};
+use crate::wiredtiger::folder;
+
+/// Unwraps the data key and looks for it in every file of the server, raw, in hexadecimal and in base64. Its control is
+/// the wrapped key, which it must find in the keystore. Id `data-key-wrapped`.
+pub struct DataKeyWrapped;
+
+impl DataKeyWrapped {
+    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let Some(store) = Keystore::read(folder(scene.server)?)? else {
+            return Ok(Sight::Exposed("there is no keystore".to_owned()));
+        };
+        let master = keystore::read_master_key(&keystore::master_key_path(&scene.server.folder))?;
+        let data_key = store.unwrap(&master)?;
+        let needles = Needles::new([("data key", &data_key[..]), ("wrapped key", store.wrapped())]);
+        let report = scan(&needles, files_below(&scene.server.folder));
+        let total = report.total();
+        Ok(if total.distinct("data key") > 0 {
+            Sight::Exposed(report.describe_found())
+        } else if let Some(file) = report.unreadable.first() {
+            Sight::Unknown(format!("cannot read {file}"))
+        } else if total.distinct("wrapped key") == 0 {
+            Sight::Unknown("the wrapped key was not found".to_owned())
+        } else {
+            Sight::Protected(format!("no data key in {}; the wrapped key was found", report.extent()))
+        })
+    }
+}
+
+impl Evidence for DataKeyWrapped {
+    fn id(&self) -> &'static str {
+        "data-key-wrapped"
+    }
+
+    fn claim(&self) -> String {
+        "the data key is in no file but wrapped by the master key".to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        Self::try_look(scene).unwrap_or_else(Sight::from)
+    }
+}

@@ -1,0 +1,51 @@
+//! Do the keys stay out of swap?
+
+use std::fs;
+
+use tithe_harness::{
+    evidence::{Control, Evidence, Scene, Sight},
+    fault::Fault,
+};
+
+use crate::wiredtiger::{encryptor::locked::is_locked, opened};
+
+/// Asks the kernel whether the pages that hold the arm's keys are locked. Its control is its own stack, which must not
+/// be. Id `keys-locked`.
+pub struct KeysLocked;
+
+impl KeysLocked {
+    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let Some(cipher) = opened(scene.server, scene.setup)?.engine.cipher() else {
+            return Ok(Sight::Exposed("there are no keys".to_owned()));
+        };
+        let read = |path: &str| fs::read_to_string(path).map_err(|error| Fault::machine(path, error));
+        let (smaps, status) = (read("/proc/self/smaps")?, read("/proc/self/status")?);
+        let here = &raw const status as usize;
+        if is_locked(&smaps, &(here..here + 1)) {
+            return Ok(Sight::Unknown("the stack is locked too, so this tells nothing".to_owned()));
+        }
+        let addresses = cipher.addresses();
+        let locked = addresses.iter().filter(|range| is_locked(&smaps, range)).count();
+        let total = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap_or("").trim();
+        let quotation = format!("{locked} of {} keys are on locked pages; VmLck is {total}", addresses.len());
+        Ok(if locked == addresses.len() { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+impl Evidence for KeysLocked {
+    fn id(&self) -> &'static str {
+        "keys-locked"
+    }
+
+    fn claim(&self) -> String {
+        "the keys that the engine works with are on locked pages".to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        Self::try_look(scene).unwrap_or_else(Sight::from)
+    }
+}

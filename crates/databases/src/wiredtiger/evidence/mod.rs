@@ -1,0 +1,145 @@
+//! Evidence about a data folder: what only an embedded engine lets one look at.
+//!
+//! Canaries and master keys in files are looked for by the harness, for every database alike.
+
+pub mod cache;
+pub mod data_key;
+pub mod keys_locked;
+pub mod repeats;
+pub mod rotation;
+pub mod tamper;
+pub mod wrong_key;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    hash::{DefaultHasher, Hasher},
+    io::{BufReader, ErrorKind, Read},
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicI64},
+};
+
+use tithe_harness::{
+    evidence::Scene,
+    fault::Fault,
+    session::{Discard, KeyValueSession, Request},
+    workload::Table,
+};
+
+use super::{
+    FILE_UNIT,
+    encryptor::cipher::PageCipher,
+    engine::Engine,
+    folder, opened,
+    session::{TableSession, records_file},
+    settings::Settings,
+};
+
+/// A copy of the arm's data folder, so that a check can do to it what it likes. Removed when dropped.
+struct Copy {
+    folder: PathBuf,
+}
+
+impl Copy {
+    fn of(scene: &Scene<'_>, check: &str) -> Result<Self, Fault> {
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let copy = Self { folder: scene.server.folder.join(format!("tithe-{check}-{:016x}", scene.nonce)) };
+        let opened = opened(scene.server, scene.setup)?;
+        opened.engine.backup(folder(scene.server)?, &copy.folder)?;
+        Ok(copy)
+    }
+
+    /// Opens the copy with `cipher`; as little as possible goes on in it.
+    fn open(&self, scene: &Scene<'_>, cipher: Option<Arc<dyn PageCipher>>) -> Result<Arc<Engine>, Fault> {
+        let given = &scene.setup.settings;
+        let settings = Settings {
+            cache_size_mb: 16,
+            commit_interval_ms: 0,
+            checkpoint_interval_s: 0,
+            eviction_threads: 1,
+            ..Settings::resolve(given)?
+        };
+        Engine::open(opened(scene.server, scene.setup)?.library, &self.folder, &settings, cipher)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // The folder is thrown away with the arm anyway.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A session on the table of a copy.
+fn session(engine: &Arc<Engine>, table: &Table) -> Result<TableSession, Fault> {
+    // Nothing is inserted there, so no record id is needed.
+    TableSession::new(engine.session()?, table, Arc::new(AtomicI64::new(0)))
+}
+
+/// One record, written through the measured path and removed again by [`Probe::remove`].
+struct Probe {
+    key: Vec<u8>,
+    values: Vec<Vec<u8>>,
+}
+
+impl Probe {
+    /// A probe whose key no workload uses: it sorts before the `user` of YCSB's keys.
+    fn new(scene: &Scene<'_>, check: &str, number: usize, values: Vec<Vec<u8>>) -> Self {
+        Self { key: format!("{check}-{:016x}-{number}", scene.nonce).into_bytes(), values }
+    }
+
+    /// Writes `probes` and settles; the numbers of the units of the documents' file that this changed.
+    fn write(probes: &[Self], scene: &Scene<'_>) -> Result<Vec<usize>, Fault> {
+        let file = documents(scene)?;
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let before = digests(&file)?;
+        let mut session = opened(scene.server, scene.setup)?.table_session(scene.table)?;
+        for probe in probes {
+            let values: Vec<_> = probe.values.iter().map(Vec::as_slice).enumerate().collect();
+            session.call(&Request::Insert { key: &probe.key, values: &values }, &mut Discard)?;
+        }
+        drop(session);
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let after = digests(&file)?;
+        Ok((0..after.len()).filter(|unit| before.get(unit) != after.get(unit)).collect())
+    }
+
+    fn remove(probes: &[Self], scene: &Scene<'_>) -> Result<(), Fault> {
+        let mut session = opened(scene.server, scene.setup)?.table_session(scene.table)?;
+        for probe in probes {
+            session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
+        }
+        Ok(())
+    }
+}
+
+/// The file of the arm's documents.
+fn documents(scene: &Scene<'_>) -> Result<PathBuf, Fault> {
+    Ok(folder(scene.server)?.join(records_file(scene.table)))
+}
+
+/// A digest of every unit of the file at `path`, so that changed ones are found without keeping the file in memory.
+fn digests(path: &Path) -> Result<BTreeMap<usize, u64>, Fault> {
+    let mut digests = BTreeMap::new();
+    each_unit(path, |number, unit| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(unit);
+        digests.insert(number, hasher.finish());
+    })?;
+    Ok(digests)
+}
+
+/// Calls `look` with the number and the bytes of every unit of the file at `path`: a page is one or several of them.
+fn each_unit(path: &Path, mut look: impl FnMut(usize, &[u8])) -> Result<(), Fault> {
+    let fault = |error| Fault::machine(path.display(), error);
+    let mut file = BufReader::with_capacity(1 << 20, fs::File::open(path).map_err(fault)?);
+    let mut unit = vec![0; FILE_UNIT];
+    for number in 0.. {
+        match file.read_exact(&mut unit) {
+            Ok(()) => look(number, &unit),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(fault(error)),
+        }
+    }
+    Ok(())
+}

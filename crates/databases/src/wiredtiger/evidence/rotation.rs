@@ -1,0 +1,96 @@
+//! Can the keys be changed, and what does it take?
+
+use std::{fs, time::Instant};
+
+use tithe_harness::{
+    evidence::{Control, Evidence, Scene, Sight},
+    fault::Fault,
+    session::{Discard, Fields, KeyValueSession, Request},
+};
+use tithe_model::record::Role;
+
+use super::{Copy, session};
+use crate::wiredtiger::{
+    cipher_of,
+    encryptor::{
+        self,
+        keystore::{self, Keystore},
+    },
+    engine::JOURNAL,
+    folder, opened,
+    rotation::{dump_and_load, rotate_master_key},
+    settings::Settings,
+};
+
+/// Changes both keys of a copy, tells how long it took, and opens the result. A disclosure. Id `key-rotation`.
+pub struct KeyRotation;
+
+impl KeyRotation {
+    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let Some(cipher) = cipher_of(scene.setup) else {
+            return Ok(Sight::Exposed("there are no keys".to_owned()));
+        };
+        let copy = Copy::of(scene, self.id())?;
+        // A backup holds what the engine knows; the keystore is not its.
+        fs::copy(folder(scene.server)?.join(keystore::FILE_NAME), copy.folder.join(keystore::FILE_NAME))
+            .map_err(|error| Fault::machine("cannot copy the keystore", error))?;
+        let old = keystore::read_master_key(&keystore::master_key_path(&scene.server.folder))?;
+        let new = keystore::random_key()?;
+
+        let begun = Instant::now();
+        rotate_master_key(&copy.folder, &old, &new)?;
+        let rewrapped_ms = begun.elapsed().as_secs_f64() * 1e3;
+        let store = Keystore::read(&copy.folder)?.ok_or_else(|| Fault::Wrong("the keystore is gone".to_owned()))?;
+        if store.unwrap(&old).is_ok() {
+            return Ok(Sight::Exposed("the old master key still unwraps the data key".to_owned()));
+        }
+        let before = copy.open(scene, Some(encryptor::page_cipher(cipher, &store.unwrap(&new)?)?))?;
+
+        let after = Copy { folder: copy.folder.with_extension("rotated") };
+        fs::create_dir_all(after.folder.join(JOURNAL))
+            .map_err(|error| Fault::machine(after.folder.display(), error))?;
+        let begun = Instant::now();
+        let fresh = encryptor::page_cipher(cipher, &keystore::random_key()?)?;
+        let engine = after.open(scene, Some(fresh))?;
+        let settings = Settings::resolve(&scene.setup.settings)?;
+        let documents = dump_and_load(&before, &engine, scene.table, &settings)?;
+        let loaded_s = begun.elapsed().as_secs_f64();
+        let scan = Request::Scan { start: b"", count: u32::MAX, fields: Fields::All };
+        let mut session = session(&engine, scene.table)?;
+        let (held, measured) = (
+            session.call(&scan, &mut Discard)?,
+            opened(scene.server, scene.setup)?.table_session(scene.table)?.call(&scan, &mut Discard)?,
+        );
+        let quotation = format!(
+            "master key: wrapped anew in {rewrapped_ms:.1} ms, the old one is refused; data key: {documents} documents \
+             dumped and loaded in {loaded_s:.1} s"
+        );
+        Ok(if held == measured && documents == measured {
+            Sight::Protected(quotation)
+        } else {
+            Sight::Exposed(format!("{held} of {measured} documents are there afterwards; {quotation}"))
+        })
+    }
+}
+
+impl Evidence for KeyRotation {
+    fn id(&self) -> &'static str {
+        "key-rotation"
+    }
+
+    fn claim(&self) -> String {
+        "both keys can be changed, and every document is there afterwards".to_owned()
+    }
+
+    fn role(&self) -> Role {
+        Role::Disclosure
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}

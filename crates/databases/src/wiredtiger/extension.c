@@ -1,0 +1,11 @@
+/*
+ * WiredTiger takes an encryptor from a shared object that it loads before it reads anything, and from nowhere else.
+ * This is that object: it calls back into Tithe, which has set the pointer. Where the pointer is not set the engine
+ * does not open.
+ */
+int (*tithe_hook)(void *connection, void *config);
+
+int wiredtiger_extension_init(void *connection, void *config)
+{
+    return tithe_hook == 0 ? 1 : tithe_hook(connection, config);
+}

@@ -1,0 +1,45 @@
+//! What an engine says about errors, kept for the error that it leads to.
+
+use std::sync::{Mutex, PoisonError};
+
+/// The last messages, oldest first.
+#[derive(Debug, Default)]
+pub struct Messages(Mutex<Vec<String>>);
+
+/// Messages that are kept: the first say what went wrong, the later ones what followed from it.
+const KEPT: usize = 2;
+
+/// The function of the engine that prints pages.
+const DUMP: &str = "__wt_bm_corrupt_dump";
+
+impl Messages {
+    /// Keeps `text`, unless there are enough. What the engine prints of a damaged page is not kept: it can hold values.
+    pub fn add(&self, text: String) {
+        if text.contains(DUMP) {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < KEPT {
+            kept.push(text);
+        }
+    }
+
+    /// Everything since the last call, as one text; empty where nothing was said.
+    pub fn take(&self) -> String {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_words_are_kept_and_no_page_is() {
+        let messages = Messages::default();
+        messages.add("file:a.wt, WT_CURSOR.search: __wt_bm_corrupt_dump, 85: {0: 4096}: 61 62 63".to_owned());
+        (0..9).for_each(|number| messages.add(number.to_string()));
+        assert_eq!(messages.take(), "0; 1");
+        assert_eq!(messages.take(), "");
+    }
+}

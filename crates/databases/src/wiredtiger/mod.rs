@@ -1,0 +1,285 @@
+//! WiredTiger, the storage engine of MongoDB, inside Tithe's own process.
+//!
+//! One library serves every arm: without an encryptor it is the plain engine. It is told what MongoDB 4.2 tells it, and
+//! holds what MongoDB would: documents by record id, an `_id` index, a journal. What a server adds (the wire, sessions,
+//! the query planner, replication) is left out, so a figure is that of the engine and larger than MongoDB's would be.
+
+mod cursor;
+mod document;
+mod encryptor;
+mod engine;
+mod evidence;
+mod ffi;
+mod index;
+mod library;
+mod messages;
+mod page_encryption;
+mod rotation;
+mod session;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI64},
+};
+
+use tithe_harness::{
+    columns::COLUMNS_EMBEDDED,
+    database::{Address, Connect, Content, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    fault::Fault,
+    protection::{AtRest, Protection, Setup},
+    secret::Secret,
+    session::Session,
+    watch::process::TreeUsage,
+    workload::Table,
+};
+use tithe_model::record::ArmFacts;
+
+use encryptor::{
+    Implementation,
+    cipher::{Key, PageCipher},
+    cipher_and_implementation,
+    keystore::{self, Keystore},
+};
+use engine::Engine;
+use library::Library;
+use session::{RecordIds, TableSession};
+use settings::Settings;
+
+/// WiredTiger, loaded by Tithe.
+pub struct WiredTiger;
+
+/// Marks a data folder as Tithe's own.
+const MARK: &str = "made-by-tithe";
+
+/// What files of tables are allocated in, bytes: the engine's default, which MongoDB keeps.
+const FILE_UNIT: usize = 4096;
+
+impl Database for WiredTiger {
+    fn id(&self) -> &'static str {
+        "wiredtiger"
+    }
+
+    fn title(&self) -> &'static str {
+        "WiredTiger"
+    }
+
+    fn embedded(&self) -> bool {
+        true
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("encryption", "it is what the protection page-encryption sets"),
+            ("extensions", "Tithe loads what the other settings ask for"),
+            ("log", "journal_compressor and journal_file_mb are its settings"),
+        ]
+    }
+
+    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
+        &settings::HELP
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        static PROTECTIONS: [&dyn Protection; 2] = [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED];
+        &PROTECTIONS
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        let library = library::library(search)?;
+        Ok(Install { programs: PathBuf::new(), version: library.version.clone(), facts: BTreeMap::new() })
+    }
+
+    fn launch(&self, _install: &Install, setup: &Setup, place: &Place) -> Launch {
+        let data = place.folder.join("data");
+        let journal = data.join(engine::JOURNAL);
+        let mut steps = vec![
+            Step::Folder(data.clone()),
+            Step::Write { path: data.join(MARK), content: Content::Text(String::new()), mode: 0o600 },
+            Step::Folder(journal.clone()),
+        ];
+        if let Some(at_rest) = &setup.at_rest {
+            steps.push(Step::Write {
+                path: keystore::master_key_path(&place.folder),
+                content: Content::Secret(Secret::new(at_rest.key.expose_hex())),
+                mode: 0o600,
+            });
+        }
+        Launch {
+            steps,
+            address: Address::File(data.clone()),
+            paths: Paths { data: vec![data], journal: vec![journal], logs: Vec::new() },
+            ..Launch::default()
+        }
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let session = opened(server, setup)?.table_session(&how.table)?;
+        Ok(Session::KeyValue(Box::new(session)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        let opened = opened(server, setup)?;
+        let settings = Settings::resolve(&setup.settings)?;
+        let mut session = opened.engine.session()?;
+        session.create(&session::records_uri(table), &settings.records())?;
+        session.create(&session::index_uri(table), &settings.index())?;
+        session.checkpoint()
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        let opened = opened(server, setup)?;
+        opened.tables().remove(&table.name);
+        let mut session = opened.engine.session()?;
+        session.drop_table(&session::index_uri(table))?;
+        session.drop_table(&session::records_uri(table))
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        opened(server, setup)?.engine.checkpoint()
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        let opened = opened(server, setup)?;
+        let statistics = opened.engine.statistics()?;
+        let (cipher, implementation) = cipher_and_implementation(cipher_of(setup).unwrap_or("none"));
+        let hardware = implementation == Implementation::Processor && aes::hardware_accelerated();
+        let facts = BTreeMap::from([
+            ("cipher".to_owned(), cipher.to_owned()),
+            ("aes".to_owned(), if hardware { "processor's instructions" } else { "portable code" }.to_owned()),
+            ("cache_bytes".to_owned(), statistics.value(engine::CACHE_LIMIT).to_string()),
+        ]);
+        let mut configuration = Settings::resolve(&setup.settings)?.lines();
+        if let Some(cipher) = cipher_of(setup) {
+            configuration.splice(0..0, [format!("cipher = {cipher}"), "master key = ***".to_owned()]);
+        }
+        Ok(ArmFacts { version: opened.library.version.clone(), facts, configuration })
+    }
+
+    fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
+        let statistics = opened(server, setup).ok()?.engine.statistics().ok()?;
+        Some(statistics.value(engine::JOURNAL_BYTES))
+    }
+
+    fn usage(&self, server: &Server, setup: &Setup) -> Option<TreeUsage> {
+        opened(server, setup).ok()?.engine.usage().ok()
+    }
+
+    fn close(&self, server: &Server) {
+        if let Ok(folder) = folder(server) {
+            // Outside the lock: closing takes its time.
+            let closed = all_opened().remove(folder);
+            drop(closed);
+        }
+    }
+}
+
+/// The name of the arm's cipher.
+fn cipher_of(setup: &Setup) -> Option<&str> {
+    setup.at_rest.as_ref().map(|at_rest| at_rest.cipher.as_str())
+}
+
+/// A database that is open in this process, with what its sessions share.
+struct Opened {
+    library: &'static Library,
+    engine: Arc<Engine>,
+    /// What it was opened with.
+    at_rest: Option<AtRest>,
+    settings: Settings,
+    tables: Mutex<BTreeMap<String, RecordIds>>,
+}
+
+impl Opened {
+    fn tables(&self) -> MutexGuard<'_, BTreeMap<String, RecordIds>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session on `table`, as the measured clients use it.
+    fn table_session(&self, table: &Table) -> Result<TableSession, Fault> {
+        let mut session = self.engine.session()?;
+        let mut tables = self.tables();
+        let free = match tables.get(&table.name) {
+            Some(free) => free.clone(),
+            None => {
+                let free = Arc::new(AtomicI64::new(session::first_free_record_id(&mut session, table)?));
+                tables.insert(table.name.clone(), free.clone());
+                free
+            }
+        };
+        drop(tables);
+        TableSession::new(self.engine.session()?, table, free)
+    }
+}
+
+/// Every database that is open, by its folder: the engine opens a folder once in a process.
+fn all_opened() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<Opened>>> {
+    static OPENED: Mutex<BTreeMap<PathBuf, Arc<Opened>>> = Mutex::new(BTreeMap::new());
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The database of `server`, opened now if it is not yet; as `setup` says or not at all.
+fn opened(server: &Server, setup: &Setup) -> Result<Arc<Opened>, Fault> {
+    let folder = folder(server)?;
+    let settings = Settings::resolve(&setup.settings)?;
+    let mut all = all_opened();
+    if let Some(opened) = all.get(folder) {
+        let same_key =
+            opened.at_rest.as_ref().map(|at_rest| &at_rest.key) == setup.at_rest.as_ref().map(|at_rest| &at_rest.key);
+        let same_cipher = opened.at_rest.as_ref().map(|at_rest| &at_rest.cipher)
+            == setup.at_rest.as_ref().map(|at_rest| &at_rest.cipher);
+        if same_key && same_cipher && opened.settings == settings {
+            return Ok(opened.clone());
+        }
+        return Err(Fault::Refused("the database is open with other keys or settings".to_owned()));
+    }
+    let master = setup.at_rest.as_ref().map(|_| keystore::read_master_key(&keystore::master_key_path(&server.folder)));
+    let library = library::library(&Search::default()).map_err(|missing| Fault::Machine(missing.what))?;
+    let cipher = cipher(folder, cipher_of(setup), master.transpose()?.as_ref())?;
+    let engine = Engine::open(library, folder, &settings, cipher)?;
+    let opened =
+        Arc::new(Opened { library, engine, at_rest: setup.at_rest.clone(), settings, tables: Mutex::default() });
+    all.insert(folder.to_owned(), opened.clone());
+    Ok(opened)
+}
+
+/// The cipher `wanted` of the database in `folder`, which gets a data key when it is new. Refuses another database than
+/// Tithe's, another cipher, a plain database where a cipher is wanted, and a cipher where none is.
+fn cipher(folder: &Path, wanted: Option<&str>, master: Option<&Key>) -> Result<Option<Arc<dyn PageCipher>>, Fault> {
+    let place = folder.display();
+    if !folder.join(MARK).exists() {
+        return Err(Fault::Refused(format!("{place} was not made by Tithe")));
+    }
+    let fresh = !folder.join("WiredTiger").exists();
+    let name = |arm_cipher| cipher_and_implementation(arm_cipher).0;
+    match (wanted.zip(master), Keystore::read(folder)?) {
+        (None, None) => Ok(None),
+        (None, Some(store)) => {
+            Err(Fault::Refused(format!("{place} is encrypted with {}, and no encryption was asked for", store.cipher)))
+        }
+        (Some((wanted, master)), Some(store)) if store.cipher == name(wanted) => {
+            encryptor::page_cipher(wanted, &store.unwrap(master)?).map(Some)
+        }
+        (Some((wanted, _)), Some(store)) => {
+            let (has, wants) = (&store.cipher, name(wanted));
+            Err(Fault::Refused(format!("{place} is encrypted with {has}, and {wants} was asked for")))
+        }
+        (Some((wanted, master)), None) if fresh => {
+            let data_key = keystore::random_key()?;
+            let cipher = encryptor::page_cipher(wanted, &data_key)?;
+            Keystore::wrap(name(wanted), &data_key, master).write(folder)?;
+            Ok(Some(cipher))
+        }
+        (Some(_), None) => Err(Fault::Refused(format!("{place} is not encrypted, and encryption was asked for"))),
+    }
+}
+
+/// The data folder of `server`.
+fn folder(server: &Server) -> Result<&Path, Fault> {
+    match &server.address {
+        Address::File(path) => Ok(path),
+        other => Err(Fault::Refused(format!("WiredTiger is a folder, not {other:?}"))),
+    }
+}

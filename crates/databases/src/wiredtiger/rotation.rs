@@ -1,0 +1,50 @@
+//! Changing keys: the master key by wrapping the data key anew, the data key by writing everything anew.
+
+use std::{path::Path, sync::Arc};
+
+use tithe_harness::{fault::Fault, workload::Table};
+
+use super::{
+    cursor::Key as RecordKey,
+    encryptor::{cipher::Key, keystore::Keystore},
+    engine::Engine,
+    session::{index_uri, records_uri},
+    settings::Settings,
+};
+
+/// Lets `new` open the database in `folder`, and `old` no longer. No page is touched, and an open engine goes on.
+///
+/// A backup from before still opens with `old`: it has the keystore of its time.
+///
+/// # Errors
+/// [`Fault::Refused`] when `old` is not the master key; when the keystore cannot be written.
+pub fn rotate_master_key(folder: &Path, old: &Key, new: &Key) -> Result<(), Fault> {
+    let store = Keystore::read(folder)?.ok_or_else(|| Fault::Refused("there is no keystore".to_owned()))?;
+    Keystore::wrap(&store.cipher, &store.unwrap(old)?, new).write(folder)
+}
+
+/// Writes `table` of `from` into `to`, a fresh database with another data key. Returns how many documents there are.
+///
+/// # Errors
+/// The engine's words.
+pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settings: &Settings) -> Result<u64, Fault> {
+    let (mut source, mut target) = (from.session()?, to.session()?);
+    let (records, index) = (records_uri(table), index_uri(table));
+    target.create(&records, &settings.records())?;
+    target.create(&index, &settings.index())?;
+
+    let (read, write) = (source.cursor(&records, "")?, target.cursor(&records, "bulk")?);
+    let mut documents = 0;
+    while source.next(read)? {
+        target.insert(write, RecordKey::Number(source.key_number(read)?), source.value(read)?)?;
+        documents += 1;
+    }
+    let (read, write) = (source.cursor(&index, "")?, target.cursor(&index, "bulk")?);
+    while source.next(read)? {
+        target.insert(write, RecordKey::Bytes(source.key(read)?), source.value(read)?)?;
+    }
+    // Cursors that load in bulk keep everybody else out until they are closed.
+    drop(target);
+    to.checkpoint()?;
+    Ok(documents)
+}

@@ -1,0 +1,443 @@
+//! The whole of WiredTiger, plain and with every cipher, on folders in a temporary folder.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+use tithe_harness::{
+    clock::Clock,
+    evidence::{Evidence, Scene, Sight, judge},
+    protection::Materials,
+    session::{Discard, Fields, KeyValueSession, Request, Rows},
+};
+use tithe_model::experiment::{self, OptionValue};
+
+use super::{encryptor::CIPHERS, *};
+
+/// A server's folder, set up and table, in a temporary folder of its own.
+struct Bench {
+    _folder: TempDir,
+    server: Server,
+    setup: Setup,
+    table: Table,
+}
+
+impl Bench {
+    /// Plain, or encrypted with `cipher`; the journal is small, so that many benches fit on a disk.
+    fn new(cipher: Option<&str>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = setup(cipher);
+        let place = Place { folder: folder.path().join("server"), port: 0 };
+        fs::create_dir(&place.folder).unwrap();
+        let Launch { steps, address, paths, .. } = WiredTiger.launch(&Install::default(), &setup, &place);
+        steps.iter().for_each(carry_out);
+        let server = Server { address, process: None, paths, folder: place.folder };
+        let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
+        Self { _folder: folder, server, setup, table }
+    }
+
+    /// The same with the table created.
+    fn created(cipher: Option<&str>) -> Self {
+        let bench = Self::new(cipher);
+        bench.create().unwrap();
+        bench
+    }
+
+    fn create(&self) -> Result<(), Fault> {
+        WiredTiger.create(&self.server, &self.setup, &self.table)
+    }
+
+    fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() };
+        match WiredTiger.connect(&self.server, &self.setup, &how)? {
+            Session::KeyValue(session) => Ok(session),
+            Session::Sql(_) => panic!("WiredTiger is reached as a key-value store"),
+        }
+    }
+
+    fn settle(&self) {
+        WiredTiger.settle(&self.server, &self.setup, &self.table).unwrap();
+    }
+
+    fn close(&self) {
+        WiredTiger.close(&self.server);
+    }
+
+    fn folder(&self) -> &Path {
+        folder(&self.server).unwrap()
+    }
+
+    fn refusal(&self) -> String {
+        let text = self.connect().err().expect("connecting is refused").to_string();
+        text.replace(&self.server.folder.display().to_string(), "SERVER")
+    }
+
+    fn look(&self, evidence: &dyn Evidence) -> Sight {
+        let mut scene = Scene {
+            database: &WiredTiger,
+            server: &self.server,
+            setup: &self.setup,
+            table: &self.table,
+            guarded: self.setup.at_rest.is_some(),
+            nonce: 4711,
+        };
+        evidence.look(&mut scene)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// True when the library is there; else says loudly what is missing, and fails where everything must be there.
+fn installed() -> bool {
+    match library::library(&Search::default()) {
+        Ok(_) => true,
+        Err(missing) => {
+            assert!(std::env::var_os("CI").is_none(), "{missing:?}");
+            #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+            {
+                eprintln!("SKIPPED: {} is missing; {}", missing.what, missing.how_to_install.join("; "));
+            }
+            false
+        }
+    }
+}
+
+fn carry_out(step: &Step) {
+    match step {
+        Step::Folder(path) => fs::create_dir(path).unwrap(),
+        Step::Write { path, content, mode } => {
+            let bytes = match content {
+                Content::Text(text) => text.as_bytes(),
+                Content::Secret(secret) => secret.expose(),
+            };
+            fs::write(path, bytes).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(*mode)).unwrap();
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn setup(cipher: Option<&str>) -> Setup {
+    let materials = Materials {
+        authority: PathBuf::new(),
+        server_certificate: PathBuf::new(),
+        server_key: PathBuf::new(),
+        client_certificate: PathBuf::new(),
+        client_key: PathBuf::new(),
+        stranger: PathBuf::new(),
+        password: Secret::new("password of the tests"),
+        key: Secret::new(*b"0123456789abcdef0123456789abcdeF"),
+    };
+    let settings = [("journal_file_mb", "1"), ("cache_size_mb", "10"), ("checkpoint_interval_s", "0")];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut setup = Setup::plain(BTreeMap::from(settings), materials);
+    if let Some(cipher) = cipher {
+        page_encryption::PageEncryption.apply(&chosen(cipher), &mut setup);
+    }
+    setup
+}
+
+fn chosen(cipher: &str) -> experiment::Protection {
+    experiment::Protection {
+        id: "page-encryption".to_owned(),
+        options: BTreeMap::from(
+            [("cipher", cipher), ("aes", "processor")]
+                .map(|(name, text)| (name.to_owned(), OptionValue::Text(text.to_owned()))),
+        ),
+    }
+}
+
+fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: [&[u8]; 3]) -> Result<u64, Fault> {
+    let values = [(0, values[0]), (1, values[1]), (2, values[2])];
+    session.call(&Request::Insert { key, values: &values }, &mut Discard)
+}
+
+/// Writes rows down, one a line.
+#[derive(Default)]
+struct Seen(String);
+
+impl Rows for Seen {
+    fn row(&mut self, key: Option<&[u8]>) {
+        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        self.0 += &format!(" {field}={}", value.map_or("null".into(), String::from_utf8_lossy));
+    }
+}
+
+fn seen(session: &mut dyn KeyValueSession, request: Request<'_>) -> String {
+    let mut seen = Seen::default();
+    let count = session.call(&request, &mut seen).unwrap();
+    format!("{count} rows{}\n", seen.0)
+}
+
+/// Everything that a workload does, in order, with what comes back.
+fn exercise(bench: &Bench) -> String {
+    let mut session = bench.connect().unwrap();
+    let session = session.as_mut();
+    session.begin_bulk().unwrap();
+    for key in [&b"user3"[..], b"user1", b"user2"] {
+        assert_eq!(insert(session, key, [b"a", b"", key]).unwrap(), 1);
+    }
+    session.end_bulk().unwrap();
+    let mut text = String::new();
+    text += &seen(session, Request::Read { key: b"user1", fields: Fields::All });
+    text += &seen(session, Request::Read { key: b"user9", fields: Fields::All });
+    text += &seen(session, Request::Update { key: b"user1", values: &[(1, b"new")] });
+    text += &seen(session, Request::Update { key: b"user9", values: &[(1, b"new")] });
+    text += &seen(session, Request::Read { key: b"user1", fields: Fields::One(1) });
+    text += &seen(session, Request::Scan { start: b"user2", count: 9, fields: Fields::All });
+    text += &seen(session, Request::Scan { start: b"", count: 2, fields: Fields::One(2) });
+    text += &seen(session, Request::Scan { start: b"user4", count: 2, fields: Fields::All });
+    text += &seen(session, Request::Delete { key: b"user2" });
+    text += &seen(session, Request::Delete { key: b"user2" });
+    text += &format!("{}\n", insert(session, b"user1", [b"a"; 3]).unwrap_err());
+    text += &seen(session, Request::Scan { start: b"", count: 9, fields: Fields::One(0) });
+    text
+}
+
+#[test]
+fn every_arm_answers_alike_and_keeps_what_was_written() {
+    if !installed() {
+        return;
+    }
+    let answers = [None].into_iter().chain(CIPHERS.map(Some)).map(|cipher| {
+        let bench = Bench::created(cipher);
+        let text = exercise(&bench);
+        bench.settle();
+        let mut session = bench.connect().unwrap();
+        insert(session.as_mut(), b"user4", [b"late"; 3]).unwrap();
+        drop(session);
+        // Another engine, another salt, after the first has closed its files.
+        bench.close();
+        let mut session = bench.connect().unwrap();
+        insert(session.as_mut(), b"user5", [b"later"; 3]).unwrap();
+        text + &seen(session.as_mut(), Request::Scan { start: b"user3", count: 9, fields: Fields::One(0) })
+    });
+    let answers: Vec<_> = answers.collect();
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
+    expect![[r#"
+        1 rows
+        -: 0=a 1= 2=user1
+        0 rows
+        1 rows
+        0 rows
+        1 rows
+        -: 1=new
+        2 rows
+        user2: 0=a 1= 2=user2
+        user3: 0=a 1= 2=user3
+        2 rows
+        user1: 2=user1
+        user2: 2=user2
+        0 rows
+        1 rows
+        0 rows
+        server: there is a document with this _id already
+        2 rows
+        user1: 0=a
+        user3: 0=a
+        3 rows
+        user3: 0=a
+        user4: 0=late
+        user5: 0=later
+    "#]]
+    .assert_eq(&answers[0]);
+}
+
+#[test]
+fn what_was_not_asked_for_is_refused() {
+    if !installed() {
+        return;
+    }
+    let mut texts = String::new();
+    let mut note = |what: &str, bench: &Bench| texts += &format!("{what}: {}\n", bench.refusal());
+
+    let mut bench = Bench::created(Some("aes-256-gcm"));
+    let own = bench.setup.clone();
+    bench.setup = setup(None);
+    note("open, asked for plainly", &bench);
+    bench.close();
+    note("encrypted, opened plainly", &bench);
+    bench.setup = setup(Some("aes-256-cbc"));
+    note("another cipher", &bench);
+    bench.setup = own;
+    let key_file = keystore::master_key_path(&bench.server.folder);
+    fs::write(&key_file, "00".repeat(32)).unwrap();
+    note("another master key", &bench);
+    fs::set_permissions(&key_file, fs::Permissions::from_mode(0o644)).unwrap();
+    note("a key file for all", &bench);
+    fs::remove_file(&key_file).unwrap();
+    note("no key file", &bench);
+
+    let mut bench = Bench::created(None);
+    bench.close();
+    bench.setup = setup(Some("aes-256-gcm"));
+    fs::copy(bench.folder().join(MARK), keystore::master_key_path(&bench.server.folder)).unwrap();
+    note("an empty key file", &bench);
+    fs::write(keystore::master_key_path(&bench.server.folder), "00".repeat(32)).unwrap();
+    note("plain, opened with a key", &bench);
+    bench.setup = setup(None);
+    fs::remove_file(bench.folder().join(MARK)).unwrap();
+    note("not ours", &bench);
+    expect![[r#"
+        open, asked for plainly: refused: the database is open with other keys or settings
+        encrypted, opened plainly: refused: SERVER/data is encrypted with aes-256-gcm, and no encryption was asked for
+        another cipher: refused: SERVER/data is encrypted with aes-256-gcm, and aes-256-cbc was asked for
+        another master key: refused: the master key is not the one of this database
+        a key file for all: refused: SERVER.master-key is readable by others than its owner (mode 644): chmod 600
+        no key file: SERVER.master-key: No such file or directory (os error 2)
+        an empty key file: refused: SERVER.master-key does not hold 64 hexadecimal digits
+        plain, opened with a key: refused: SERVER/data is not encrypted, and encryption was asked for
+        not ours: refused: SERVER/data was not made by Tithe
+    "#]]
+    .assert_eq(&texts);
+}
+
+#[test]
+fn threads_of_one_table_do_not_lose_writes() {
+    if !installed() {
+        return;
+    }
+    let bench = Bench::created(Some("aes-256-gcm"));
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let bench = &bench;
+            scope.spawn(move || {
+                let mut session = bench.connect().unwrap();
+                for number in 0..50 {
+                    let key = format!("user{thread}-{number:02}");
+                    assert_eq!(insert(session.as_mut(), key.as_bytes(), [b"x"; 3]).unwrap(), 1);
+                    // Everybody writes to one record: transactions lose and are tried again.
+                    let hot = Request::Update { key: b"user0-00", values: &[(1, key.as_bytes())] };
+                    session.call(&hot, &mut Discard).unwrap();
+                }
+            });
+        }
+    });
+    let mut session = bench.connect().unwrap();
+    let count = session.call(&Request::Scan { start: b"", count: 999, fields: Fields::One(0) }, &mut Discard);
+    assert_eq!(count.unwrap(), 200);
+}
+
+/// What every check makes of the arm of `cipher` and the plain arm together. What the engine's cache does in a table of
+/// two documents is another test's business.
+fn check_evidence(cipher: &str, expect: Expect) {
+    let (plain, guarded) = (Bench::created(None), Bench::created(Some(cipher)));
+    exercise(&plain);
+    exercise(&guarded);
+    let mut text = String::new();
+    let checks = page_encryption::PageEncryption.evidence(&chosen(cipher));
+    for check in checks.iter().filter(|check| check.id() != "cache-fits") {
+        let (on_guarded, on_plain) = (guarded.look(check.as_ref()), plain.look(check.as_ref()));
+        text += &format!("{}: {:?}\n", check.id(), judge(check.control(), &on_guarded, Some(&on_plain)));
+        // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
+        let mut session = guarded.connect().unwrap();
+        let keys = seen(session.as_mut(), Request::Scan { start: b"d", count: 9, fields: Fields::One(0) });
+        assert_eq!(keys, "2 rows\nuser1: 0=a\nuser3: 0=a\n", "{}", check.id());
+        assert_eq!(fs::read_dir(&guarded.server.folder).unwrap().count(), 1, "{}", check.id());
+    }
+    expect.assert_eq(&text);
+}
+
+#[test]
+fn evidence_holds_with_every_cipher_and_names_what_bare_cbc_lacks() {
+    if !installed() {
+        return;
+    }
+    check_evidence(
+        "aes-256-gcm",
+        expect![[r#"
+        disk-canary: Holds
+        journal-canary: Holds
+        no-repeated-ciphertext: Holds
+        wrong-key: Holds
+        key-apart: Holds
+        data-key-wrapped: Holds
+        keys-locked: Holds
+        tamper: Holds
+        key-rotation: Holds
+    "#]],
+    );
+    check_evidence(
+        "aes-256-cbc-hmac",
+        expect![[r#"
+        disk-canary: Holds
+        journal-canary: Holds
+        no-repeated-ciphertext: Holds
+        wrong-key: Holds
+        key-apart: Holds
+        data-key-wrapped: Holds
+        keys-locked: Holds
+        tamper: Holds
+        key-rotation: Holds
+    "#]],
+    );
+    check_evidence(
+        "aes-256-cbc",
+        expect![[r#"
+        disk-canary: Holds
+        journal-canary: Holds
+        no-repeated-ciphertext: Holds
+        wrong-key: Holds
+        key-apart: Holds
+        data-key-wrapped: Holds
+        keys-locked: Holds
+        tamper: Fails
+        key-rotation: Holds
+    "#]],
+    );
+}
+
+#[test]
+fn quotations_say_who_refused() {
+    if !installed() {
+        return;
+    }
+    let bench = Bench::created(Some("aes-256-gcm"));
+    exercise(&bench);
+    let sight = bench.look(&evidence::wrong_key::WrongKey);
+    let parts = [
+        "with a wrong master key: the master key is not the one of this database",
+        "with a wrong data key: ",
+        "the authentication tag of a page or record is wrong",
+        "without an encryptor: ",
+    ];
+    assert!(parts.iter().all(|part| sight.quotation().contains(part)), "{sight:?}");
+    let sight = bench.look(&evidence::tamper::Tamper);
+    assert!(sight.quotation().contains("the authentication tag of a page or record is wrong"), "{sight:?}");
+    // The engine prints damaged pages; they must not get into a report.
+    assert!(!sight.quotation().contains("corrupt_dump"), "{sight:?}");
+}
+
+#[test]
+fn the_engine_tells_whether_the_cache_holds_the_data() {
+    if !installed() {
+        return;
+    }
+    for (cache_mb, fits) in [("64", true), ("4", false)] {
+        let mut bench = Bench::new(None);
+        bench.setup.settings.insert("cache_size_mb".to_owned(), cache_mb.to_owned());
+        bench.setup.settings.insert("compressor".to_owned(), "none".to_owned());
+        bench.create().unwrap();
+        let mut session = bench.connect().unwrap();
+        let key = |number: u32| format!("user{number:05}").into_bytes();
+        for number in 0..10_000 {
+            insert(session.as_mut(), &key(number), [&[7; 1000]; 3]).unwrap();
+        }
+        // Far apart, so that pages are not read for their neighbours.
+        for number in 0..20_000 {
+            let key = key(number * 7919 % 10_000);
+            assert_eq!(session.call(&Request::Read { key: &key, fields: Fields::All }, &mut Discard).unwrap(), 1);
+        }
+        let sight = bench.look(&evidence::cache::CacheFits);
+        assert_eq!(matches!(sight, Sight::Protected(_)), fits, "{cache_mb} MB: {sight:?}");
+        let usage = WiredTiger.usage(&bench.server, &bench.setup).unwrap();
+        assert!(usage.cpu_ns > 0 && usage.written_bytes > Some(20_000_000), "{usage:?}");
+    }
+}
