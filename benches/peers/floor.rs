@@ -22,7 +22,7 @@ use tithe_harness::{
     wire::Wire,
     workload::{Client, Parts},
 };
-use tithe_model::experiment::Arrivals;
+use tithe_model::experiment::{Arrivals, Design};
 
 use crate::contest::{Contestant, number_after};
 
@@ -86,7 +86,17 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let arm = Arm::new(seats, Recorder::new(1, false), Vec::new(), Vec::new())?;
     let clock = Clock::Real;
     let start_ns = clock.now();
-    let schedule = Schedule { seed: 1, frame: 0, blocks: *blocks, arms: 1, slot_ns: SLOT_NS, guard_ns: 0, start_ns };
+    let schedule = Schedule {
+        seed: 1,
+        frame: 0,
+        blocks: *blocks,
+        arms: 1,
+        design: Design::Interleaved,
+        frames: 1,
+        slot_ns: SLOT_NS,
+        guard_ns: 0,
+        start_ns,
+    };
     let mut lane = Lane::new(0, 1, clock, Arrivals::Closed, vec![arm], 0);
     let slots = lane.run(&schedule, &|| false);
     match lane.arms[0].recorder.spoiled.take() {

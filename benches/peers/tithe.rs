@@ -118,8 +118,8 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
         on: Vec::new(),
         off: Vec::new(),
     };
-    let mut rig = Rig::new(database, workload.as_ref(), &cell, 0, vec![arm]);
-    let Some((frame, slots)) = rig.frame(0, 0, &AtomicBool::new(false))? else { return Ok(()) };
+    let mut rig = Rig::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
+    let Some((frame, slots)) = rig.frame(0, 0, false, &AtomicBool::new(false))? else { return Ok(()) };
     if let Some(reason) = frame.spoiled {
         return Err(Fault::Wrong(reason));
     }

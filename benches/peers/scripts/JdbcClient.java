@@ -32,7 +32,7 @@ public class JdbcClient extends DB {
       for (int field = 1; field < FIELDS; field++) {
         fields.append(", field").append(field);
       }
-      read = connection.prepareStatement("SELECT " + fields + " FROM usertable WHERE ycsb_key = ?");
+      read = connection.prepareStatement("SELECT " + fields + " FROM public.usertable WHERE ycsb_key = ?");
     } catch (SQLException e) {
       throw new DBException(e);
     }
@@ -71,7 +71,7 @@ public class JdbcClient extends DB {
       for (Map.Entry<String, ByteIterator> value : values.entrySet()) {
         PreparedStatement update = updates.get(value.getKey());
         if (update == null) {
-          update = connection.prepareStatement("UPDATE usertable SET " + value.getKey() + " = ? WHERE ycsb_key = ?");
+          update = connection.prepareStatement("UPDATE public.usertable SET " + value.getKey() + " = ? WHERE ycsb_key = ?");
           updates.put(value.getKey(), update);
         }
         update.setString(1, value.getValue().toString());

@@ -4,6 +4,7 @@
 //! that. The same records give the same bytes.
 
 pub mod assess;
+pub mod compare;
 pub mod report;
 pub mod statistics;
 pub mod stopping;
@@ -267,7 +268,7 @@ pub enum Flag {
     ClientSaturated,
     /// The server's processes could not be seen: client processor time only.
     ServerUnseen,
-    /// Operations soon after a change of arms cost more than 1 % more or less than those at the end of the slot.
+    /// Operations soon after a change of arms cost more than 1 % more than those after them.
     CarryOver,
     /// A second instance of the baseline differs from it: the set-up is not symmetric.
     Asymmetric,

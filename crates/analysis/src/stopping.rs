@@ -77,7 +77,6 @@ pub struct Live {
     until_decided: bool,
     frames_max: u32,
     clients: u32,
-    blocks: u32,
     frame_s: f64,
     deciding: Option<Metric>,
     frames: usize,
@@ -94,7 +93,6 @@ impl Live {
             until_decided: measure.until_decided,
             frames_max: cell.frames_max,
             clients: cell.clients,
-            blocks: cell.blocks,
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             deciding: None,
             frames: 0,
@@ -112,7 +110,7 @@ impl Live {
         });
         self.frames += 1;
         for (arm, effects) in (1..).zip(&mut self.effects) {
-            effects.extend(frame_effect(slots, 0, arm, metric, fewest_pairs(self.blocks, lanes)));
+            effects.extend(frame_effect(slots, 0, arm, metric, fewest_pairs(slots, lanes)));
         }
     }
 

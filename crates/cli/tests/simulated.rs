@@ -77,12 +77,53 @@ fn the_same_records_give_the_same_bytes() {
     bench.file("e.toml", &experiment("", ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let run = bench.run_folder().display().to_string();
-    for format in ["text", "short", "markdown", "json", "csv"] {
+    for format in ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"] {
         let once = bench.tithe(&["report", &run, "--format", format]);
         let twice = bench.tithe(&["report", &run, "--format", format]);
         assert_eq!(status(&once), 0, "{}", err(&once));
         assert!(!once.stdout.is_empty());
         assert_eq!(once.stdout, twice.stdout, "{format}");
+    }
+}
+
+#[test]
+fn runs_are_compared_and_a_threshold_gives_a_status() {
+    let bench = Bench::new("compare");
+    let run = |cost: &str, folder: &str| {
+        let arm = format!("[[arm]]\nname = \"sealed\"\nprotections = [{{ use = \"seal\", cost = {cost} }}]\n");
+        bench.file("e.toml", &experiment("", &arm, "30 s"));
+        let output = bench.tithe(&["run", "e.toml", "--quiet", "--runs", folder]);
+        assert_eq!(status(&output), 0, "{}", err(&output));
+        let mut runs = std::fs::read_dir(bench.path(folder)).expect("run folders").flatten();
+        runs.next().expect("a run").path().display().to_string()
+    };
+    let (cheap, dear) = (run("0.05", "before"), run("0.3", "after"));
+    let output = bench.tithe(&["compare", &cheap, &dear, "--threshold", "5%"]);
+    assert_eq!(status(&output), 6, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("loses less"), "{}", out(&output));
+    assert!(err(&output).contains("grew by"), "{}", err(&output));
+    let same = bench.tithe(&["compare", &dear, &cheap, "--threshold", "5%"]);
+    assert_eq!(status(&same), 0, "{}", err(&same));
+    let alone = bench.tithe(&["compare", &dear, "--threshold", "5 %"]);
+    assert_eq!(status(&alone), 6, "{}", err(&alone));
+    let itself = bench.tithe(&["compare", &dear, &dear]);
+    assert_eq!(status(&itself), 2);
+    assert!(err(&itself).contains("does not differ from itself"), "{}", err(&itself));
+    let page = bench.tithe(&["compare", &cheap, &dear, "--format", "html"]);
+    assert!(out(&page).starts_with("<!DOCTYPE html>"), "{}", err(&page));
+    assert_eq!(status(&bench.tithe(&["compare", &cheap])), 2);
+    assert_eq!(status(&bench.tithe(&["compare", &cheap, &dear, "--threshold", "much"])), 2);
+}
+
+#[test]
+fn the_manual_and_completions_name_every_command() {
+    let bench = Bench::new("manual");
+    for arguments in [&["manual"][..], &["manual", "bash"], &["manual", "zsh"], &["manual", "fish"]] {
+        let output = bench.tithe(arguments);
+        assert_eq!(status(&output), 0, "{}", err(&output));
+        for command in ["run", "plan", "verify", "report", "compare", "doctor"] {
+            assert!(out(&output).contains(command), "{arguments:?} does not name {command}");
+        }
     }
 }
 
@@ -222,6 +263,67 @@ fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
 }
 
 #[test]
+fn a_sweep_finds_saturation_and_measures_below_it() {
+    let bench = Bench::new("sweep");
+    let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
+    let text = experiment("", arms, "240 s").replace("[measure]", "[load]\nclients = [1, 2, 4]\n[measure]");
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    let cells = report["cells"].as_array().expect("cells");
+    let names: Vec<&str> = cells.iter().filter_map(|cell| cell["id"].as_str()).collect();
+    assert_eq!(names, ["a.clients-1", "a.clients-2", "a.clients-4", "a.70-of-saturation"]);
+    let rate = cells[3]["notes"].as_array().expect("notes").iter().find(|note| note[0] == "rate").expect("a rate");
+    let rate: f64 = rate[1].as_str().and_then(|text| text.trim_end_matches("/s").parse().ok()).expect("a number");
+    let sweep = &report["sweeps"][0]["arms"];
+    let most = |arm: usize| sweep[arm]["most"].as_f64().expect("a rate");
+    // The sealed arm is the slower one, and the rate is 70 % of what it did at most.
+    assert!(most(1) < most(0));
+    assert!((rate / most(1) - 0.7).abs() < 0.05, "{rate} of {}", most(1));
+    assert!(sweep[1]["costs"].as_array().is_some_and(|costs| costs.len() >= 2), "{sweep}");
+    assert!(out(&output).contains("saturated at"), "{}", out(&output));
+}
+
+#[test]
+fn the_same_twice_is_found_to_be_the_same() {
+    let bench = Bench::new("calibrate");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("finds no difference where there is none"), "{}", out(&output));
+}
+
+#[test]
+fn a_guard_arm_joins_and_an_answer_can_be_waited_for() {
+    let bench = Bench::new("guard");
+    let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
+    bench.file("e.toml", &experiment("", arms, "60 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet", "--guard-arm", "--until-decided"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    assert_eq!(report["cells"][0]["ending"], "decided");
+    assert_eq!(report["cells"][0]["arms"][2]["name"], "guard");
+    assert_eq!(report["cells"][0]["arms"][2]["proof"]["proof"], "baseline");
+    assert_eq!(estimate(&report, 1, "net")["verdict"], "COSTS");
+}
+
+#[test]
+fn every_design_recovers_a_known_cost_where_nothing_drifts() {
+    for design in ["duet", "slices", "sequential"] {
+        let bench = Bench::new("design");
+        bench.file("e.toml", &experiment("drift = 0", ARMS, "150 s"));
+        let output = bench.tithe(&["run", "e.toml", "--quiet", "--design", design]);
+        assert_eq!(status(&output), 0, "{design}: {}{}", out(&output), err(&output));
+        let report = report_of(&bench);
+        assert!(report["cells"][0]["mode"].as_str().is_some_and(|mode| mode.contains(design)), "{design}");
+        let effect = &estimate(&report, 2, "cpu")["effect"];
+        let found = effect["estimate"].as_f64().expect("an estimate");
+        assert!((found - 1.2_f64.ln()).abs() < 0.01, "{design}: {effect}");
+    }
+}
+
+#[test]
 fn verify_looks_at_everything_and_times_nothing() {
     let bench = Bench::new("verify");
     bench.file("e.toml", &experiment("", ARMS, "60 s"));
@@ -248,6 +350,7 @@ fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
         "frames.jsonl",
         "slots.csv",
         "evidence.jsonl",
+        "report.html",
         "report.md",
         "report.json",
         "report.csv",

@@ -2,10 +2,22 @@
 
 use tithe_harness::database::Database;
 
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+mod evidence;
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+mod inspect;
+#[cfg(feature = "mariadb")]
+pub mod mariadb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+mod target;
+#[cfg(test)]
+mod test_setup;
 #[cfg(feature = "wiredtiger")]
 pub mod wiredtiger;
 pub mod ycsb_over_sql;
@@ -17,6 +29,10 @@ pub fn all() -> &'static [&'static dyn Database] {
         &sqlite::Sqlite,
         #[cfg(feature = "postgres")]
         &postgres::Postgres,
+        #[cfg(feature = "mariadb")]
+        &mariadb::MariaDb,
+        #[cfg(feature = "redis")]
+        &redis::Redis,
         #[cfg(feature = "wiredtiger")]
         &wiredtiger::WiredTiger,
     ]

@@ -27,6 +27,8 @@ pub struct Dialect {
     pub begin_bulk: &'static str,
     /// Statement that ends it and makes it durable.
     pub end_bulk: &'static str,
+    /// Statements that read every page of `{table}` and of the index on `{key}` once, through the ordinary cache.
+    pub warm: &'static [&'static str],
 }
 
 impl Dialect {
@@ -127,6 +129,16 @@ impl Connection for YcsbOverSql {
 
     fn wire_bytes(&self) -> (u64, u64) {
         self.sql.wire_bytes()
+    }
+
+    fn warm(&mut self) -> Result<(), Fault> {
+        for statement in self.texts.dialect.warm {
+            let statement = statement
+                .replace("{table}", &self.texts.dialect.qualified(&self.texts.table))
+                .replace("{key}", &self.texts.dialect.quoted(KEY_COLUMN));
+            self.sql.as_connection().run_statement(&statement)?;
+        }
+        Ok(())
     }
 
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
@@ -294,7 +306,7 @@ mod tests {
 
     use super::*;
 
-    const STANDARD: Dialect = Dialect { schema: None, quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT" };
+    const STANDARD: Dialect = Dialect { schema: None, quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT", warm: &[] };
 
     fn table() -> Table {
         Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() }
@@ -441,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_dialect_qualifies_quotes_and_groups() {
-        let dialect = Dialect { schema: Some("tithe"), quote: '`', begin_bulk: "START", end_bulk: "END" };
+        let dialect = Dialect { schema: Some("tithe"), quote: '`', begin_bulk: "START", end_bulk: "END", warm: &[] };
         let (mut session, lines) = session(0, &dialect);
         session.begin_bulk().unwrap();
         session.end_bulk().unwrap();

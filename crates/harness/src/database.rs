@@ -11,8 +11,8 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session,
-    watch::process::TreeUsage, workload::Table,
+    clock::Clock, fault::Fault, inspect::Observation, protection::Protection, protection::Setup, secret::Secret,
+    session::Session, sql::SqlDatabase, watch::process::TreeUsage, workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -44,6 +44,12 @@ pub trait Database: Sync {
     /// What is wrong with it; the text never quotes the URL.
     fn check_url(&self, _url: &Url) -> Result<(), Fault> {
         Ok(())
+    }
+
+    /// True when a server that is stopped and started again has its data: then it is started anew for every frame of a
+    /// workload that only reads.
+    fn restarts(&self) -> bool {
+        false
     }
 
     /// Settings that Tithe sets itself, with the reason.
@@ -99,6 +105,19 @@ pub trait Database: Sync {
     /// # Errors
     /// When the server refuses.
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault>;
+
+    /// Looks at the ten features of the security matrix on a running server, without changing anything there.
+    ///
+    /// # Errors
+    /// When the server cannot be reached; what could not be seen on one that can is an observation.
+    fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
+    }
+
+    /// What workloads on SQL tables need; `None` for a database without them.
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        None
+    }
 
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {

@@ -21,7 +21,7 @@ use tithe_model::{
 
 use crate::{
     clock::Clock,
-    columns,
+    data,
     database::{Address, Connect, Content, Database, Install, Launch, Missing, Place, Search, Server, Step},
     evidence::{self, Control, Scene, Sight},
     fault::Fault,
@@ -30,6 +30,7 @@ use crate::{
     protection::{Authentication, Materials, Protection, Setup, TlsVersion, Transport},
     sandbox::{Sandbox, certificates, process::Running},
     saturation::Served,
+    sql::Compute,
     watch::process,
     workload::{ArmState, Workload},
 };
@@ -177,6 +178,7 @@ impl Run<'_> {
                 return Ok((0, false));
             }
             self.settle(rig.arms(), workload)?;
+            self.check_data(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
             self.evidence(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
             // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
             // the least tidy, and every protection would look cheaper than it is.
@@ -190,6 +192,9 @@ impl Run<'_> {
                 let is_free = measured >= frames || enough;
                 if is_free && free >= free_frames {
                     break;
+                }
+                if cell.restarts && measured + free > 0 {
+                    stage.restart(self, rig.arms_mut())?;
                 }
                 let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
                     break;
@@ -209,14 +214,12 @@ impl Run<'_> {
                     return Err(Fault::Connection(words));
                 }
             }
-            rig.disconnect();
+            self.check_data(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
             self.evidence(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
             Ok((measured, enough))
         })();
-        let removed = stage
-            .attached
-            .iter()
-            .try_for_each(|(server, setup)| self.database.remove(server, setup, &workload.table()));
+        let removed =
+            stage.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload));
         if let Err(fault) = removed {
             let message = format!("cell {}: the data on an attached server was not removed: {fault}", cell.id);
             tell(folder, observer, Event::Warning { message })?;
@@ -241,7 +244,47 @@ impl Run<'_> {
     }
 
     fn settle(&self, arms: &[ArmRig], workload: &dyn Workload) -> Result<(), Fault> {
-        arms.iter().try_for_each(|arm| self.database.settle(&arm.server, &arm.setup, &workload.table()))
+        arms.iter().try_for_each(|arm| data::settle(self.database, &arm.server, &arm.setup, workload))
+    }
+
+    /// Looks whether the data of every arm are as the workload's rules say. Data that are not make all figures of the
+    /// cell worthless, so that is an error and not a finding.
+    #[expect(clippy::too_many_arguments, reason = "where, when and for whom, each by name")]
+    fn check_data(
+        &self,
+        number: usize,
+        epoch: u32,
+        phase: Phase,
+        arms: &[ArmRig],
+        workload: &dyn Workload,
+        folder: &mut RunFolder,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Fault> {
+        for (arm, (rig, described)) in arms.iter().zip(&self.plan.experiment.arms).enumerate() {
+            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, workload)?;
+            let name = |fault| match fault {
+                Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", described.name)),
+                other => other,
+            };
+            let Some(holds) = workload.check(&mut session, phase == Phase::Before).map_err(name)? else { continue };
+            let finding = Finding {
+                cell: number as u32,
+                epoch,
+                arm: arm as u32,
+                phase,
+                protection: self.plan.experiment.workloads[self.plan.cells[number].workload].kind.clone(),
+                check: "consistency".to_owned(),
+                claim: "the data are as the workload's rules say".to_owned(),
+                role: Role::Disclosure,
+                verdict: Verdict::Holds,
+                guarded: holds,
+                control: "none: what is broken ends the cell".to_owned(),
+            };
+            folder.finding(&finding)?;
+            tell(folder, observer, Event::Evidence(finding))?;
+        }
+        Ok(())
     }
 
     /// Looks at every claim of every guarded arm, and at the plain arm for its control.
@@ -282,7 +325,7 @@ impl Run<'_> {
         for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
             for chosen in &described.protections {
                 let protection = protection(self.database, &chosen.id)?;
-                for check in protection.evidence(chosen) {
+                for check in protection.evidence_on(chosen, workload.tables()) {
                     if self.cancelled.load(Ordering::SeqCst) && phase == Phase::Before {
                         return Ok(());
                     }
@@ -326,11 +369,21 @@ struct Stage<'a> {
     database: &'a dyn Database,
     started: Vec<Server>,
     rigs: Vec<ArmRig>,
-    running: Vec<Option<Running>>,
+    servers: Vec<Started>,
     logs: Vec<(String, PathBuf)>,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
     sandbox: Sandbox,
+}
+
+/// File in the server's folder that its output goes to.
+const SERVER_LOG: &str = "server.log";
+
+/// What Tithe started for an arm: nothing for an embedded or attached database.
+#[derive(Default)]
+struct Started {
+    running: Option<Running>,
+    launch: Option<Launch>,
 }
 
 impl Drop for Stage<'_> {
@@ -346,7 +399,7 @@ impl<'a> Stage<'a> {
             database,
             started: Vec::new(),
             rigs: Vec::new(),
-            running: Vec::new(),
+            servers: Vec::new(),
             logs: Vec::new(),
             attached: Vec::new(),
             sandbox,
@@ -394,7 +447,7 @@ impl<'a> Stage<'a> {
             let (server, configuration) = self.start(run, arm, &setup)?;
             self.started.push(server.clone());
             if !loaded {
-                run.database.create(&server, &setup, &workload.table())?;
+                data::create(run.database, &server, &setup, workload)?;
                 if matches!(server.address, Address::Attached(_)) {
                     self.attached.push((server.clone(), setup.clone()));
                 }
@@ -420,6 +473,7 @@ impl<'a> Stage<'a> {
         }
         if turned {
             self.rigs.reverse();
+            self.servers.reverse();
         }
         Ok(())
     }
@@ -436,12 +490,12 @@ impl<'a> Stage<'a> {
             };
             let mut configuration = vec![format!("url = {}", url.redacted())];
             configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
-            self.running.push(None);
+            self.servers.push(Started::default());
             return Ok((server, configuration));
         }
         let launch = run.database.launch(&run.install, setup, &place);
         self.sandbox.prepare(&launch)?;
-        let log = place.folder.join("server.log");
+        let log = place.folder.join(SERVER_LOG);
         let mut running = self.sandbox.start(&launch, &log)?;
         if running.is_some() {
             self.logs.push((file_name(&arm.name), log));
@@ -455,13 +509,35 @@ impl<'a> Stage<'a> {
         if let Some(running) = &mut running {
             wait_until_ready(run.database, &server, setup, running)?;
         }
-        self.running.push(running);
-        Ok((server, configuration(&launch, setup, &place)))
+        let configuration = configuration(&launch, setup, &place);
+        self.servers.push(Started { running, launch: launch.server.is_some().then_some(launch) });
+        Ok((server, configuration))
+    }
+
+    /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
+    /// meets the caches is luck that stays as long as the server does, and would pass for a cost.
+    fn restart(&mut self, run: &Run<'_>, arms: &mut [ArmRig]) -> Result<(), Fault> {
+        for started in &mut self.servers {
+            // All are asked to stop before the first is waited for.
+            started.running.iter_mut().for_each(Running::ask_to_stop);
+        }
+        for (started, arm) in self.servers.iter_mut().zip(arms.iter_mut()) {
+            let Some(launch) = &started.launch else { continue };
+            drop(started.running.take());
+            started.running = self.sandbox.start(launch, &arm.server.folder.join(SERVER_LOG))?;
+            arm.server.process = started.running.as_ref().map(Running::process);
+        }
+        for (started, arm) in self.servers.iter_mut().zip(arms) {
+            if let Some(running) = &mut started.running {
+                wait_until_ready(run.database, &arm.server, &arm.setup, running)?;
+            }
+        }
+        Ok(())
     }
 
     /// How the first server that ended by itself did so.
     fn ended(&mut self) -> Option<String> {
-        self.running.iter_mut().flatten().find_map(Running::ended)
+        self.servers.iter_mut().filter_map(|started| started.running.as_mut()).find_map(Running::ended)
     }
 
     fn keep_logs(&self, folder: &RunFolder, prefix: &str) {
@@ -515,10 +591,17 @@ fn client(setup: &Setup) -> Vec<String> {
         lines.push(format!("client: password, {mechanism}"));
     }
     if let Some(at_rest) = &setup.at_rest {
-        lines.push(format!("client: opens with cipher {}, key ***", at_rest.cipher));
+        lines.push(format!("files: cipher {}, key ***", at_rest.cipher));
     }
     if let Some(columns) = &setup.columns {
-        lines.push(format!("client: encrypts {:.0} % of the fields, AES-256-GCM, key ***", columns.share * 100.0));
+        let what = match columns.names.as_slice() {
+            [] => format!("{:.0} % of the fields", columns.share * 100.0),
+            names => names.join(", "),
+        };
+        lines.push(format!("client: encrypts {what}, {}, key ***", columns.cipher.name()));
+    }
+    if setup.compute == Some(Compute::Server) {
+        lines.push("client: runs the ordinary statements".to_owned());
     }
     lines.extend(setup.session_statements.iter().map(|statement| format!("client: {statement}")));
     lines
@@ -613,7 +696,7 @@ fn load(
     observer: &mut dyn Observer,
 ) -> Result<(), Fault> {
     let workload = run.workloads[run.plan.cells[cell].workload].as_ref();
-    let records = run.plan.experiment.data.records;
+    let records = workload.rows(run.plan.experiment.data.records);
     let parts =
         if run.database.embedded() || run.database.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
@@ -623,7 +706,7 @@ fn load(
                 let done = &done;
                 scope.spawn(move || {
                     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-                    let mut session = columns::connect(run.database, server, setup, &how)?;
+                    let mut session = data::connect(run.database, server, setup, &how, workload)?;
                     workload.load(&mut session, part, parts, done)
                 })
             })
@@ -691,6 +774,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         id: database.id(),
         title: database.title(),
         embedded: database.embedded(),
+        restarts: database.restarts(),
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),

@@ -32,6 +32,8 @@ pub struct DatabaseEntry {
     pub title: &'static str,
     /// True when it runs inside Tithe's own process (SQLite): no server, no wire, no address.
     pub embedded: bool,
+    /// True when a server of it keeps its data over a restart, so that it may be started anew between frames.
+    pub restarts: bool,
     /// URL schemes by which a running server can be attached; empty when it cannot.
     pub schemes: &'static [&'static str],
     /// Its protections.

@@ -30,8 +30,11 @@ const MS: u64 = 1_000_000;
 /// over which the machine drifts.
 const SLOT_READS_NS: u64 = 20 * MS;
 
-/// A slot of durable writes, and of an open loop: commits take milliseconds and come in groups, and an open
-/// loop drains before the next slot.
+/// A slot of durable writes: commits take milliseconds and come in groups. Longer slots resolve less in the same time,
+/// shorter ones hold too few commits and let one arm's flushes fall into the other's slots (METHODOLOGY.md, "Writes").
+const SLOT_WRITES_NS: u64 = 100 * MS;
+
+/// A slot of an open loop, which drains before the next.
 const SLOT_LONG_NS: u64 = 250 * MS;
 
 /// Operations that a lane of an open loop intends per slot, at least: below 20 a slot does not count, and a
@@ -46,7 +49,9 @@ const GUARD_NS: u64 = MS;
 
 /// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
-/// Longest frame of an embedded database, ns: it opens no connections, so short frames waste nothing.
+/// Slots of one arm and one lane in a frame where servers are started anew for each: the restart must pay.
+const FRAME_PER_RESTART_NS: u64 = 1_000 * MS;
+/// Longest frame of an embedded database, ns: it starts no servers, so short frames waste little.
 const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;
 
 /// (block, lane) pairs of a frame, at least: the frame's value is a trimmed mean over them.
@@ -64,7 +69,7 @@ const EPOCHS_SHARE: f64 = 0.25;
 
 /// Frames at the end in which nothing is bound to a processor, where there are at least [`FREE_FROM`].
 const FREE_FRAMES: u32 = 5;
-const FREE_FROM: u32 = 50;
+const FREE_FROM: u32 = 60;
 
 /// Everything that `run` needs, and everything that repeats it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,6 +112,9 @@ pub struct Cell {
     /// How the arms share the machine over time.
     #[serde(default)]
     pub design: Design,
+    /// Servers are started anew on their data before each frame.
+    #[serde(default)]
+    pub restarts: bool,
     /// Client threads and what serves them are bound to processors.
     #[serde(default = "bound")]
     pub pinned: bool,
@@ -191,11 +199,18 @@ fn cell(
     let writes = shape(&experiment.workloads[workload], catalogue).is_none_or(|shape| shape.writes);
     let usual = match measure.design {
         Design::Slices | Design::Sequential => SLOT_SLICE_NS,
-        Design::Interleaved | Design::Duet if writes && !embedded => SLOT_LONG_NS,
+        Design::Interleaved | Design::Duet if writes && !embedded => SLOT_WRITES_NS,
         Design::Interleaved | Design::Duet => SLOT_READS_NS,
     };
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
-    let per_arm_ns = if embedded { FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms) } else { FRAME_PER_ARM_NS };
+    let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
+    // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.
+    let restarts = !writes && !attached && catalogue.database(&experiment.database).is_some_and(|entry| entry.restarts);
+    let per_arm_ns = match (embedded, restarts) {
+        (true, _) => FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms),
+        (false, true) => FRAME_PER_RESTART_NS,
+        (false, false) => FRAME_PER_ARM_NS,
+    };
     let blocks = match measure.design {
         Design::Interleaved | Design::Duet => {
             (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)))
@@ -217,6 +232,7 @@ fn cell(
         frames_max: 0,
         epochs: measure.epochs.unwrap_or(1).max(1),
         design: measure.design,
+        restarts,
         pinned: measure.pin,
         free_frames: 0,
     }

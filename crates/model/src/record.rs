@@ -89,8 +89,8 @@ pub struct ArmFrame {
     /// Operations of this epoch before the frame, warm-up included: how far the last checkpoint lies back.
     #[serde(default)]
     pub operations_before: u64,
-    /// Carry-over: operations and the mean of ln(latency in ns) by the time from the slot's start to the operation's, in
-    /// the phases of [`PHASES_NS`].
+    /// Carry-over: operations and ln(median latency in ns) by the time from the slot's start to the operation's, in the
+    /// phases of [`PHASES_NS`].
     #[serde(default)]
     pub phases: Vec<(u64, f64)>,
 }

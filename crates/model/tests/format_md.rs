@@ -107,6 +107,9 @@ fn every_field_of_a_frame() {
         start_unix_ns: 0,
         duration_ns: 0,
         spoiled: None,
+        free: false,
+        slot_ns: 0,
+        guard_ns: 0,
         arms: vec![ArmFrame::default()],
         host: Host::default(),
     };
@@ -151,7 +154,7 @@ fn every_field_of_the_other_files() {
     };
     check_rows("### evidence.jsonl", &fields(&finding), true);
     check_rows("### machine.json", &fields(&Machine::default()), true);
-    check_rows("### arms.json", &fields(&ArmFacts { facts: BTreeMap::new(), ..ArmFacts::default() }), true);
+    check_rows("### cells.json", &fields(&ArmFacts { facts: BTreeMap::new(), ..ArmFacts::default() }), false);
     for word in ["before", "after", "claim", "disclosure", "holds", "fails", "cannot-tell"] {
         assert!(section("### evidence.jsonl").contains(&format!("`{word}`")), "{word}");
     }

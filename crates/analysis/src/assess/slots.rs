@@ -1,6 +1,6 @@
 //! Estimates from slots: time, net time and processor time per operation, and the throughput that follows.
 
-use tithe_model::experiment::Metric;
+use tithe_model::{experiment::Metric, record::Slot};
 
 use super::{
     carry_over,
@@ -77,10 +77,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
 /// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound either.
 fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
     let of = |(metric, name, title): (Metric, &str, &str)| {
-        let fewest = fewest_pairs(measured.cell.blocks, measured.lanes);
-        let frames = measured.free.iter();
-        let effects: Vec<f64> =
-            frames.filter_map(|frame| frame_effect(&frame.slots, 0, arm as u32, metric, fewest)).collect();
+        let effects = effects_of(&measured.free, measured.lanes, arm, metric);
         (!effects.is_empty()).then(|| paired(measured, name, title, &effects))
     };
     const METRICS: [(Metric, &str, &str); 2] = [
@@ -122,8 +119,12 @@ fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
 
 /// The effect of each frame that has enough pairs.
 pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
-    let fewest = fewest_pairs(measured.cell.blocks, measured.lanes);
-    measured.frames.iter().filter_map(|frame| frame_effect(&frame.slots, 0, arm as u32, metric, fewest)).collect()
+    effects_of(&measured.frames, measured.lanes, arm, metric)
+}
+
+fn effects_of(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric) -> Vec<f64> {
+    let effect = |slots: &[Slot]| frame_effect(slots, 0, arm as u32, metric, fewest_pairs(slots, lanes));
+    frames.iter().filter_map(|frame| effect(&frame.slots)).collect()
 }
 
 /// The effect with every stall counted; `None` where no frame has both arms or nothing was spent.

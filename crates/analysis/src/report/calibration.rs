@@ -81,6 +81,21 @@ mod tests {
             cell(vec![metric("net time per op", 0.005, 0.009)]),
             cell(Vec::new()),
         ];
-        expect![[r#""#]].assert_eq(&render(&cells));
+        expect![[r#"
+
+            c: twin, slots of 20 ms, 60 frames in 60 s
+                                 the same twice           here, per minute false alarms
+              net time per op    0.20% [-0.50, 0.90]      ±0.80%           4.8%
+              time per op        -0.50% [-2.0, 1.0]       ±0.80%           4.8%
+              The instrument finds no difference where there is none.
+
+            c: twin, slots of 20 ms, 60 frames in 60 s
+                                 the same twice           here, per minute false alarms
+              net time per op    0.70% [0.50, 0.90]       ±0.80%           4.8%
+              NOT IN ORDER: a difference was found where there is none, or intervals err too often. Costs measured here and now are not to be believed; look for what the two instances do not share.
+
+            c: twin, slots of 20 ms, 60 frames in 60 s
+              too few frames to say anything
+        "#]].assert_eq(&render(&cells));
     }
 }

@@ -10,7 +10,7 @@ use super::{number, words};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Proof};
 
 /// Columns in their order, each with what it holds.
-pub const COLUMNS: [(&str, &str); 24] = [
+pub const COLUMNS: [(&str, &str); 25] = [
     ("run", "name of the run folder"),
     ("cell", "short name of the cell"),
     ("workload", "name of the workload"),
@@ -35,6 +35,7 @@ pub const COLUMNS: [(&str, &str); 24] = [
     ("batch", "frames averaged together because neighbours were correlated; 1 is none"),
     ("verdict", "COSTS, GAINS, NONE_FOUND or TOO_NOISY"),
     ("flags", "what limits the figure, joined with +"),
+    ("p", "p of the signed-rank test of no effect, adjusted over the arms (Holm)"),
 ];
 
 /// The estimates of `analysis`, with a header; lines end with CR LF as the standard asks.
@@ -79,6 +80,7 @@ fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &E
         estimate.batch.to_string(),
         words::outcome_code(estimate.verdict).to_owned(),
         flags.join("+"),
+        estimate.p.map_or(String::new(), finite),
     ]
 }
 

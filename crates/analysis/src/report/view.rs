@@ -4,14 +4,14 @@
 //! colour and markup to the renderer, which only has to lay out seven kinds of block. The documents hold no
 //! numbers to compute with: a renderer that draws takes those from the [`Analysis`].
 
-mod costs;
+pub(super) mod costs;
 mod details;
-mod evidence;
+pub(super) mod evidence;
 
 use std::collections::BTreeSet;
 
 use super::{number, words};
-use crate::{Analysis, CellAnalysis};
+use crate::{Analysis, CellAnalysis, SweepArm};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,17 +98,19 @@ pub struct Entry {
     pub lead: String,
     /// The interval and the marks of footnotes; empty for a text.
     pub rest: String,
+    /// A text that says the same in fewer columns, or nothing.
+    pub short: Option<&'static str>,
     /// What it means.
     pub tone: Tone,
 }
 
 impl Entry {
     fn text(text: impl Into<String>, tone: Tone) -> Self {
-        Self { lead: text.into(), rest: String::new(), tone }
+        Self { lead: text.into(), rest: String::new(), short: None, tone }
     }
 
     fn figure(figure: number::Figure, tone: Tone) -> Self {
-        Self { lead: figure.lead, rest: figure.rest, tone }
+        Self { lead: figure.lead, rest: figure.rest, short: None, tone }
     }
 
     fn absent() -> Self {
@@ -121,13 +123,13 @@ impl Entry {
 pub struct Claim {
     /// `✓`, `✗`, `?` or `i`.
     pub mark: &'static str,
-    /// `holds`, `FAILS`, `cannot tell`, `keeps`, `exposes`.
+    /// `holds`, `FAILS`, `cannot tell`; of a disclosure `yes`, `no`.
     pub word: &'static str,
     /// What the outcome means.
     pub tone: Tone,
     /// The claim, with the protection that makes it where the arm has several.
     pub claim: String,
-    /// When it was looked at: `before and after`.
+    /// When it was looked at: `before and after`; empty where that goes without saying.
     pub when: String,
     /// What was seen; looks that saw the same are told once.
     pub seen: Vec<Seen>,
@@ -162,8 +164,10 @@ pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
     for cell in &analysis.cells {
         blocks.extend(of_cell(analysis, cell, form));
     }
-    if form == Form::Long {
-        blocks.extend(machine(analysis));
+    blocks.extend(sweeps(analysis));
+    match form {
+        Form::Short => blocks.extend(evidence::summary(analysis)),
+        Form::Long => blocks.extend(machine(analysis)),
     }
     blocks.extend(warnings(analysis));
     blocks.iter_mut().for_each(|block| block.each_text(clean));
@@ -201,15 +205,14 @@ fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(2, cell.id.clone()), Block::Paragraph(conditions(cell))];
     blocks.extend(costs::of_cell(analysis, cell, form));
     blocks.push(Block::Facts(context(cell, form)));
-    match form {
-        Form::Short => blocks.extend(evidence::summary(cell)),
-        Form::Long => blocks.extend(details::of_cell(analysis, cell)),
+    if form == Form::Long {
+        blocks.extend(details::of_cell(analysis, cell));
     }
     blocks
 }
 
 /// What was measured, under which conditions: one sentence's worth.
-fn conditions(cell: &CellAnalysis) -> String {
+pub(super) fn conditions(cell: &CellAnalysis) -> String {
     let mut parts = vec![format!("workload {}", cell.workload)];
     if !cell.resources.is_empty() {
         parts.push(cell.resources.clone());
@@ -275,6 +278,25 @@ fn spoiled(cell: &CellAnalysis, form: Form) -> String {
     format!("{} left out: {}", words::plural(cell.spoiled.len() as u64, "frame"), told.collect::<Vec<_>>().join("; "))
 }
 
+/// Where each arm is saturated and what it costs with few clients, at saturation, and below it.
+fn sweeps(analysis: &Analysis) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for sweep in &analysis.sweeps {
+        let row = |arm: &SweepArm| {
+            let saturated =
+                arm.saturated_at.map_or("not reached".to_owned(), |clients| words::plural(clients.into(), "client"));
+            let costs: Vec<String> = arm.costs.iter().map(|(cell, cost)| format!("{cell}: {cost}")).collect();
+            let most = format!("{} op/s", number::count(arm.most.round().max(0.0) as u64));
+            let text = |text: String| Entry::text(text, Tone::Normal);
+            vec![Entry::text(&arm.name, Tone::Strong), text(saturated), text(most), text(costs.join("; "))]
+        };
+        let columns = ["arm", "saturated at", "most", "deciding cost"].map(Column::text).to_vec();
+        blocks.push(Block::Heading(2, format!("Clients, {}", sweep.workload)));
+        blocks.push(Block::Table(Table { columns, rows: sweep.arms.iter().map(row).collect(), sticky: 1 }));
+    }
+    blocks
+}
+
 fn machine(analysis: &Analysis) -> Vec<Block> {
     let machine = &analysis.machine;
     let list = |items: &[String]| if items.is_empty() { "none seen".to_owned() } else { items.join(", ") };
@@ -327,7 +349,7 @@ impl Block {
 
 /// Makes text harmless that a server, a file or the wire gave: quotations must not be able to move the
 /// cursor, colour the report or reorder what stands beside them.
-fn clean(text: &mut String) {
+pub(super) fn clean(text: &mut String) {
     let steers = |character: char| {
         character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };

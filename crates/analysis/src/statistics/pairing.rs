@@ -11,9 +11,11 @@ pub const MIN_OPERATIONS: u64 = 20;
 /// A frame with fewer pairs of slots has no effect, unless fewer were planned.
 pub const MIN_PAIRS: usize = 8;
 
-/// The fewest pairs of slots that make a frame's effect: [`MIN_PAIRS`], or as many as were planned
-/// (`blocks` times `lanes`) where that is fewer, and at least one.
-pub fn fewest_pairs(blocks: u32, lanes: usize) -> usize {
+/// The fewest pairs of slots that make the effect of the frame with these `slots`: [`MIN_PAIRS`], or as many as it has
+/// (blocks times `lanes`) where that is fewer, and at least one. The frame itself says how many blocks it has: slots that
+/// were made longer are fewer than planned.
+pub fn fewest_pairs(slots: &[Slot], lanes: usize) -> usize {
+    let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(0);
     MIN_PAIRS.min(blocks as usize * lanes).max(1)
 }
 

@@ -129,6 +129,7 @@ impl Invented {
             frames_max: self.frames,
             epochs: 1,
             design: Design::Interleaved,
+            restarts: false,
             pinned: true,
             free_frames: 0,
         };

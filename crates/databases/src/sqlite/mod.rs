@@ -9,6 +9,7 @@ mod ffi;
 mod page_encryption;
 mod session;
 mod settings;
+mod sql;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use std::{
 };
 
 use tithe_harness::{
-    columns::COLUMNS_EMBEDDED,
+    columns::{COLUMNS_EMBEDDED, ORDINARY_STATEMENTS},
     database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server},
     fault::Fault,
     protection::{Protection, Setup},
@@ -35,7 +36,14 @@ use connection::{Connection, Mode};
 /// SQLite, compiled into Tithe.
 pub struct Sqlite;
 
-const DIALECT: Dialect = Dialect { schema: None, quote: '"', begin_bulk: "BEGIN IMMEDIATE", end_bulk: "COMMIT" };
+const DIALECT: Dialect = Dialect {
+    schema: None,
+    quote: '"',
+    begin_bulk: "BEGIN IMMEDIATE",
+    end_bulk: "COMMIT",
+    // The first reads the index alone, the second the table alone.
+    warm: &["SELECT count({key}) FROM {table}", "SELECT count({key}) FROM {table} NOT INDEXED"],
+};
 
 /// Marks a file as Tithe's own, in the field that SQLite's format keeps for the application: "tith".
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tith");
@@ -71,7 +79,8 @@ impl Database for Sqlite {
     }
 
     fn protections(&self) -> &'static [&'static dyn Protection] {
-        static PROTECTIONS: [&dyn Protection; 2] = [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED];
+        static PROTECTIONS: [&dyn Protection; 3] =
+            [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED, &ORDINARY_STATEMENTS];
         &PROTECTIONS
     }
 
@@ -93,6 +102,10 @@ impl Database for Sqlite {
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let session = key_value(path(server)?, setup, &how.table)?;
         Ok(Session::KeyValue(Box::new(session)))
+    }
+
+    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
+        Some(self)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {

@@ -7,14 +7,15 @@
 
 use tithe_model::record::PHASES_NS;
 
-/// Phases that differ by less, natural-log ratio, are alike.
-const ALIKE: f64 = 0.01;
+/// Phases that differ by less, natural-log ratio, are alike. On a busy machine less could not be told from the scheduler's
+/// doings, and a slot made longer for nothing costs precision.
+const ALIKE: f64 = 0.05;
 
 /// A phase with fewer operations says nothing.
 const FEWEST: u64 = 200;
 
 /// Scatter of ln(latency) of single operations, as an assumption that is rather too large: a difference within
-/// two standard errors of it is no carry-over.
+/// three standard errors of it is no carry-over.
 const SCATTER: f64 = 0.7;
 
 /// A guard is at most this part of its slot.
@@ -23,11 +24,11 @@ const GUARD_PART: u64 = 4;
 /// Longest slot that carry-over may ask for, ns.
 const SLOT_MAX_NS: u64 = 200_000_000;
 
-/// Operations and the sum of ln(latency in ns), by phase of the slot.
+/// Operations, and as often ln(median latency in ns), by phase of the slot.
 pub type Profile = [(u64, f64); PHASES_NS.len() + 1];
 
 /// Adds what a lane saw to `profile`.
-pub fn add(profile: &mut Profile, phases: &[(u64, f64)]) {
+pub fn add(profile: &mut Profile, phases: impl IntoIterator<Item = (u64, f64)>) {
     for (sum, more) in profile.iter_mut().zip(phases) {
         sum.0 += more.0;
         sum.1 += more.1;
@@ -36,18 +37,20 @@ pub fn add(profile: &mut Profile, phases: &[(u64, f64)]) {
 
 /// When carry-over ends in the slots of an arm with this profile, ns after the slot's start; `None` when it does not.
 ///
-/// The end is that of the last phase which is dearer or cheaper than the rest of the slot, by more than 1 % and more than
-/// chance explains.
+/// The end is that of the last phase which is dearer than the next one, by more than 5 % and more than chance explains. Only
+/// neighbours are compared: slots in which nobody is in the way have more operations in their late phases, so that these
+/// look cheaper than early ones for no fault of the arm before. A cheaper phase is no carry-over: a thread that has slept is not preempted for a while, and on a busy machine
+/// that makes the beginning of every slot fast.
 pub fn ends_ns(profile: &Profile) -> Option<u64> {
     let mut end_ns = 0;
     for phase in 0..PHASES_NS.len() {
         let (count, sum) = profile[phase];
-        let (rest, rest_sum) = profile[phase + 1..].iter().fold((0, 0.0), |total, it| (total.0 + it.0, total.1 + it.1));
+        let (rest, rest_sum) = profile[phase + 1];
         if count < FEWEST || rest < FEWEST {
             continue;
         }
-        let difference = (sum / count as f64 - rest_sum / rest as f64).abs();
-        let chance = 2.0 * SCATTER * (1.0 / count as f64 + 1.0 / rest as f64).sqrt();
+        let difference = sum / count as f64 - rest_sum / rest as f64;
+        let chance = 3.0 * SCATTER * (1.0 / count as f64 + 1.0 / rest as f64).sqrt();
         if difference > ALIKE + chance {
             let last = profile[phase + 2..].iter().all(|(count, _)| *count < FEWEST);
             if last {
@@ -97,6 +100,7 @@ mod tests {
         assert_eq!(suited(&[profile(0.0, 0), profile(0.3, 4 * MS)], MS, 20 * MS, false), (4 * MS, 20 * MS));
         assert_eq!(suited(&[profile(0.3, 8 * MS)], MS, 20 * MS, false), (8 * MS, 40 * MS));
         assert_eq!(suited(&[profile(0.3, 8 * MS)], MS, 20 * MS, true), (5 * MS, 20 * MS));
+        assert_eq!(suited(&[profile(-0.3, 4 * MS)], MS, 20 * MS, false), (MS, 20 * MS));
         assert_eq!(suited(&[], MS, 20 * MS, false), (MS, 20 * MS));
     }
 

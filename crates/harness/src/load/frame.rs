@@ -1,7 +1,7 @@
 //! Runs one frame: fresh connections, warm-up, all slots, counters before and after.
 //!
-//! Fresh connections draw anew where the scheduler puts the processes that serve them. An embedded database
-//! has no such processes: there the connections stay open for the whole epoch, as an application keeps them.
+//! Fresh connections draw anew where the scheduler puts the processes that serve them and where their memory lies. Both
+//! are luck, and luck that lasted longer than a frame would pass for a cost.
 
 use std::{
     sync::{
@@ -15,6 +15,7 @@ use tithe_model::{
     experiment::{Arrivals, Design},
     plan::Cell,
     record::{ArmFrame, Counters, Frame, Host, Slot},
+    schedule::block_order,
 };
 
 use super::{
@@ -25,7 +26,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, VirtualTime},
-    columns,
+    data,
     database::{Connect, Database, Server},
     fault::Fault,
     protection::Setup,
@@ -54,7 +55,6 @@ pub struct ArmRig {
 /// All arms of a cell, ready to be measured.
 pub struct Rig<'a> {
     site: Site<'a>,
-    kept: Option<Vec<Opened>>,
     /// Operations of each arm since its data was loaded, warm-up included.
     done: Vec<u64>,
     /// Carry-over that the arms have shown.
@@ -118,13 +118,17 @@ impl<'a> Rig<'a> {
             planned: (cell.guard_ns, cell.slot_ns),
             slot_fixed,
             site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms },
-            kept: None,
         }
     }
 
     /// The arms, in the experiment's order.
     pub fn arms(&self) -> &[ArmRig] {
         &self.site.arms
+    }
+
+    /// The arms, so that their servers can be started anew between two frames.
+    pub fn arms_mut(&mut self) -> &mut [ArmRig] {
+        &mut self.site.arms
     }
 
     /// Runs frame `number`; `cancelled` ends it early, and it is then not returned. A `free` frame binds nothing to a
@@ -150,18 +154,12 @@ impl<'a> Rig<'a> {
         let barrier = Barrier::new(site.lanes() + 1);
         let start_ns = AtomicU64::new(0);
         let failed = AtomicBool::new(false);
-        let mut kept: Vec<Option<Opened>> = match self.kept.take() {
-            Some(kept) => kept.into_iter().map(Some).collect(),
-            None => (0..site.lanes()).map(|_| None).collect(),
-        };
         let (seen, before, after, host) = std::thread::scope(|scope| {
-            let threads: Vec<_> = kept
-                .drain(..)
-                .enumerate()
-                .map(|(lane, opened)| {
+            let threads: Vec<_> = (0..site.lanes())
+                .map(|lane| {
                     let shared = Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled };
                     let behind = &behind;
-                    scope.spawn(move || site.run_lane(lane, opened, number, pinned, behind, &shared))
+                    scope.spawn(move || site.run_lane(lane, number, pinned, behind, &shared))
                 })
                 .collect();
             barrier.wait(); // every lane is connected and warm, or has failed
@@ -225,10 +223,6 @@ impl<'a> Rig<'a> {
         }
         let mut slots: Vec<Slot> = seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect();
         slots.sort_by_key(|slot| (slot.block, slot.client, slot.arm));
-        // A connection that broke is not kept: the next frame opens new ones.
-        if site.database.embedded() && frame.spoiled.is_none() {
-            self.kept = Some(seen.into_iter().map(|seen| seen.opened).collect());
-        }
         self.check_processors(&mut frame);
         Ok(Some((frame, slots)))
     }
@@ -270,11 +264,6 @@ impl<'a> Rig<'a> {
         let furthest = self.done.iter().copied().max().unwrap_or(0);
         self.done.iter().map(|done| if even { furthest - done } else { 0 }).collect()
     }
-
-    /// Forgets connections that were kept open: before evidence, restart or the end.
-    pub fn disconnect(&mut self) {
-        self.kept = None;
-    }
 }
 
 impl Site<'_> {
@@ -286,7 +275,6 @@ impl Site<'_> {
     fn run_lane(
         &self,
         number: usize,
-        opened: Option<Opened>,
         frame: u32,
         pinned: bool,
         behind: &[u64],
@@ -295,14 +283,7 @@ impl Site<'_> {
         let Shared { barrier, start_ns, failed, cancelled } = *shared;
         let bound = self.prepare_thread(number, pinned);
         let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
-        let opened = match opened {
-            Some(mut opened) => {
-                opened.lane.arms.iter_mut().for_each(|arm| arm.recorder.clear());
-                opened.connect_ns.fill(0); // measured in the frame that opened them
-                Ok(opened)
-            }
-            None => self.open(number, pinned),
-        };
+        let opened = self.open(number, frame, pinned);
         let behind: Vec<u64> = behind.iter().map(|behind| behind.div_ceil(self.lanes() as u64)).collect();
         let patience_ns = self.cell.frame_ns(self.arms.len());
         let opened = opened.map(|mut opened| {
@@ -348,15 +329,18 @@ impl Site<'_> {
     }
 
     /// Opens the connections of one lane to every arm.
-    fn open(&self, number: usize, pinned: bool) -> Result<Opened, Fault> {
+    ///
+    /// The order of the arms is drawn anew in each frame: whose memory comes first must not be a property of an arm.
+    fn open(&self, number: usize, frame: u32, pinned: bool) -> Result<Opened, Fault> {
         let lanes = self.lanes();
         let clients: Vec<u64> =
             (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
         let clock = self.clocks[number].clone();
         let open_loop = self.cell.arrivals != Arrivals::Closed;
-        let mut arms = Vec::with_capacity(self.arms.len());
-        let mut connect_ns = Vec::with_capacity(self.arms.len());
-        for rig in &self.arms {
+        let caches_are_empty = self.database.embedded() || (self.cell.restarts && number == 0);
+        let mut opened: Vec<(usize, Arm, u64)> = Vec::with_capacity(self.arms.len());
+        for index in block_order(self.cell.seed, frame.into(), u64::MAX, self.arms.len()) {
+            let rig = &self.arms[index];
             let how = Connect {
                 blocking: clients.len() == 1,
                 lane: number,
@@ -367,7 +351,7 @@ impl Site<'_> {
             let begun_ns = clock.now();
             let mut pool = false;
             for client in &clients {
-                let mut session = columns::connect(self.database, &rig.server, &rig.setup, &how)?;
+                let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, self.workload)?;
                 match session.connection().server_task() {
                     ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } if pinned => {
                         process::pin(process, self.processors[number % self.processors.len()]);
@@ -375,16 +359,27 @@ impl Site<'_> {
                     ServerTask::Unknown => pool = true,
                     _ => {}
                 }
-                seats.push(Seat::new(session, self.workload.client(&rig.state), *client));
+                let mut terminal = self.workload.client(&rig.state);
+                if let Some(compute) = rig.setup.compute {
+                    terminal.compute_in(compute);
+                }
+                seats.push(Seat::new(session, terminal, *client));
             }
-            connect_ns.push((clock.now() - begun_ns) / clients.len().max(1) as u64);
+            let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;
+            if caches_are_empty {
+                // One connection warms what all share; an embedded database has a cache for each.
+                let cold = if self.database.embedded() { seats.len() } else { 1 };
+                seats[..cold].iter_mut().try_for_each(Seat::warm)?;
+            }
             let recorder = Recorder::new(self.workload.operations().len(), open_loop);
             let mut arm = Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?;
             if let (true, Some(process)) = (pool, rig.server.process) {
                 arm.watch_whole(process, lanes);
             }
-            arms.push(arm);
+            opened.push((index, arm, connect_ns));
         }
+        opened.sort_by_key(|(index, ..)| *index);
+        let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
         let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index);
         Ok(Opened { lane, connect_ns })
     }

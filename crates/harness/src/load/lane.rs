@@ -40,9 +40,18 @@ struct Busy {
 
 impl Seat {
     /// Seats `client` number `number` at `session`.
-    pub fn new(mut session: Session, client: Box<dyn Client>, number: u64) -> Self {
+    pub fn new(mut session: Session, mut client: Box<dyn Client>, number: u64) -> Self {
+        client.take_seat(number);
         let watch = TaskWatch::server(&session.connection().server_task());
         Self { session, client, number, watch, busy: None }
+    }
+
+    /// Fills the caches that this connection reads through.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn warm(&mut self) -> Result<(), Fault> {
+        self.session.connection().warm()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::workload::Parts;
 pub struct Recorder {
     latency: Vec<Histogram>,
     intended: Vec<Histogram>,
-    phases: [(u64, f64); PHASES_NS.len() + 1],
+    phases: Vec<PhaseTimes>,
     /// Operations that succeeded, guard included.
     pub operations: u64,
     /// Operations that failed.
@@ -27,7 +27,7 @@ impl Recorder {
         Self {
             latency: vec![Histogram::with_capacity(); operations],
             intended: vec![Histogram::with_capacity(); if open { operations } else { 0 }],
-            phases: Default::default(),
+            phases: vec![PhaseTimes::default(); PHASES_NS.len() + 1],
             operations: 0,
             failed: 0,
             undrained: 0,
@@ -38,7 +38,7 @@ impl Recorder {
     /// Forgets everything, keeps the room.
     pub fn clear(&mut self) {
         self.latency.iter_mut().chain(&mut self.intended).for_each(Histogram::clear);
-        self.phases = Default::default();
+        self.phases.fill(PhaseTimes::default());
         (self.operations, self.failed, self.undrained, self.spoiled) = (0, 0, 0, None);
     }
 
@@ -58,13 +58,12 @@ impl Recorder {
     #[inline]
     pub fn phase(&mut self, since_ns: u64, latency_ns: u64) {
         let phase = PHASES_NS.iter().position(|end| since_ns < *end).unwrap_or(PHASES_NS.len());
-        self.phases[phase].0 += 1;
-        self.phases[phase].1 += (latency_ns.max(1) as f64).ln();
+        self.phases[phase].record(latency_ns);
     }
 
-    /// Operations and the sum of ln(latency in ns) by phase of the slot.
-    pub fn phases(&self) -> &[(u64, f64)] {
-        &self.phases
+    /// Operations, and as often ln(median latency in ns), by phase of the slot.
+    pub fn phases(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.phases.iter().map(PhaseTimes::weighted_median)
     }
 
     /// Keeps the first reason why the frame must not be used.
@@ -86,6 +85,50 @@ impl Recorder {
 fn named(names: &[&str], histograms: &[Histogram]) -> BTreeMap<String, Histogram> {
     let seen = names.iter().zip(histograms).filter(|(_, histogram)| histogram.total() > 0);
     seen.map(|(name, histogram)| ((*name).to_owned(), histogram.clone())).collect()
+}
+
+/// Latencies of one phase of the slots: a small histogram with 16 buckets to a power of two, for a median that stalls do
+/// not move.
+#[derive(Debug, Clone, Copy)]
+struct PhaseTimes {
+    buckets: [u32; Self::BUCKETS],
+    count: u64,
+}
+
+impl Default for PhaseTimes {
+    fn default() -> Self {
+        Self { buckets: [0; Self::BUCKETS], count: 0 }
+    }
+}
+
+impl PhaseTimes {
+    /// From 16 ns to 2^36 ns, a minute.
+    const BUCKETS: usize = 32 * 16;
+
+    #[inline]
+    fn record(&mut self, latency_ns: u64) {
+        let latency_ns = latency_ns.max(16);
+        let exponent = latency_ns.ilog2() - 4;
+        let bucket = exponent as usize * 16 + (latency_ns >> exponent) as usize - 16;
+        self.buckets[bucket.min(Self::BUCKETS - 1)] += 1;
+        self.count += 1;
+    }
+
+    /// The count, and the count times ln(median); the median is linear within its bucket.
+    fn weighted_median(&self) -> (u64, f64) {
+        let half = self.count as f64 / 2.0;
+        let mut below = 0.0;
+        for (bucket, count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let count = f64::from(*count);
+            if below + count >= half {
+                let width = (1_u64 << (bucket / 16)) as f64;
+                let median = width * (16.0 + (bucket % 16) as f64 + (half - below) / count);
+                return (self.count, self.count as f64 * median.ln());
+            }
+            below += count;
+        }
+        (0, 0.0)
+    }
 }
 
 /// Times the parts of one compound operation; they are recorded only if the whole counts.
@@ -115,5 +158,26 @@ impl Parts for PartTimes<'_> {
             self.recorder.latency(operation, now - self.since_ns);
         }
         self.since_ns = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_phase_knows_its_median(mut latencies in proptest::collection::vec(16u64..10_000_000_000, 1..200)) {
+            let mut times = PhaseTimes::default();
+            latencies.iter().for_each(|latency| times.record(*latency));
+            latencies.sort_unstable();
+            let (count, sum) = times.weighted_median();
+            prop_assert_eq!(count, latencies.len() as u64);
+            let median = (sum / count as f64).exp();
+            let nearest = latencies[(latencies.len() - 1) / 2] as f64;
+            prop_assert!((median / nearest - 1.0).abs() < 0.07, "{} is not {}", median, nearest);
+        }
     }
 }

@@ -105,7 +105,10 @@ impl Sandbox {
     /// When the program cannot be started.
     pub fn start(&self, launch: &Launch, log: &Path) -> Result<Option<process::Running>, Fault> {
         let Some(command) = &launch.server else { return Ok(None) };
-        self.write(log, b"", 0o600)?;
+        // A server that is started again goes on with its log.
+        if !log.exists() {
+            self.write(log, b"", 0o600)?;
+        }
         process::start(command, self.account.as_ref(), log, launch.stop_signal).map(Some)
     }
 

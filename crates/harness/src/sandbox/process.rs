@@ -39,6 +39,11 @@ impl Running {
         unsafe { libc::kill(self.process(), signal) };
     }
 
+    /// Tells the server to stop, without waiting for it.
+    pub fn ask_to_stop(&mut self) {
+        self.signal(self.stop_signal);
+    }
+
     fn stop(&mut self) {
         if self.child.try_wait().ok().flatten().is_some() {
             return;

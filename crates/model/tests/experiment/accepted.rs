@@ -17,121 +17,126 @@ fn everything() {
     check(
         FULL,
         expect![[r#"
-        {
-          "title": "What TLS and the audit log of PostgreSQL cost",
-          "database": "postgres",
-          "settings": {
-            "fsync": "true",
-            "max_wal_size": "1000",
-            "pgaudit.log_parameter": "off",
-            "shared_buffers": "256MB"
-          },
-          "data": {
-            "records": 100000,
-            "values": "incompressible"
-          },
-          "load": {
-            "clients": 2,
-            "arrivals": {
-              "poisson": 2000.0
-            }
-          },
-          "resources": [
             {
-              "name": "in memory",
+              "title": "What TLS and the audit log of PostgreSQL cost",
+              "database": "postgres",
               "settings": {
-                "cache_size": "-65536"
+                "fsync": "true",
+                "max_wal_size": "1000",
+                "pgaudit.log_parameter": "off",
+                "shared_buffers": "256MB"
               },
-              "clients": 4
-            },
-            {
-              "name": "on disk",
-              "settings": {},
-              "clients": null
-            }
-          ],
-          "workloads": [
-            {
-              "name": "c",
-              "kind": "ycsb",
-              "properties": {
-                "exponential.percentile": "95",
-                "readproportion": "1",
-                "requestdistribution": "zipfian",
-                "updateproportion": "0"
-              }
-            },
-            {
-              "name": "mine",
-              "kind": "ycsb",
-              "properties": {
-                "readproportion": "0.9",
-                "updateproportion": "0.1"
-              }
-            }
-          ],
-          "arms": [
-            {
-              "name": "plain",
-              "protections": [],
-              "url": null,
-              "on": [],
-              "off": []
-            },
-            {
-              "name": "tls",
-              "protections": [
-                {
-                  "id": "tls",
-                  "options": {}
+              "data": {
+                "records": 100000,
+                "values": "incompressible"
+              },
+              "load": {
+                "clients": 2,
+                "arrivals": {
+                  "poisson": 2000.0
                 }
-              ],
-              "url": null,
-              "on": [],
-              "off": []
-            },
-            {
-              "name": "all",
-              "protections": [
+              },
+              "resources": [
                 {
-                  "id": "tls",
-                  "options": {}
+                  "name": "in memory",
+                  "settings": {
+                    "cache_size": "-65536"
+                  },
+                  "clients": 4,
+                  "arrivals": null
                 },
                 {
-                  "id": "pgaudit",
-                  "options": {
-                    "catalogue": {
-                      "flag": false
+                  "name": "on disk",
+                  "settings": {},
+                  "clients": null,
+                  "arrivals": null
+                }
+              ],
+              "workloads": [
+                {
+                  "name": "c",
+                  "kind": "ycsb",
+                  "properties": {
+                    "exponential.percentile": "95",
+                    "readproportion": "1",
+                    "requestdistribution": "zipfian",
+                    "updateproportion": "0"
+                  }
+                },
+                {
+                  "name": "mine",
+                  "kind": "ycsb",
+                  "properties": {
+                    "readproportion": "0.9",
+                    "updateproportion": "0.1"
+                  }
+                }
+              ],
+              "arms": [
+                {
+                  "name": "plain",
+                  "protections": [],
+                  "url": null,
+                  "on": [],
+                  "off": []
+                },
+                {
+                  "name": "tls",
+                  "protections": [
+                    {
+                      "id": "tls",
+                      "options": {}
+                    }
+                  ],
+                  "url": null,
+                  "on": [],
+                  "off": []
+                },
+                {
+                  "name": "all",
+                  "protections": [
+                    {
+                      "id": "tls",
+                      "options": {}
                     },
-                    "log": {
-                      "text": "read,write"
+                    {
+                      "id": "pgaudit",
+                      "options": {
+                        "catalogue": {
+                          "flag": false
+                        },
+                        "log": {
+                          "text": "read,write"
+                        }
+                      }
+                    },
+                    {
+                      "id": "columns",
+                      "options": {
+                        "share": {
+                          "number": 0.5
+                        }
+                      }
                     }
-                  }
-                },
-                {
-                  "id": "columns",
-                  "options": {
-                    "share": {
-                      "number": 0.5
-                    }
-                  }
+                  ],
+                  "url": null,
+                  "on": [],
+                  "off": []
                 }
               ],
-              "url": null,
-              "on": [],
-              "off": []
-            }
-          ],
-          "measure": {
-            "precision": 0.009950330853168083,
-            "budget_s": 900.0,
-            "seed": 1,
-            "margin": 0.0295588022415444,
-            "primary": "net",
-            "epochs": 3,
-            "slot_ms": 250.0
-          }
-        }"#]],
+              "measure": {
+                "precision": 0.009950330853168083,
+                "budget_s": 900.0,
+                "seed": 1,
+                "margin": 0.0295588022415444,
+                "primary": "net",
+                "epochs": 3,
+                "slot_ms": 250.0,
+                "design": "interleaved",
+                "pin": true,
+                "until_decided": false
+              }
+            }"#]],
     );
 }
 
@@ -140,66 +145,70 @@ fn defaults() {
     check(
         SHORT,
         expect![[r#"
-        {
-          "title": "TLS",
-          "database": "postgres",
-          "settings": {},
-          "data": {
-            "records": 1000,
-            "values": "ycsb"
-          },
-          "load": {
-            "clients": 1,
-            "arrivals": "closed"
-          },
-          "resources": [
             {
-              "name": "",
+              "title": "TLS",
+              "database": "postgres",
               "settings": {},
-              "clients": null
-            }
-          ],
-          "workloads": [
-            {
-              "name": "c",
-              "kind": "ycsb",
-              "properties": {
-                "readproportion": "1",
-                "updateproportion": "0"
-              }
-            }
-          ],
-          "arms": [
-            {
-              "name": "plain",
-              "protections": [],
-              "url": null,
-              "on": [],
-              "off": []
-            },
-            {
-              "name": "tls",
-              "protections": [
+              "data": {
+                "records": 1000,
+                "values": "ycsb"
+              },
+              "load": {
+                "clients": 1,
+                "arrivals": "closed"
+              },
+              "resources": [
                 {
-                  "id": "tls",
-                  "options": {}
+                  "name": "",
+                  "settings": {},
+                  "clients": null,
+                  "arrivals": null
                 }
               ],
-              "url": null,
-              "on": [],
-              "off": []
-            }
-          ],
-          "measure": {
-            "precision": 0.009950330853168083,
-            "budget_s": 300.0,
-            "seed": 1,
-            "margin": 0.0295588022415444,
-            "primary": "net",
-            "epochs": 1,
-            "slot_ms": null
-          }
-        }"#]],
+              "workloads": [
+                {
+                  "name": "c",
+                  "kind": "ycsb",
+                  "properties": {
+                    "readproportion": "1",
+                    "updateproportion": "0"
+                  }
+                }
+              ],
+              "arms": [
+                {
+                  "name": "plain",
+                  "protections": [],
+                  "url": null,
+                  "on": [],
+                  "off": []
+                },
+                {
+                  "name": "tls",
+                  "protections": [
+                    {
+                      "id": "tls",
+                      "options": {}
+                    }
+                  ],
+                  "url": null,
+                  "on": [],
+                  "off": []
+                }
+              ],
+              "measure": {
+                "precision": 0.009950330853168083,
+                "budget_s": 300.0,
+                "seed": 1,
+                "margin": 0.0295588022415444,
+                "primary": "net",
+                "epochs": null,
+                "slot_ms": null,
+                "design": "interleaved",
+                "pin": true,
+                "until_decided": false
+              }
+            }"#]],
     );
 }
 
@@ -234,7 +243,8 @@ arm = [
                 {
                   "name": "",
                   "settings": {},
-                  "clients": null
+                  "clients": null,
+                  "arrivals": null
                 }
               ],
               "workloads": [
@@ -285,8 +295,11 @@ arm = [
                 "seed": 1,
                 "margin": 0.0295588022415444,
                 "primary": "net",
-                "epochs": 1,
-                "slot_ms": null
+                "epochs": null,
+                "slot_ms": null,
+                "design": "interleaved",
+                "pin": true,
+                "until_decided": false
               }
             }"#]],
     );

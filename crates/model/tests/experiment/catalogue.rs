@@ -48,6 +48,7 @@ pub fn catalogue() -> Catalogue {
                 id: "sqlite",
                 title: "SQLite",
                 embedded: true,
+                restarts: false,
                 schemes: &[],
                 protections: vec![protection("columns", &COLUMNS, false)],
                 reserved_settings: &[],
@@ -57,6 +58,7 @@ pub fn catalogue() -> Catalogue {
                 id: "postgres",
                 title: "PostgreSQL",
                 embedded: false,
+                restarts: false,
                 schemes: &["postgres", "postgresql"],
                 protections: vec![
                     protection("tls", &[], true),
@@ -71,6 +73,7 @@ pub fn catalogue() -> Catalogue {
                 id: "redis",
                 title: "Redis",
                 embedded: false,
+                restarts: false,
                 schemes: &["redis", "rediss"],
                 protections: vec![protection("tls", &[], true)],
                 reserved_settings: &[],

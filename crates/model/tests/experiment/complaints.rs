@@ -42,6 +42,7 @@ name = "plain"
         expect![[r#"
             2:12 there is no database `postgre` (did you mean `postgres`? this build of Tithe has: `sqlite`, `postgres`, `redis`)
             5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`)
+            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`)
             8:11 `records` must be a whole number, this is a text (write for example `records = 100_000`)
             11:8 `ycsb` has no ready workload `g` (for a property file write `ycsb_file = …`; the ready ones are: `a`, `c`)
             17:8 there are two arms called `plain` (give each its own name: reports tell them apart by it)
@@ -93,7 +94,8 @@ fn syntax() {
         &FULL.replace("budget = \"15 min\"", "budget = \"15 min\nseeds = 1"),
         expect![[r#"
             22:17 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
-            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`)
+            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `design`, `pin`, `guard_arm`, `until_decided`)
+            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `design`, `pin`, `guard_arm`, `until_decided`)
         "#]],
     );
 }
@@ -195,6 +197,7 @@ on = "SET x"
             2:9 `title` must be a text in quotes, this is a whole number (write for example `title = "What TLS costs"`)
             3:12 `database` must be a text in quotes, this is a list (write for example `database = "postgres"`)
             4:12 `settings` must be a table, this is a text (write for example `settings = { shared_buffers = "256MB" }`)
+            5:8 `load` must be a table, this is a list (write for example `load = { clients = 2 }`)
             5:8 `load` must be a table, this is a list (write for example `load = { clients = 2 }`)
             7:11 `records` must be a whole number, this is a decimal number (write for example `records = 100_000`)
             8:10 `values` must be a text in quotes, this is a whole number (write for example `values = "ycsb"`)

@@ -23,72 +23,84 @@ fn cells_of_everything() {
     check(
         FULL,
         expect![[r#"
-        [
-          {
-            "id": "c.in-memory",
-            "workload": 0,
-            "resources": 0,
-            "clients": 4,
-            "arrivals": {
-              "poisson": 2000.0
-            },
-            "seed": 10451216379200822465,
-            "slot_ns": 250000000,
-            "guard_ns": 1000000,
-            "warmup_ns": 100000000,
-            "blocks": 4,
-            "frames_max": 75,
-            "epochs": 3
-          },
-          {
-            "id": "c.on-disk",
-            "workload": 0,
-            "resources": 1,
-            "clients": 2,
-            "arrivals": {
-              "poisson": 2000.0
-            },
-            "seed": 13757245211066428519,
-            "slot_ns": 250000000,
-            "guard_ns": 1000000,
-            "warmup_ns": 100000000,
-            "blocks": 4,
-            "frames_max": 75,
-            "epochs": 3
-          },
-          {
-            "id": "mine.in-memory",
-            "workload": 1,
-            "resources": 0,
-            "clients": 4,
-            "arrivals": {
-              "poisson": 2000.0
-            },
-            "seed": 17911839290282890590,
-            "slot_ns": 250000000,
-            "guard_ns": 1000000,
-            "warmup_ns": 100000000,
-            "blocks": 4,
-            "frames_max": 75,
-            "epochs": 3
-          },
-          {
-            "id": "mine.on-disk",
-            "workload": 1,
-            "resources": 1,
-            "clients": 2,
-            "arrivals": {
-              "poisson": 2000.0
-            },
-            "seed": 8196980753821780235,
-            "slot_ns": 250000000,
-            "guard_ns": 1000000,
-            "warmup_ns": 100000000,
-            "blocks": 4,
-            "frames_max": 75,
-            "epochs": 3
-          }
-        ]"#]],
+            [
+              {
+                "id": "c.in-memory",
+                "workload": 0,
+                "resources": 0,
+                "clients": 4,
+                "arrivals": {
+                  "poisson": 2000.0
+                },
+                "seed": 10451216379200822465,
+                "slot_ns": 250000000,
+                "guard_ns": 1000000,
+                "warmup_ns": 100000000,
+                "blocks": 4,
+                "frames_max": 75,
+                "epochs": 3,
+                "design": "interleaved",
+                "pinned": true,
+                "free_frames": 0
+              },
+              {
+                "id": "c.on-disk",
+                "workload": 0,
+                "resources": 1,
+                "clients": 2,
+                "arrivals": {
+                  "poisson": 2000.0
+                },
+                "seed": 13757245211066428519,
+                "slot_ns": 250000000,
+                "guard_ns": 1000000,
+                "warmup_ns": 100000000,
+                "blocks": 4,
+                "frames_max": 75,
+                "epochs": 3,
+                "design": "interleaved",
+                "pinned": true,
+                "free_frames": 0
+              },
+              {
+                "id": "mine.in-memory",
+                "workload": 1,
+                "resources": 0,
+                "clients": 4,
+                "arrivals": {
+                  "poisson": 2000.0
+                },
+                "seed": 17911839290282890590,
+                "slot_ns": 250000000,
+                "guard_ns": 1000000,
+                "warmup_ns": 100000000,
+                "blocks": 4,
+                "frames_max": 75,
+                "epochs": 3,
+                "design": "interleaved",
+                "pinned": true,
+                "free_frames": 0
+              },
+              {
+                "id": "mine.on-disk",
+                "workload": 1,
+                "resources": 1,
+                "clients": 2,
+                "arrivals": {
+                  "poisson": 2000.0
+                },
+                "seed": 8196980753821780235,
+                "slot_ns": 250000000,
+                "guard_ns": 1000000,
+                "warmup_ns": 100000000,
+                "blocks": 4,
+                "frames_max": 75,
+                "epochs": 3,
+                "design": "interleaved",
+                "pinned": true,
+                "free_frames": 0
+              }
+            ]"#]],
     );
 }
 
@@ -97,22 +109,25 @@ fn reads_of_one_client() {
     check(
         SHORT,
         expect![[r#"
-        [
-          {
-            "id": "c",
-            "workload": 0,
-            "resources": 0,
-            "clients": 1,
-            "arrivals": "closed",
-            "seed": 10451216379200822465,
-            "slot_ns": 20000000,
-            "guard_ns": 1000000,
-            "warmup_ns": 100000000,
-            "blocks": 25,
-            "frames_max": 300,
-            "epochs": 1
-          }
-        ]"#]],
+            [
+              {
+                "id": "c",
+                "workload": 0,
+                "resources": 0,
+                "clients": 1,
+                "arrivals": "closed",
+                "seed": 10451216379200822465,
+                "slot_ns": 20000000,
+                "guard_ns": 1000000,
+                "warmup_ns": 100000000,
+                "blocks": 25,
+                "frames_max": 300,
+                "epochs": 3,
+                "design": "interleaved",
+                "pinned": true,
+                "free_frames": 5
+              }
+            ]"#]],
     );
 }
 
@@ -142,11 +157,11 @@ fn slots() {
     };
     expect![[r#"
         reads: slot 20 ms, guard 1 ms, 25 blocks, 300 frames
-        writes of a server: slot 250 ms, guard 1 ms, 8 blocks, 75 frames
-        writes of two clients: slot 250 ms, guard 1 ms, 4 blocks, 150 frames
+        writes of a server: slot 100 ms, guard 1 ms, 8 blocks, 186 frames
+        writes of two clients: slot 100 ms, guard 1 ms, 5 blocks, 300 frames
         writes of an embedded database: slot 20 ms, guard 1 ms, 25 blocks, 300 frames
         open loop: slot 250 ms, guard 1 ms, 8 blocks, 75 frames
-        slow open loop: slot 800 ms, guard 1 ms, 8 blocks, 23 frames
+        slow open loop: slot 800 ms, guard 1 ms, 8 blocks, 21 frames
         chosen slot: slot 5 ms, guard 1 ms, 100 blocks, 300 frames
         seven epochs: slot 20 ms, guard 1 ms, 25 blocks, 294 frames
     "#]]

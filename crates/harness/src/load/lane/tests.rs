@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tithe_model::histogram::Histogram;
+use tithe_model::{experiment::Design, histogram::Histogram};
 
 use super::*;
 use crate::{
@@ -126,7 +126,17 @@ fn lane(port: u16, seats: usize, size: usize, arrivals: Arrivals) -> Lane {
 /// Runs `blocks` slots of 50 ms; the number of operations that the slots count, and the lane.
 fn run(mut lane: Lane, blocks: u32) -> (u64, Lane) {
     let start_ns = lane.clock.now();
-    let schedule = Schedule { seed: 1, frame: 0, blocks, arms: 1, slot_ns: 50_000_000, guard_ns: 0, start_ns };
+    let schedule = Schedule {
+        seed: 1,
+        frame: 0,
+        blocks,
+        arms: 1,
+        design: Design::Interleaved,
+        frames: 1,
+        slot_ns: 50_000_000,
+        guard_ns: 0,
+        start_ns,
+    };
     let slots = lane.run(&schedule, &|| false);
     assert_eq!(lane.arms[0].recorder.spoiled, None);
     (slots.iter().map(|slot| slot.n).sum(), lane)
@@ -152,7 +162,7 @@ fn check(seats: usize, size: usize, pause_ms: u64, arrivals: Arrivals) {
             assert_eq!(from_intended, counted);
             assert_eq!(counted + recorder.undrained, 4 * (rate * 0.05 * 0.8).ceil() as u64);
         }
-        Arrivals::Poisson(_) => assert_eq!(from_intended, counted),
+        Arrivals::Poisson(_) | Arrivals::OfSaturation(_) => assert_eq!(from_intended, counted),
     }
     drop(lane);
     let answered: Vec<u64> = servers.into_iter().map(|server| server.join().expect("the server ends")).collect();
@@ -186,5 +196,7 @@ fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
     assert!(counted >= 2 && lane.arms[0].recorder.undrained > 0);
     assert_eq!(counted + lane.arms[0].recorder.undrained, 40);
     drop(lane);
-    servers.into_iter().for_each(|server| drop(server.join().expect("the server ends")));
+    for server in servers {
+        server.join().expect("the server ends");
+    }
 }
