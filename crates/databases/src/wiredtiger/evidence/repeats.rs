@@ -13,12 +13,15 @@ use crate::wiredtiger::FILE_UNIT;
 /// Writes equal values of many equal blocks into several documents, and looks for equal blocks in what this changed in
 /// the documents' file. Id `no-repeated-ciphertext`.
 ///
-/// A compressor leaves less of the repetition but not nothing: what it writes for it repeats too. The engine's lists of
-/// free places in the file hold offsets and lengths; they are never encrypted, and not looked at.
+/// A compressor leaves less of the repetition but not nothing: what it writes for it repeats too. The head of a page
+/// (which repeats) and the engine's lists of free places in the file hold numbers and lengths; they are never encrypted,
+/// and not looked at.
 pub struct NoRepeats;
 
 /// Block length of AES, bytes.
 const BLOCK: usize = 16;
+/// Bytes at the beginning of a page that are not encrypted (40) or the length of what is (4), in whole blocks.
+const HEAD: usize = 48;
 /// Equal blocks in one value.
 const BLOCKS: usize = 400;
 /// Equal documents.
@@ -34,13 +37,18 @@ impl NoRepeats {
         let (mut blocks, mut repeated, mut seen) = (0, 0, HashSet::new());
         let mut list_end = 0;
         each_unit(&documents(scene)?, |number, unit| {
-            list_end = list_end.max(number + units_of_list(unit));
-            if number >= list_end && changed.binary_search(&number).is_ok() {
-                // What fills a page up to the end of its last unit is zeros, which the probe does not hold.
-                for block in unit.chunks_exact(BLOCK).filter(|block| block.iter().any(|byte| *byte != 0)) {
-                    blocks += 1;
-                    repeated += usize::from(!seen.insert(<[u8; BLOCK]>::try_from(block).unwrap_or_default()));
-                }
+            let head = PageHead::of(unit);
+            if let Some(PageHead { list: true, units }) = head {
+                list_end = number + units;
+            }
+            if number < list_end || changed.binary_search(&number).is_err() {
+                return;
+            }
+            let encrypted = &unit[if head.is_some() { HEAD } else { 0 }..];
+            // What fills a page up to the end of its last unit is zeros, which the probe does not hold.
+            for block in encrypted.chunks_exact(BLOCK).filter(|block| block.iter().any(|byte| *byte != 0)) {
+                blocks += 1;
+                repeated += usize::from(!seen.insert(<[u8; BLOCK]>::try_from(block).unwrap_or_default()));
             }
         })?;
         Probe::remove(&probes, scene)?;
@@ -55,20 +63,28 @@ impl NoRepeats {
     }
 }
 
-/// Over how many units a list of free places goes that begins with `unit`; 0 when none does.
-///
-/// A page begins with `WT_PAGE_HEADER` and `WT_BLOCK_HEADER` (`src/include/btmem.h` and `block.h` of WiredTiger 3.2): its
-/// type is byte 24, bytes 26 and 27 are zero, and bytes 28 to 31 are its length on disk.
-fn units_of_list(unit: &[u8]) -> usize {
-    const BLOCK_MANAGER: u8 = 1;
-    let Some(length) = unit.get(28..32).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes) else {
-        return 0;
-    };
-    let length = length as usize;
-    let is_list =
-        unit[24] == BLOCK_MANAGER && unit[26..28] == [0, 0] && length != 0 && length.is_multiple_of(FILE_UNIT);
-    // In the middle of an encrypted page nothing looks like this, but by an accident of one in 2^36.
-    if is_list { length / FILE_UNIT } else { 0 }
+/// The head of a page: `WT_PAGE_HEADER` and `WT_BLOCK_HEADER` (`src/include/btmem.h` and `block.h` of WiredTiger 3.2),
+/// little-endian. Its type is byte 24, bytes 26 and 27 are zero, and bytes 28 to 31 are its length on disk.
+struct PageHead {
+    /// It is a list of free places.
+    list: bool,
+    /// Length of the page.
+    units: usize,
+}
+
+impl PageHead {
+    /// The head that `unit` begins with; `None` in the middle of a page, where nothing looks like one but by an accident
+    /// of one in 2^32.
+    fn of(unit: &[u8]) -> Option<Self> {
+        /// `WT_PAGE_BLOCK_MANAGER`, the first of the types.
+        const LIST: u8 = 1;
+        /// `WT_PAGE_ROW_LEAF`, the last of them.
+        const ROW_LEAF: u8 = 7;
+        let kind = *unit.get(24)?;
+        let length = u32::from_le_bytes(unit.get(28..32)?.try_into().ok()?) as usize;
+        let fits = length != 0 && length.is_multiple_of(FILE_UNIT) && unit[26..28] == [0, 0];
+        (fits && (LIST..=ROW_LEAF).contains(&kind)).then_some(Self { list: kind == LIST, units: length / FILE_UNIT })
+    }
 }
 
 impl Evidence for NoRepeats {
@@ -90,14 +106,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_told_from_pages() {
+    fn heads_are_told_from_the_middle_of_a_page() {
         let mut unit = vec![0; FILE_UNIT];
-        assert_eq!(units_of_list(&unit), 0);
+        let mut texts = Vec::new();
+        let mut note = |unit: &[u8]| texts.push(PageHead::of(unit).map(|head| (head.list, head.units)));
+        note(&unit);
         unit[24] = 1;
         unit[29] = 0x20;
-        assert_eq!(units_of_list(&unit), 2);
+        note(&unit);
         unit[24] = 7;
-        assert_eq!(units_of_list(&unit), 0);
-        assert_eq!(units_of_list(&[1; 10]), 0);
+        note(&unit);
+        unit[28] = 1;
+        note(&unit);
+        note(&[1; 10]);
+        assert_eq!(texts, [None, Some((true, 2)), Some((false, 2)), None, None]);
     }
 }
