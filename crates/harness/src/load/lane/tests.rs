@@ -126,7 +126,17 @@ fn lane(port: u16, seats: usize, size: usize, arrivals: Arrivals) -> Lane {
 /// Runs `blocks` slots of 50 ms; the number of operations that the slots count, and the lane.
 fn run(mut lane: Lane, blocks: u32) -> (u64, Lane) {
     let start_ns = lane.clock.now();
-    let schedule = Schedule { seed: 1, frame: 0, blocks, arms: 1, design: tithe_model::experiment::Design::Interleaved, frames: 1, slot_ns: 50_000_000, guard_ns: 0, start_ns };
+    let schedule = Schedule {
+        seed: 1,
+        frame: 0,
+        blocks,
+        arms: 1,
+        design: tithe_model::experiment::Design::Interleaved,
+        frames: 1,
+        slot_ns: 50_000_000,
+        guard_ns: 0,
+        start_ns,
+    };
     let slots = lane.run(&schedule, &|| false);
     assert_eq!(lane.arms[0].recorder.spoiled, None);
     (slots.iter().map(|slot| slot.n).sum(), lane)
