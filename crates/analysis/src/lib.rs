@@ -4,6 +4,7 @@
 //! that. The same records give the same bytes.
 
 pub mod assess;
+pub mod compare;
 pub mod report;
 pub mod statistics;
 pub mod stopping;

@@ -12,13 +12,16 @@ pub const MISSING: i32 = 3;
 pub const FAILED: i32 = 4;
 /// Everything was measured, but some protection was not proven to be on.
 pub const UNPROVEN: i32 = 5;
+/// A cost lies beyond the threshold that `compare` was given.
+pub const BEYOND: i32 = 6;
 /// Stopped by ctrl-C; what was measured is kept.
 pub const INTERRUPTED: i32 = 130;
 
 /// For `--help`.
 pub const HELP: &str = "\
 Exit status: 0 measured and proven; 1 this machine failed (file, process); 2 wrong command line or experiment;
-3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven; 130 interrupted.";
+3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven;
+6 a cost lies beyond the threshold of compare; 130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ mod commands;
 mod complain;
 mod exit;
 mod interrupt;
+mod pages;
 mod prepare;
 mod progress;
 mod records;
@@ -17,7 +18,7 @@ use clap::{Args, Parser, Subcommand};
 /// Measures what each protection of a database costs, and proves that the protection was on.
 #[derive(Parser)]
 #[command(name = "tithe", version, about, after_help = exit::HELP)]
-struct Cli {
+pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -34,10 +35,17 @@ enum Command {
     Calibrate(CalibrateArgs),
     /// Report on a run folder
     Report(ReportArgs),
+    /// Compare the costs of several runs: databases, machines, versions
+    Compare(CompareArgs),
+    /// Show the security matrix of running servers: what is enforced, what is off, what was seen
+    Inspect(InspectArgs),
     /// List databases, protections and workloads
-    Ls,
+    Ls(LsArgs),
     /// Show what this machine offers: servers, processor, clock, pressure, disk
     Doctor(MachineArgs),
+    /// Print the manual page, or the completions of a shell
+    #[command(hide = true)]
+    Manual(ManualArgs),
 }
 
 /// Which experiment.
@@ -83,6 +91,23 @@ pub struct RunArgs {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+    /// Print what each arm did as the lines of YCSB's client
+    #[arg(long, conflicts_with = "json")]
+    ycsb_output: bool,
+}
+
+/// What to inspect.
+#[derive(Args)]
+pub struct InspectArgs {
+    /// URLs of the servers; passwords are better given by PGPASSWORD, MYSQL_PWD or REDISCLI_AUTH
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    /// Features that must be enforced, else the exit status is 5: tls, audit, authentication, ...
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
+    require: Vec<String>,
+    /// Format
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json"])]
+    format: String,
 }
 
 /// How to calibrate.
@@ -104,7 +129,36 @@ pub struct ReportArgs {
     /// The run folder
     run: PathBuf,
     /// Format
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "markdown", "json", "csv"])]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"])]
+    format: String,
+}
+
+/// What to list.
+#[derive(Args)]
+pub struct LsArgs {
+    /// Write a Markdown page for each database and protection into this folder instead
+    #[arg(long, value_name = "DIR")]
+    markdown: Option<PathBuf>,
+}
+
+/// Which manual.
+#[derive(Args)]
+pub struct ManualArgs {
+    /// Shell whose completions to print; without one the manual page
+    kind: Option<clap_complete::Shell>,
+}
+
+/// What to compare.
+#[derive(Args)]
+pub struct CompareArgs {
+    /// Run folders, the one to compare with first
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Exit with status 6 where a cost grew against the first run by more than this; with one run, where it is larger
+    #[arg(long, value_name = "PERCENT")]
+    threshold: Option<String>,
+    /// Format
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html"])]
     format: String,
 }
 
@@ -116,8 +170,11 @@ fn main() {
         Command::Verify(arguments) => commands::verify::verify(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::calibrate(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
-        Command::Ls => commands::ls::ls(),
+        Command::Compare(arguments) => commands::compare::compare(&arguments),
+        Command::Ls(arguments) => commands::ls::ls(&arguments),
+        Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
+        Command::Manual(arguments) => commands::manual::manual(&arguments),
     };
     let status = outcome.unwrap_or_else(|stop| {
         anstream::eprint!("{}", stop.message);

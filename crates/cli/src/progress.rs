@@ -1,6 +1,6 @@
 //! Progress on standard error while a run is under way, and the decision when a cell has been measured enough.
 //!
-//! On a terminal one line is drawn over and over; elsewhere a line is written now and then.
+//! On a terminal some lines are drawn over and over; elsewhere a line is written now and then.
 
 use std::{
     io::{IsTerminal, Write},
@@ -8,8 +8,11 @@ use std::{
 };
 
 use tithe_analysis::{
-    report::live::{self, Status},
-    stopping::Live,
+    report::{
+        live::{self, Status},
+        number, words,
+    },
+    stopping::{Decision, Live},
 };
 use tithe_harness::run::Observer;
 use tithe_model::{
@@ -31,6 +34,10 @@ pub struct Progress<'a> {
     looked: u32,
     last_plain: Option<Instant>,
     frame_took_s: f64,
+    /// What is known of the present cell, for the panel.
+    status: Status,
+    /// Lines of the panel that stand on the terminal.
+    drawn: usize,
     quiet: bool,
     terminal: bool,
 }
@@ -48,58 +55,91 @@ impl<'a> Progress<'a> {
             looked: 0,
             last_plain: None,
             frame_took_s: 0.0,
+            status: Status {
+                cell: 0,
+                cells: plan.cells.len(),
+                id: String::new(),
+                doing: String::new(),
+                frame: 0,
+                frames_max: 0,
+                arms: plan.experiment.arms.iter().skip(1).map(|arm| (arm.name.clone(), None)).collect(),
+                precision: plan.experiment.measure.precision,
+                claims: (0, 0),
+                busy: None,
+                pressure: None,
+                bought: None,
+                elapsed_s: 0.0,
+                left_s: None,
+            },
+            drawn: 0,
             quiet,
             terminal: std::io::stderr().is_terminal(),
         }
     }
 
     /// Writes a line that stays.
-    fn say(&self, line: &str) {
+    fn say(&mut self, line: &str) {
         if !self.quiet {
             self.clear();
             anstream::eprintln!("{line}");
         }
     }
 
-    /// Draws the line that is drawn over.
-    fn draw(&self, line: &str) {
-        if !self.quiet && self.terminal {
-            self.clear();
-            anstream::eprint!("{line}");
-            let _ = std::io::stderr().flush();
+    /// Draws the panel with what is being `doing`; nothing while frames run.
+    fn draw(&mut self, doing: &str) {
+        if self.quiet || !self.terminal {
+            return;
+        }
+        doing.clone_into(&mut self.status.doing);
+        self.status.elapsed_s = self.began.elapsed().as_secs_f64();
+        self.status.claims = (self.held, self.looked);
+        self.clear();
+        let (columns, rows) = size();
+        // One column and one row stay free, so that no line wraps and nothing scrolls.
+        let lines = live::panel(&self.status, columns - 1, rows.saturating_sub(2));
+        anstream::eprint!("{}", lines.join("\n"));
+        let _ = std::io::stderr().flush();
+        self.drawn = lines.len();
+    }
+
+    /// Takes the panel away again; what is written next stands in its place.
+    fn clear(&mut self) {
+        if self.terminal && self.drawn > 0 {
+            let up = if self.drawn > 1 { format!("\x1b[{}A", self.drawn - 1) } else { String::new() };
+            anstream::eprint!("\r{up}\x1b[J");
+            self.drawn = 0;
         }
     }
 
-    fn clear(&self) {
-        if self.terminal {
-            anstream::eprint!("\r\x1b[2K");
-        }
-    }
-
-    fn arm(&self, arm: u32) -> &str {
+    fn arm(&self, arm: u32) -> &'a str {
         &self.plan.experiment.arms[arm as usize].name
     }
 
-    fn status(&self, frame: &Frame, decision: &tithe_analysis::stopping::Decision) -> Status {
+    /// Takes in what `frame` and its `slots` showed.
+    fn update(&mut self, frame: &Frame, slots: &[Slot], decision: &Decision) {
         let cell = &self.plan.cells[self.cell];
-        let arms = self.plan.experiment.arms.iter().skip(1).enumerate();
         let later: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| f64::from(cell.frames_max)).sum();
         let here = f64::from(cell.frames_max.saturating_sub(frame.frame + 1));
         // At least what the precision needs here, at most what the budget allows everywhere.
         let at_most = (here + later) * self.frame_took_s;
         let at_least = decision.more_s.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
-        Status {
-            cell: self.cell + 1,
-            cells: self.plan.cells.len(),
-            id: cell.id.clone(),
-            frame: frame.frame + 1,
-            frames_max: cell.frames_max,
-            arms: arms.map(|(number, arm)| (arm.name.clone(), decision.arms.get(number).copied())).collect(),
-            bought: decision.bought.filter(|half| *half > self.plan.experiment.measure.precision),
-            elapsed_s: self.began.elapsed().as_secs_f64(),
-            left_s: Some((at_least, at_most)),
+        self.status.frame = frame.frame + 1;
+        for (number, (_, interval)) in self.status.arms.iter_mut().enumerate() {
+            *interval = decision.arms.get(number).copied();
         }
+        self.status.bought = decision.bought.filter(|half| *half > self.plan.experiment.measure.precision);
+        self.status.busy = busy(slots);
+        self.status.pressure = frame.host.cpu_pressure;
+        self.status.elapsed_s = self.began.elapsed().as_secs_f64();
+        self.status.left_s = Some((at_least, at_most));
     }
+}
+
+/// Share of the clients' wall time in which clients and servers ran; `None` without a slot.
+fn busy(slots: &[Slot]) -> Option<(f64, f64)> {
+    let sum = |read: fn(&Slot) -> u64| slots.iter().map(read).sum::<u64>() as f64;
+    let wall = sum(|slot| slot.wall_ns);
+    (wall > 0.0).then(|| (sum(|slot| slot.client_cpu_ns) / wall, sum(|slot| slot.server_cpu_ns) / wall))
 }
 
 impl Observer for Progress<'_> {
@@ -110,11 +150,17 @@ impl Observer for Progress<'_> {
                 let planned = &self.plan.cells[self.cell];
                 self.live = Some(Live::new(planned, &self.plan.experiment.measure, self.plan.experiment.arms.len()));
                 (self.held, self.looked, self.loading) = (0, 0, None);
+                self.status.cell = self.cell + 1;
+                (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
+                self.status.id.clone_from(&planned.id);
+                self.status.arms.iter_mut().for_each(|(_, interval)| *interval = None);
+                (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
                 self.say(&format!("[{}/{}] {}", self.cell + 1, self.plan.cells.len(), planned.id));
             }
-            Event::ArmStarted { arm, version, .. } => self.draw(&format!("  {} started: {version}", self.arm(*arm))),
+            Event::ArmStarted { arm, version, .. } => self.draw(&format!("{} started: {version}", self.arm(*arm))),
             Event::Loading { arm, done, of, .. } => {
-                self.draw(&format!("  {}: {done} of {of} records loaded", self.arm(*arm)));
+                let (done, of) = (number::count(*done), number::count(*of));
+                self.draw(&format!("{}: {done} of {of} records loaded", self.arm(*arm)));
                 if !self.terminal && self.loading != Some(*arm) {
                     self.loading = Some(*arm);
                     self.say(&format!("  {}: loading {of} records", self.arm(*arm)));
@@ -124,13 +170,14 @@ impl Observer for Progress<'_> {
                 self.looked += 1;
                 self.held += u32::from(finding.verdict == Verdict::Holds);
                 let when = if finding.phase == Phase::Before { "before" } else { "after" };
+                let name = self.arm(finding.arm);
                 if finding.verdict == Verdict::Holds {
-                    self.draw(&format!("  evidence {when} measuring: {} of {} claims hold", self.held, self.looked));
+                    self.draw(&format!("looking {when} measuring: ✓ {name}: {}", finding.claim));
                 } else {
-                    let name = self.arm(finding.arm);
+                    let (sign, word, _) = words::finding(finding.role, finding.verdict);
                     self.say(&format!(
-                        "  evidence {when} measuring: {name}: {}: {:?}: {}",
-                        finding.claim, finding.verdict, finding.guarded
+                        "  {sign} {name}, {when} measuring: {}: {word}: {}",
+                        finding.claim, finding.guarded
                     ));
                 }
             }
@@ -138,7 +185,12 @@ impl Observer for Progress<'_> {
                 self.say(&format!("  frame {frame} is spoiled: {reason}"))
             }
             Event::CellDone { reason, .. } => {
-                self.say(&format!("  {} of {} claims hold; ended by: {reason}", self.held, self.looked));
+                let answers = live::answers(&self.status);
+                let sign = if self.held == self.looked { "✓" } else { "!" };
+                self.say(&format!("  {sign} {} of {} claims hold; {}", self.held, self.looked, words::ending(reason)));
+                if !answers.is_empty() {
+                    self.say(&format!("  {answers}"));
+                }
             }
             Event::Warning { message } => self.say(&format!("  warning: {message}")),
             _ => {}
@@ -153,11 +205,11 @@ impl Observer for Progress<'_> {
         }
         live.push(slots);
         let decision = live.decide();
-        let status = self.status(frame, &decision);
-        self.draw(&live::line(&status, columns()));
+        self.update(frame, slots, &decision);
+        self.draw("");
         if !self.terminal && self.last_plain.is_none_or(|last| last.elapsed() > PLAIN_PAUSE) {
             self.last_plain = Some(Instant::now());
-            self.say(&format!("  {}", live::plain_line(&status)));
+            self.say(&format!("  {}", live::plain_line(&self.status)));
         }
         decision.enough
     }
@@ -165,11 +217,17 @@ impl Observer for Progress<'_> {
 
 /// Width of the terminal, columns; 80 where it cannot be told.
 pub fn columns() -> usize {
+    size().0
+}
+
+/// Columns and rows of the terminal; 80 and 24 where they cannot be told.
+fn size() -> (usize, usize) {
     // SAFETY: `size` is plain data that the call fills; on failure it stays zero.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size);
         size
     };
-    if size.ws_col >= 40 { usize::from(size.ws_col) } else { 80 }
+    let or = |seen: u16, least: u16, usual: usize| if seen >= least { usize::from(seen) } else { usual };
+    (or(size.ws_col, 40, 80), or(size.ws_row, 8, 24))
 }

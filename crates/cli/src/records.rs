@@ -35,3 +35,8 @@ pub fn of(path: &Path, contents: Contents) -> Records {
         workload_notes: cells.into_iter().map(|cell| cell.notes).collect(),
     }
 }
+
+/// The experiment file as the run folder at `path` keeps it; empty where it cannot be read.
+pub fn experiment(path: &Path) -> String {
+    std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default()
+}

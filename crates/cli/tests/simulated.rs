@@ -77,12 +77,53 @@ fn the_same_records_give_the_same_bytes() {
     bench.file("e.toml", &experiment("", ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let run = bench.run_folder().display().to_string();
-    for format in ["text", "short", "markdown", "json", "csv"] {
+    for format in ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"] {
         let once = bench.tithe(&["report", &run, "--format", format]);
         let twice = bench.tithe(&["report", &run, "--format", format]);
         assert_eq!(status(&once), 0, "{}", err(&once));
         assert!(!once.stdout.is_empty());
         assert_eq!(once.stdout, twice.stdout, "{format}");
+    }
+}
+
+#[test]
+fn runs_are_compared_and_a_threshold_gives_a_status() {
+    let bench = Bench::new("compare");
+    let run = |cost: &str, folder: &str| {
+        let arm = format!("[[arm]]\nname = \"sealed\"\nprotections = [{{ use = \"seal\", cost = {cost} }}]\n");
+        bench.file("e.toml", &experiment("", &arm, "30 s"));
+        let output = bench.tithe(&["run", "e.toml", "--quiet", "--runs", folder]);
+        assert_eq!(status(&output), 0, "{}", err(&output));
+        let mut runs = std::fs::read_dir(bench.path(folder)).expect("run folders").flatten();
+        runs.next().expect("a run").path().display().to_string()
+    };
+    let (cheap, dear) = (run("0.05", "before"), run("0.3", "after"));
+    let output = bench.tithe(&["compare", &cheap, &dear, "--threshold", "5%"]);
+    assert_eq!(status(&output), 6, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("loses less"), "{}", out(&output));
+    assert!(err(&output).contains("grew by"), "{}", err(&output));
+    let same = bench.tithe(&["compare", &dear, &cheap, "--threshold", "5%"]);
+    assert_eq!(status(&same), 0, "{}", err(&same));
+    let alone = bench.tithe(&["compare", &dear, "--threshold", "5 %"]);
+    assert_eq!(status(&alone), 6, "{}", err(&alone));
+    let itself = bench.tithe(&["compare", &dear, &dear]);
+    assert_eq!(status(&itself), 2);
+    assert!(err(&itself).contains("does not differ from itself"), "{}", err(&itself));
+    let page = bench.tithe(&["compare", &cheap, &dear, "--format", "html"]);
+    assert!(out(&page).starts_with("<!DOCTYPE html>"), "{}", err(&page));
+    assert_eq!(status(&bench.tithe(&["compare", &cheap])), 2);
+    assert_eq!(status(&bench.tithe(&["compare", &cheap, &dear, "--threshold", "much"])), 2);
+}
+
+#[test]
+fn the_manual_and_completions_name_every_command() {
+    let bench = Bench::new("manual");
+    for arguments in [&["manual"][..], &["manual", "bash"], &["manual", "zsh"], &["manual", "fish"]] {
+        let output = bench.tithe(arguments);
+        assert_eq!(status(&output), 0, "{}", err(&output));
+        for command in ["run", "plan", "verify", "report", "compare", "doctor"] {
+            assert!(out(&output).contains(command), "{arguments:?} does not name {command}");
+        }
     }
 }
 
@@ -309,6 +350,7 @@ fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
         "frames.jsonl",
         "slots.csv",
         "evidence.jsonl",
+        "report.html",
         "report.md",
         "report.json",
         "report.csv",

@@ -2,10 +2,22 @@
 
 use tithe_harness::database::Database;
 
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+mod evidence;
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+mod inspect;
+#[cfg(feature = "mariadb")]
+pub mod mariadb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+mod target;
+#[cfg(test)]
+mod test_setup;
 pub mod ycsb_over_sql;
 
 /// Every database of this build, in the order of `tithe ls`.
@@ -15,5 +27,9 @@ pub fn all() -> &'static [&'static dyn Database] {
         &sqlite::Sqlite,
         #[cfg(feature = "postgres")]
         &postgres::Postgres,
+        #[cfg(feature = "mariadb")]
+        &mariadb::MariaDb,
+        #[cfg(feature = "redis")]
+        &redis::Redis,
     ]
 }

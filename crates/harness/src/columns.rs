@@ -1,38 +1,28 @@
-//! Client-side encryption of field values, for every key-value database.
+//! Client-side encryption of values, for every database.
 //!
 //! A session is wrapped, so that values are encrypted before the driver sees them and decrypted when they come back:
-//! AES-256-GCM, with a nonce that never repeats, so equal values look different. What stands in the database is
-//! `nonce (12) ‖ ciphertext ‖ tag (16)`. The additional data of each value are its field number and its record's key:
-//! a value that was moved to another record or field does not decrypt.
+//! AES-256-GCM or SM4-128-GCM, with a nonce that never repeats, so equal values look different. What stands in the
+//! database is `nonce (12) ‖ ciphertext ‖ tag (16)`. For records by key, which this file wraps, the additional data of
+//! each value are its field number and its record's key: a value that was moved to another record or field does not
+//! decrypt. SQL sessions are wrapped in [`sql`], where some columns must be encrypted deterministically.
 //!
-//! Left out: keys are not encrypted (the server must find records), nor are lengths hidden; a value replaced by an
-//! older one of the same record and field still decrypts; SQL sessions cannot be wrapped, because nothing tells
-//! which of their parameters are fields.
+//! Left out: keys of records are not encrypted (the server must find them), nor are lengths hidden; a value replaced
+//! by an older one of the same record and field still decrypts.
 
 mod cipher;
+mod protection;
+pub mod sql;
 
 use std::os::fd::RawFd;
 
-use ring::aead::LessSafeKey;
-use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
-    experiment,
-};
-
-pub use self::cipher::OVERHEAD;
-use self::cipher::{FieldAad, Nonces, cipher, open, seal};
+pub use self::cipher::{DETERMINISTIC_OVERHEAD, OVERHEAD};
+use self::cipher::{FieldAad, Nonces, Randomised, open, seal};
+pub use self::protection::{COLUMNS, COLUMNS_EMBEDDED, ColumnsProtection, ORDINARY_STATEMENTS, OrdinaryStatements};
+pub use self::sql::{Chosen, connect_sql};
 use crate::{
     database::{Connect, Database, Server},
-    evidence::{
-        Evidence,
-        canary::Targets,
-        columns::{CiphertextSeen, WrapperIdle, WrongColumnKey},
-        disk_canary::DiskCanary,
-        scan::Places,
-        wire_canary::WireCanary,
-    },
     fault::Fault,
-    protection::{Columns, Protection, Setup},
+    protection::{Columns, Setup},
     session::{Connection, KeyValueSession, Progress, Request, Rows, ServerTask, Session},
     workload::Table,
 };
@@ -45,15 +35,13 @@ pub fn encrypted_fields(share: f64, fields: usize) -> usize {
 /// Opens a session as the measured clients do: the database's own, wrapped where `setup.columns` says so.
 ///
 /// # Errors
-/// As [`Database::connect`]; a SQL session cannot be wrapped and is refused.
+/// As [`Database::connect`]; a SQL session is refused: for it there is [`connect_sql`].
 pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
     let session = database.connect(server, setup, how)?;
     match (session, &setup.columns) {
         (session, None) => Ok(session),
         (Session::KeyValue(session), Some(columns)) => Ok(Session::KeyValue(wrap(session, columns, &how.table))),
-        (Session::Sql(_), Some(_)) => {
-            Err(Fault::Refused("columns are encrypted in key-value sessions only".to_owned()))
-        }
+        (Session::Sql(_), Some(_)) => Err(Fault::Refused("this workload's values are records by key".to_owned())),
     }
 }
 
@@ -66,7 +54,7 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
 pub fn wrap(session: Box<dyn KeyValueSession>, columns: &Columns, table: &Table) -> Box<dyn KeyValueSession> {
     Box::new(Encrypted {
         inner: session,
-        cipher: cipher(&columns.key),
+        cipher: Randomised::new(columns.cipher, &columns.key),
         encrypted: encrypted_fields(columns.share, table.fields),
         nonces: Nonces::new(),
         aad: FieldAad::default(),
@@ -83,7 +71,7 @@ type Write = for<'a> fn(&'a [u8], &'a [(usize, &'a [u8])]) -> Request<'a>;
 /// A session whose field values are encrypted. All buffers are kept from one operation to the next.
 struct Encrypted {
     inner: Box<dyn KeyValueSession>,
-    cipher: LessSafeKey,
+    cipher: Randomised,
     /// Fields `0..encrypted` are encrypted.
     encrypted: usize,
     nonces: Nonces,
@@ -200,7 +188,7 @@ impl Connection for Encrypted {
 /// Decrypts rows on their way to the client.
 struct Decrypt<'a> {
     rows: &'a mut dyn Rows,
-    cipher: &'a LessSafeKey,
+    cipher: &'a Randomised,
     encrypted: usize,
     aad: &'a mut FieldAad,
     opened: &'a mut Vec<u8>,
@@ -235,70 +223,6 @@ impl Rows for Decrypt<'_> {
 fn recycle(mut values: Vec<(usize, &[u8])>) -> Vec<(usize, &'static [u8])> {
     values.clear();
     values.into_iter().map(|(field, _)| (field, &[][..])).collect()
-}
-
-/// Column encryption, for any database that has a server: one line in its list of protections.
-pub static COLUMNS: ColumnsProtection = ColumnsProtection { wire: true };
-
-/// Column encryption, for any embedded database: there is no wire to look at.
-pub static COLUMNS_EMBEDDED: ColumnsProtection = ColumnsProtection { wire: false };
-
-/// Client-side encryption of field values: AES-256-GCM, randomised, bound to key and field. Id `columns`.
-pub struct ColumnsProtection {
-    wire: bool,
-}
-
-impl Protection for ColumnsProtection {
-    fn id(&self) -> &'static str {
-        "columns"
-    }
-
-    fn title(&self) -> &'static str {
-        "column encryption by the client"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever reads field values in the server's memory, files, logs or backups, or on the wire."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Keys, the other fields, lengths and access patterns are visible, older values can be put back, and the \
-         client holds the key."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "share",
-            kind: OptionKind::Number { low: 0.0, high: 1.0 },
-            default: Some(Default::Number(1.0)),
-            help: "Share of the fields that is encrypted, from the first on; 0 prices the wrapping alone.",
-        }]
-    }
-
-    fn attachable(&self) -> bool {
-        true
-    }
-
-    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.columns = Some(Columns { share: chosen.number("share"), key: setup.materials.key.clone() });
-    }
-
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        let share = chosen.number("share");
-        if share == 0.0 {
-            return vec![Box::new(WrapperIdle)];
-        }
-        let targets = Targets::Fields { share };
-        let mut checks: Vec<Box<dyn Evidence>> = vec![
-            Box::new(CiphertextSeen::new(share)),
-            Box::new(WrongColumnKey::new(share)),
-            Box::new(DiskCanary::new(Places::ALL, targets)),
-        ];
-        if self.wire {
-            checks.push(Box::new(WireCanary::new(targets)));
-        }
-        checks
-    }
 }
 
 #[cfg(test)]

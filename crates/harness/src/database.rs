@@ -11,8 +11,8 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, protection::Protection, protection::Setup, secret::Secret, session::Session,
-    workload::Table,
+    clock::Clock, fault::Fault, inspect::Observation, protection::Protection, protection::Setup, secret::Secret,
+    session::Session, sql::SqlDatabase, workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -105,6 +105,19 @@ pub trait Database: Sync {
     /// # Errors
     /// When the server refuses.
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault>;
+
+    /// Looks at the ten features of the security matrix on a running server, without changing anything there.
+    ///
+    /// # Errors
+    /// When the server cannot be reached; what could not be seen on one that can is an observation.
+    fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
+    }
+
+    /// What workloads on SQL tables need; `None` for a database without them.
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        None
+    }
 
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {

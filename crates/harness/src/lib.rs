@@ -6,10 +6,12 @@
 
 pub mod clock;
 pub mod columns;
+pub mod data;
 pub mod database;
 pub mod evidence;
 pub mod fault;
 pub mod folder;
+pub mod inspect;
 pub mod load;
 pub mod protection;
 pub mod run;
@@ -18,6 +20,7 @@ mod saturation;
 pub mod secret;
 pub mod session;
 pub mod simulated;
+pub mod sql;
 pub mod watch;
 pub mod wire;
 pub mod workload;

@@ -11,6 +11,7 @@ use crate::{
     database::{Install, Missing},
     evidence::Evidence,
     secret::Secret,
+    sql::{Compute, SqlTable},
 };
 
 /// A security feature. One file beside its database, one line in its list.
@@ -50,6 +51,11 @@ pub trait Protection: Sync {
 
     /// What proves that it was on.
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>>;
+
+    /// What proves it where the workload works on `tables`; none for records by key.
+    fn evidence_on(&self, chosen: &experiment::Protection, _tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
+        self.evidence(chosen)
+    }
 }
 
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
@@ -69,8 +75,10 @@ pub struct Setup {
     pub authentication: Authentication,
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
-    /// Field values are encrypted by the client.
+    /// Values are encrypted by the client.
     pub columns: Option<Columns>,
+    /// Where the clients of this arm compute with values; `None` leaves it to the workload.
+    pub compute: Option<Compute>,
     /// Certificates, keys and passwords of this run; the protections choose among them.
     pub materials: Materials,
 }
@@ -87,6 +95,7 @@ impl Setup {
             authentication: Authentication::None,
             at_rest: None,
             columns: None,
+            compute: None,
             materials,
         }
     }
@@ -136,13 +145,52 @@ pub struct AtRest {
     pub key: Secret,
 }
 
-/// Encryption of field values by the client.
+/// Encryption of values by the client.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    /// Share of the fields, 0–1: of 10 fields, 0.2 encrypts `field0` and `field1`. 0 wraps the session and encrypts nothing.
+    /// Share of the values, 0–1. Of 10 fields of a record, 0.2 encrypts `field0` and `field1`. Of SQL tables 0.2 encrypts
+    /// identifiers, 0.5 prices, dates and quantities too, 1 everything. 0 wraps the session and encrypts nothing.
     pub share: f64,
-    /// The key.
+    /// Columns of SQL tables by name, in place of a share; empty where the share decides.
+    pub names: Vec<String>,
+    /// The cipher.
+    pub cipher: ColumnCipher,
+    /// The key, 32 bytes; what needs another length derives it.
     pub key: Secret,
+}
+
+impl Columns {
+    /// AES-256-GCM over a share of the values.
+    pub fn of_share(share: f64, key: Secret) -> Self {
+        Self { share, names: Vec::new(), cipher: ColumnCipher::Aes256Gcm, key }
+    }
+}
+
+/// A cipher for values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnCipher {
+    /// AES-256-GCM; deterministic where it must be: AES-256-SIV.
+    Aes256Gcm,
+    /// SM4-128-GCM; deterministic where it must be: SM4 in SIV mode.
+    Sm4Gcm,
+}
+
+impl ColumnCipher {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "AES-256-GCM",
+            Self::Sm4Gcm => "SM4-128-GCM",
+        }
+    }
+
+    /// The name of its deterministic mode.
+    pub fn deterministic_name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "AES-256-SIV",
+            Self::Sm4Gcm => "SM4-128-SIV",
+        }
+    }
 }
 
 /// Certificates, keys and passwords made for one run, in its sandbox.

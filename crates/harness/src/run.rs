@@ -21,7 +21,7 @@ use tithe_model::{
 
 use crate::{
     clock::Clock,
-    columns,
+    data,
     database::{Address, Connect, Content, Database, Install, Launch, Missing, Place, Search, Server, Step},
     evidence::{self, Control, Scene, Sight},
     fault::Fault,
@@ -30,6 +30,7 @@ use crate::{
     protection::{Authentication, Materials, Protection, Setup, TlsVersion, Transport},
     sandbox::{Sandbox, certificates, process::Running},
     saturation::Served,
+    sql::Compute,
     watch::process,
     workload::{ArmState, Workload},
 };
@@ -177,6 +178,7 @@ impl Run<'_> {
                 return Ok((0, false));
             }
             self.settle(rig.arms(), workload)?;
+            self.check_data(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
             self.evidence(number, epoch, Phase::Before, rig.arms(), workload, folder, observer)?;
             // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
             // the least tidy, and every protection would look cheaper than it is.
@@ -212,13 +214,12 @@ impl Run<'_> {
                     return Err(Fault::Connection(words));
                 }
             }
+            self.check_data(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
             self.evidence(number, epoch, Phase::After, rig.arms(), workload, folder, observer)?;
             Ok((measured, enough))
         })();
-        let removed = stage
-            .attached
-            .iter()
-            .try_for_each(|(server, setup)| self.database.remove(server, setup, &workload.table()));
+        let removed =
+            stage.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload));
         if let Err(fault) = removed {
             let message = format!("cell {}: the data on an attached server was not removed: {fault}", cell.id);
             tell(folder, observer, Event::Warning { message })?;
@@ -243,7 +244,47 @@ impl Run<'_> {
     }
 
     fn settle(&self, arms: &[ArmRig], workload: &dyn Workload) -> Result<(), Fault> {
-        arms.iter().try_for_each(|arm| self.database.settle(&arm.server, &arm.setup, &workload.table()))
+        arms.iter().try_for_each(|arm| data::settle(self.database, &arm.server, &arm.setup, workload))
+    }
+
+    /// Looks whether the data of every arm are as the workload's rules say. Data that are not make all figures of the
+    /// cell worthless, so that is an error and not a finding.
+    #[expect(clippy::too_many_arguments, reason = "where, when and for whom, each by name")]
+    fn check_data(
+        &self,
+        number: usize,
+        epoch: u32,
+        phase: Phase,
+        arms: &[ArmRig],
+        workload: &dyn Workload,
+        folder: &mut RunFolder,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Fault> {
+        for (arm, (rig, described)) in arms.iter().zip(&self.plan.experiment.arms).enumerate() {
+            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, workload)?;
+            let name = |fault| match fault {
+                Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", described.name)),
+                other => other,
+            };
+            let Some(holds) = workload.check(&mut session, phase == Phase::Before).map_err(name)? else { continue };
+            let finding = Finding {
+                cell: number as u32,
+                epoch,
+                arm: arm as u32,
+                phase,
+                protection: self.plan.experiment.workloads[self.plan.cells[number].workload].kind.clone(),
+                check: "consistency".to_owned(),
+                claim: "the data are as the workload's rules say".to_owned(),
+                role: Role::Disclosure,
+                verdict: Verdict::Holds,
+                guarded: holds,
+                control: "none: what is broken ends the cell".to_owned(),
+            };
+            folder.finding(&finding)?;
+            tell(folder, observer, Event::Evidence(finding))?;
+        }
+        Ok(())
     }
 
     /// Looks at every claim of every guarded arm, and at the plain arm for its control.
@@ -284,7 +325,7 @@ impl Run<'_> {
         for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
             for chosen in &described.protections {
                 let protection = protection(self.database, &chosen.id)?;
-                for check in protection.evidence(chosen) {
+                for check in protection.evidence_on(chosen, workload.tables()) {
                     if self.cancelled.load(Ordering::SeqCst) && phase == Phase::Before {
                         return Ok(());
                     }
@@ -389,7 +430,7 @@ impl Stage {
             let loaded = shared && number_of_arm > 0;
             let (server, configuration) = self.start(run, arm, &setup)?;
             if !loaded {
-                run.database.create(&server, &setup, &workload.table())?;
+                data::create(run.database, &server, &setup, workload)?;
                 if matches!(server.address, Address::Attached(_)) {
                     self.attached.push((server.clone(), setup.clone()));
                 }
@@ -533,10 +574,17 @@ fn client(setup: &Setup) -> Vec<String> {
         lines.push(format!("client: password, {mechanism}"));
     }
     if let Some(at_rest) = &setup.at_rest {
-        lines.push(format!("client: opens with cipher {}, key ***", at_rest.cipher));
+        lines.push(format!("files: cipher {}, key ***", at_rest.cipher));
     }
     if let Some(columns) = &setup.columns {
-        lines.push(format!("client: encrypts {:.0} % of the fields, AES-256-GCM, key ***", columns.share * 100.0));
+        let what = match columns.names.as_slice() {
+            [] => format!("{:.0} % of the fields", columns.share * 100.0),
+            names => names.join(", "),
+        };
+        lines.push(format!("client: encrypts {what}, {}, key ***", columns.cipher.name()));
+    }
+    if setup.compute == Some(Compute::Server) {
+        lines.push("client: runs the ordinary statements".to_owned());
     }
     lines.extend(setup.session_statements.iter().map(|statement| format!("client: {statement}")));
     lines
@@ -631,7 +679,7 @@ fn load(
     observer: &mut dyn Observer,
 ) -> Result<(), Fault> {
     let workload = run.workloads[run.plan.cells[cell].workload].as_ref();
-    let records = run.plan.experiment.data.records;
+    let records = workload.rows(run.plan.experiment.data.records);
     let parts =
         if run.database.embedded() || run.database.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
@@ -641,7 +689,7 @@ fn load(
                 let done = &done;
                 scope.spawn(move || {
                     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-                    let mut session = columns::connect(run.database, server, setup, &how)?;
+                    let mut session = data::connect(run.database, server, setup, &how, workload)?;
                     workload.load(&mut session, part, parts, done)
                 })
             })

@@ -11,7 +11,10 @@
 
 use std::os::fd::RawFd;
 
-use crate::fault::Fault;
+use crate::{
+    fault::Fault,
+    sql::{self, Described, Dialect},
+};
 
 /// A connection in one of its two shapes.
 pub enum Session {
@@ -234,6 +237,24 @@ pub trait SqlSession: Connection {
     /// The server's error.
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault>;
 
+    /// Prepares a statement whose parameters and results are known by column: what a session that encrypts columns needs.
+    ///
+    /// # Errors
+    /// As [`SqlSession::prepare`].
+    fn prepare_described(&mut self, statement: &Described) -> Result<Statement, Fault> {
+        self.prepare(&statement.sql)
+    }
+
+    /// How this product writes SQL.
+    fn dialect(&self) -> &'static Dialect {
+        &sql::STANDARD
+    }
+
+    /// True when the server cannot read some column: it cannot compute with it either.
+    fn hides_values(&self) -> bool {
+        false
+    }
+
     /// Sends one execution of `statement`.
     ///
     /// # Errors
@@ -245,6 +266,20 @@ pub trait SqlSession: Connection {
     /// # Errors
     /// As [`KeyValueSession::advance`].
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
+
+    /// Sends one execution of `statement` and waits for its whole answer: for loading and checks, not for the load loop.
+    ///
+    /// # Errors
+    /// As `submit` and `advance`.
+    fn call(&mut self, statement: Statement, parameters: &[Parameter<'_>], rows: &mut dyn Rows) -> Result<u64, Fault> {
+        self.submit(statement, parameters)?;
+        loop {
+            match self.advance(rows)? {
+                Progress::Done(count) => return Ok(count),
+                Progress::Pending => wait_ready(self.as_connection())?,
+            }
+        }
+    }
 
     /// Runs one statement outside the load: text in, rows of text out.
     ///

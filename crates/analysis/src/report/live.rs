@@ -1,11 +1,12 @@
-//! The state of a run while it is under way, as one line of text.
+//! The state of a run while it is under way: some lines of text that are drawn over each other.
 //!
 //! Pure: the caller knows the clock and the terminal. The intervals shown are those of the last look; they
 //! are there to see what comes, and the report has the final ones.
 
 use super::{
     number,
-    table::{cut, width},
+    table::{cut, pad, width},
+    words,
 };
 use crate::{Interval, Outcome};
 
@@ -18,12 +19,23 @@ pub struct Status {
     pub cells: usize,
     /// The cell's short name.
     pub id: String,
+    /// What is being done while no frame runs: `aegis: 12,000 of 20,000 records loaded`; empty while frames run.
+    pub doing: String,
     /// Frames measured so far.
     pub frame: u32,
     /// Frames at which the cell ends at the latest.
     pub frames_max: u32,
     /// Guarded arms with the present interval of their primary cost, natural-log ratio; `None` before there is one.
     pub arms: Vec<(String, Option<Interval>)>,
+    /// Half-width at which an arm is precise enough, natural-log ratio.
+    pub precision: f64,
+    /// Claims of this cell that hold, and those that were looked at.
+    pub claims: (u32, u32),
+    /// Share of the clients' time in which client and server ran, 0–1 and more where several processes serve one
+    /// client; `None` before the first frame.
+    pub busy: Option<(f64, f64)>,
+    /// Share of the last frame in which some task waited for a processor, 0–1.
+    pub pressure: Option<f64>,
     /// Time since the run began, s.
     pub elapsed_s: f64,
     /// Half-width that the budget buys here, natural-log ratio, where that is more than was asked for.
@@ -33,43 +45,99 @@ pub struct Status {
 }
 
 /// Columns of the interval bar.
-const BAR: usize = 15;
+const BAR: usize = 21;
 
-/// One line of at most `columns` columns: with interval bars where they fit, else without, then with fewer arms.
-pub fn line(status: &Status, columns: usize) -> String {
-    let (head, tail) = (head(status), time(status));
+/// Columns of the bar of frames.
+const FRAMES: usize = 24;
+
+/// The state as lines of at most `columns` columns, at most `rows` of them: the cell, a line for each arm with its
+/// interval as it narrows, evidence, processors, time.
+pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
+    let mut lines = vec![head(status)];
+    if status.doing.is_empty() {
+        lines[0].push_str(&format!("  {}", frames(status)));
+        // Beside the arms stand the cell, evidence, processors and time.
+        lines.extend(arms(status, rows.saturating_sub(4).max(1)));
+    } else {
+        lines.push(format!("  {}", status.doing));
+    }
+    lines.extend(evidence(status));
+    lines.extend(machine(status));
+    lines.push(format!("  {}", time(status)));
+    lines.iter().map(|line| cut(line, columns)).collect()
+}
+
+/// A bar of the frames done, of those that the budget buys.
+fn frames(status: &Status) -> String {
+    let share = f64::from(status.frame) / f64::from(status.frames_max.max(1));
+    let done = ((share * FRAMES as f64).round() as usize).min(FRAMES);
+    format!("{}{}", "━".repeat(done), "─".repeat(FRAMES - done))
+}
+
+/// A line for each arm, and one for those that have no room.
+fn arms(status: &Status, room: usize) -> Vec<String> {
+    let shown = if status.arms.len() > room { room - 1 } else { status.arms.len() };
+    let names = status.arms.iter().take(shown).map(|(name, _)| width(name)).max().unwrap_or(0).min(22);
     let scale = scale(status);
-    let with_bars =
-        || status.arms.iter().map(|arm| format!("{} {}", one_arm(arm), bar(arm.1.as_ref(), scale))).collect();
-    let without = || status.arms.iter().map(one_arm).collect::<Vec<_>>();
-    let fewer = (0..status.arms.len()).rev().map(|shown| {
-        let mut arms = without();
-        arms.truncate(shown);
-        arms.push(format!("+{} more", status.arms.len() - shown));
-        arms
-    });
-    let join = |arms: Vec<String>| {
-        let parts = [vec![head.clone()], arms, vec![tail.clone()]].concat();
-        parts.join("  ")
+    let line = |(name, interval): &(String, Option<Interval>)| {
+        let figure = match interval {
+            Some(effect) if known(effect) => number::cost(effect, Outcome::Costs).to_string(),
+            _ => "~".to_owned(),
+        };
+        let reached = interval.as_ref().is_some_and(|effect| effect.half_width() <= status.precision);
+        let mark = if reached { "✓" } else { " " };
+        format!("{mark} {}  {}  {figure}", pad(&cut(name, names), names), bar(interval.as_ref(), scale, BAR))
     };
-    let candidates = [with_bars(), without()].into_iter().chain(fewer).map(join);
-    let line = candidates.into_iter().find(|line| width(line) <= columns);
-    line.unwrap_or_else(|| cut(&format!("{head}  {tail}"), columns))
+    let mut lines: Vec<String> = status.arms.iter().take(shown).map(line).collect();
+    if shown < status.arms.len() {
+        lines.push(format!("  and {}", words::plural((status.arms.len() - shown) as u64, "more arm")));
+    }
+    lines
+}
+
+fn known(effect: &Interval) -> bool {
+    effect.low.is_finite() && effect.high.is_finite()
+}
+
+fn evidence(status: &Status) -> Option<String> {
+    let (held, looked) = status.claims;
+    let mark = if held == looked { "✓" } else { "!" };
+    (looked > 0).then(|| format!("{mark} evidence: {held} of {} held so far", words::plural(looked.into(), "claim")))
+}
+
+fn machine(status: &Status) -> Option<String> {
+    let (client, server) = status.busy?;
+    let mut parts = vec![format!("client busy {}", number::share(client))];
+    if server > 0.0 {
+        parts.push(format!("server {}", number::share(server)));
+    }
+    parts.extend(status.pressure.map(|share| format!("processor pressure {}", number::share(share))));
+    Some(format!("  {}", parts.join(", ")))
 }
 
 /// The same for a file or a pipe: every arm, no bars, any length.
 pub fn plain_line(status: &Status) -> String {
     let arms: Vec<String> = status.arms.iter().map(one_arm).collect();
-    format!("{}: {}; {}", head(status), arms.join(", "), time(status))
+    let frame = format!("frame {}/{}", status.frame, status.frames_max);
+    let busy = machine(status).map_or(String::new(), |machine| format!("; {}", machine.trim()));
+    format!("{} {frame}: {}{busy}; {}", head(status), arms.join(", "), time(status))
+}
+
+/// The present costs of all arms on one line, for when a cell has ended; empty where none is known.
+pub fn answers(status: &Status) -> String {
+    if status.arms.iter().all(|(_, interval)| interval.is_none()) {
+        return String::new();
+    }
+    status.arms.iter().map(one_arm).collect::<Vec<_>>().join(", ")
 }
 
 fn head(status: &Status) -> String {
-    format!("[{}/{}] {} frame {}/{}", status.cell, status.cells, status.id, status.frame, status.frames_max)
+    format!("[{}/{}] {}", status.cell, status.cells, status.id)
 }
 
 fn one_arm((name, interval): &(String, Option<Interval>)) -> String {
     match interval {
-        Some(effect) if effect.low.is_finite() && effect.high.is_finite() => {
+        Some(effect) if known(effect) => {
             format!("{name} {}", number::cost(effect, Outcome::Costs))
         }
         _ => format!("{name} ~"),
@@ -105,17 +173,19 @@ fn scale(status: &Status) -> f64 {
     ends.filter(|end| end.is_finite()).map(f64::abs).fold(0.01, f64::max)
 }
 
-/// The interval on a line from -`scale` to `scale` with a stroke at no cost: `·······│··━━●━━`.
-fn bar(interval: Option<&Interval>, scale: f64) -> String {
+/// The interval on a line of `columns` columns from -`scale` to `scale`, with a stroke at no cost: `·······│··━━●━━`.
+pub(super) fn bar(interval: Option<&Interval>, scale: f64, columns: usize) -> String {
     let place = |effect: f64| {
         let share = (effect / scale).clamp(-1.0, 1.0);
-        ((share + 1.0) / 2.0 * (BAR - 1) as f64).round() as usize
+        ((share + 1.0) / 2.0 * (columns - 1) as f64).round() as usize
     };
-    let mut bar = ['·'; BAR];
-    bar[BAR / 2] = '│';
+    let mut bar = vec!['·'; columns];
+    bar[columns / 2] = '│';
     if let Some(effect) = interval.filter(|effect| effect.low <= effect.high) {
         bar[place(effect.low)..=place(effect.high)].fill('━');
-        bar[place(effect.estimate)] = '●';
+        if effect.estimate.is_finite() {
+            bar[place(effect.estimate)] = '●';
+        }
     }
     bar.iter().collect()
 }
@@ -132,13 +202,18 @@ mod tests {
             cell: 2,
             cells: 6,
             id: "c/in-memory".to_owned(),
+            doing: String::new(),
             frame: 12,
             frames_max: 60,
             arms: vec![
                 ("tls".to_owned(), interval(0.031, 0.020, 0.042)),
-                ("audit".to_owned(), interval(-0.002, -0.015, 0.011)),
+                ("audit".to_owned(), interval(-0.002, -0.009, 0.005)),
                 ("luks".to_owned(), None),
             ],
+            precision: 0.01,
+            claims: (9, 10),
+            busy: Some((0.41, 0.56)),
+            pressure: Some(0.08),
             elapsed_s: 72.0,
             bought: None,
             left_s: Some((130.0, 250.0)),
@@ -146,33 +221,48 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_less_where_there_is_less_room() {
-        let lines: Vec<String> = [160, 120, 100, 80, 60, 30].map(|columns| line(&status(), columns)).to_vec();
+    fn the_panel_says_where_the_run_is() {
         expect![[r#"
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3] ·······│··━━●━━  audit -0.20% [-1.5, 1.1] ·····━━●━━·····  luks ~ ·······│·······  72 s, 2–4 min left
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  audit -0.20% [-1.5, 1.1]  luks ~  72 s, 2–4 min left
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  +2 more  72 s, 2–4 min left
-            [2/6] c/in-memory frame 12/60  tls +3.1% [2.0, 4.3]  +2 more  72 s, 2–4 min left
-            [2/6] c/in-memory frame 12/60  +3 more  72 s, 2–4 min left
-            [2/6] c/in-memory frame 12/60…"#]].assert_eq(&lines.join("\n"));
+            [2/6] c/in-memory  ━━━━━───────────────────
+              tls    ··········│····━━●━━━  +3.1% [2.0, 4.3]
+            ✓ audit  ········━━●━·········  −0.2% [−0.9, +0.5]
+              luks   ··········│··········  ~
+            ! evidence: 9 of 10 claims held so far
+              client busy 41%, server 56%, processor pressure 8.0%
+              72 s, 2–4 min left"#]]
+        .assert_eq(&panel(&status(), 80, 24).join("\n"));
+        let loading = Status {
+            doing: "audit: 12,000 of 20,000 records loaded".to_owned(),
+            claims: (0, 0),
+            busy: None,
+            left_s: None,
+            ..status()
+        };
+        expect![[r#"
+            [2/6] c/in-memory
+              audit: 12,000 of 20,000 records loaded
+              72 s"#]]
+        .assert_eq(&panel(&loading, 80, 24).join("\n"));
     }
 
     #[test]
-    fn no_line_is_wider_than_asked() {
-        for columns in 0..200 {
-            assert!(width(&line(&status(), columns)) <= columns);
+    fn the_panel_keeps_to_its_room() {
+        for columns in 0..120 {
+            for rows in 5..12 {
+                let lines = panel(&status(), columns, rows);
+                assert!(lines.iter().all(|line| width(line) <= columns));
+                assert!(lines.len() <= rows.max(5), "{rows}: {lines:?}");
+            }
         }
     }
 
     #[test]
     fn the_plain_line_names_every_arm() {
-        expect![
-            "[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit -0.20% [-1.5, 1.1], luks ~; 72 s, 2–4 min left"
-        ]
+        expect!["[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit −0.2% [−0.9, +0.5], luks ~; client busy 41%, server 56%, processor pressure 8.0%; 72 s, 2–4 min left"]
         .assert_eq(&plain_line(&status()));
         let wide = Status { bought: Some(0.0123), ..status() };
         assert!(plain_line(&wide).ends_with("2–4 min left, the budget buys ±1.2%"), "{}", plain_line(&wide));
-        let begun = Status { arms: vec![("tls".to_owned(), None)], frame: 0, left_s: None, ..status() };
+        let begun = Status { arms: vec![("tls".to_owned(), None)], frame: 0, left_s: None, busy: None, ..status() };
         expect!["[2/6] c/in-memory frame 0/60: tls ~; 72 s"].assert_eq(&plain_line(&begun));
     }
 
@@ -186,7 +276,7 @@ mod tests {
     #[test]
     fn infinite_intervals_fill_the_bar() {
         let endless = Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        assert_eq!(bar(Some(&endless), 0.01), "━━━━━━━●━━━━━━━");
-        assert_eq!(bar(None, 0.01), "·······│·······");
+        assert_eq!(bar(Some(&endless), 0.01, 15), "━━━━━━━●━━━━━━━");
+        assert_eq!(bar(None, 0.01, 15), "·······│·······");
     }
 }

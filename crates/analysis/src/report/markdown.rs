@@ -56,7 +56,8 @@ fn entry(entry: &Entry) -> String {
 }
 
 fn claim(claim: &Claim) -> String {
-    let mut text = format!("- {} **{}**: {} · {}", claim.mark, claim.word, escape(&claim.claim), claim.when);
+    let when = if claim.when.is_empty() { String::new() } else { format!(" · {}", claim.when) };
+    let mut text = format!("- {} **{}**: {}{when}", claim.mark, claim.word, escape(&claim.claim));
     for seen in &claim.seen {
         for (label, quotation) in [("guarded", &seen.guarded), ("control", &seen.control)] {
             if !quotation.is_empty() {

@@ -7,6 +7,9 @@ use crate::{Interval, Outcome};
 /// From here on a cost reads as a factor (`×6.4`) instead of a percentage: twice the plain level.
 const FACTOR_FROM: f64 = std::f64::consts::LN_2;
 
+/// The sign of a number below zero, as wide as a plus.
+const MINUS: char = '−';
+
 /// A number and what surrounds it, ready for a table: `+3.1%` and `[2.6, 3.7]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
@@ -40,29 +43,62 @@ pub fn share(share: f64) -> String {
 }
 
 /// A cost (natural-log ratio guarded/plain) as `+3.1% [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
-/// and as `~ -3.0% to +5.1%` when it is too noisy to tell.
+/// and as `~ −3.0% to +5.1%` when it is too noisy to tell.
+///
+/// The estimate and both ends share their decimals, which follow from the width of the interval ([`shared`]). Ends
+/// carry their signs where the interval holds zero.
 pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
-    if !(effect.low.is_finite() && effect.high.is_finite()) {
+    let Interval { estimate, low, high } = *effect;
+    if !(low.is_finite() && high.is_finite()) {
         return Figure { lead: "~".to_owned(), rest: "not enough data".to_owned() };
     }
     if outcome == Outcome::TooNoisy {
-        return Figure { lead: "~".to_owned(), rest: format!("{} to {}", one_cost(effect.low), one_cost(effect.high)) };
+        return Figure { lead: "~".to_owned(), rest: range(low, high) };
     }
-    let as_read = if effect.estimate >= FACTOR_FROM { f64::exp } else { percent };
-    Figure {
-        lead: one_cost(effect.estimate),
-        rest: format!("[{}, {}]", digits(as_read(effect.low)), digits(as_read(effect.high))),
-    }
+    let factor = estimate >= FACTOR_FROM;
+    let as_read = if factor { f64::exp } else { percent };
+    let (estimate, low, high) = (as_read(estimate), as_read(low), as_read(high));
+    let decimals = shared(low, high);
+    let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
+    let lead = if factor { format!("×{}", fixed(estimate, decimals)) } else { signed(estimate, decimals) + "%" };
+    Figure { lead, rest: format!("[{}, {}]", end(low), end(high)) }
 }
 
-/// One end of a cost alone: `+3.1%` or `×6.4`.
-fn one_cost(ln_ratio: f64) -> String {
-    if ln_ratio >= FACTOR_FROM {
-        return format!("×{}", digits(ln_ratio.exp()));
+/// Both ends of a cost as `−3.0% to +5.1%`, from twice as much on as `−10% to ×3.3`.
+pub fn range(low: f64, high: f64) -> String {
+    let decimals = shared(percent(low), percent(high.min(FACTOR_FROM)));
+    let end = |effect: f64| match effect >= FACTOR_FROM {
+        true => format!("×{}", digits(effect.exp())),
+        false => signed(percent(effect), decimals) + "%",
+    };
+    format!("{} to {}", end(low), end(high))
+}
+
+/// One cost without its interval, for a sentence that says which end of one it is: `2.2%`, `×6.4`.
+pub fn bound(effect: f64, of: &Interval) -> String {
+    if effect >= FACTOR_FROM {
+        return format!("×{}", fixed(effect.exp(), shared(of.low.exp(), of.high.exp())));
     }
-    let text = digits(percent(ln_ratio));
-    let sign = if text.starts_with('-') || text.bytes().all(|byte| matches!(byte, b'0' | b'.')) { "" } else { "+" };
-    format!("{sign}{text}%")
+    let decimals = shared(percent(of.low), percent(of.high));
+    format!("{}%", fixed(percent(effect), decimals))
+}
+
+/// The decimals that both ends of an interval and its estimate are written with, in percent or as factors.
+///
+/// A half-width from 10 on leaves no decimal worth reading, one from 0.1 on one, a smaller one two; figures
+/// from 10 on have one at most, and from 100 on none.
+fn shared(low: f64, high: f64) -> usize {
+    let half_width = (high - low) / 2.0;
+    let by_width = if half_width >= 9.95 { 0 } else { usize::from(half_width < 0.095) + 1 };
+    let size = low.abs().max(high.abs());
+    by_width.min(if size >= 99.5 { 0 } else { usize::from(size < 9.95) + 1 })
+}
+
+/// `value` with `decimals` decimals and its sign, which a zero has not.
+fn signed(value: f64, decimals: usize) -> String {
+    let text = fixed(value, decimals);
+    let sign = if text.starts_with(MINUS) || text.bytes().all(|byte| matches!(byte, b'0' | b'.')) { "" } else { "+" };
+    format!("{sign}{text}")
 }
 
 /// An absolute level with its interval, in the unit that reads best: `41.2 µs` and `[40.8, 41.9]`.
@@ -144,14 +180,15 @@ fn fixed(value: f64, decimals: usize) -> String {
         return if value.is_nan() {
             "?"
         } else if value < 0.0 {
-            "-∞"
+            "−∞"
         } else {
             "∞"
         }
         .to_owned();
     }
     let text = format!("{:.decimals$}", value.abs());
-    let sign = if value < 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9')) { "-" } else { "" };
+    let negative = value < 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    let sign = if negative { MINUS.to_string() } else { String::new() };
     match text.split_once('.') {
         Some((whole, fraction)) => format!("{sign}{}.{fraction}", group(whole)),
         None => format!("{sign}{}", group(&text)),
@@ -187,17 +224,18 @@ mod tests {
     #[test]
     fn costs_read_as_percent_and_from_twice_as_factors() {
         assert_eq!(cost_of(0.031, 0.026, 0.036, Outcome::Costs), "+3.1% [2.6, 3.7]");
-        assert_eq!(cost_of(0.002, 0.001, 0.003, Outcome::Costs), "+0.20% [0.10, 0.30]");
-        assert_eq!(cost_of(-0.05, -0.07, -0.03, Outcome::Gains), "-4.9% [-6.8, -3.0]");
-        assert_eq!(cost_of(0.0, -0.002, 0.008, Outcome::NoneFound), "0.00% [-0.20, 0.80]");
+        assert_eq!(cost_of(0.002, 0.0015, 0.0025, Outcome::Costs), "+0.20% [0.15, 0.25]");
+        assert_eq!(cost_of(-0.05, -0.07, -0.03, Outcome::Gains), "−4.9% [−6.8, −3.0]");
+        assert_eq!(cost_of(0.0, -0.002, 0.008, Outcome::NoneFound), "0.0% [−0.2, +0.8]");
+        assert_eq!(cost_of(0.0019, -0.013, 0.022, Outcome::NoneFound), "+0.2% [−1.3, +2.2]");
         assert_eq!(cost_of(0.69, 0.68, 0.70, Outcome::Costs), "+99% [97, 101]");
         assert_eq!(cost_of(6.4_f64.ln(), 6.2_f64.ln(), 6.6_f64.ln(), Outcome::Costs), "×6.4 [6.2, 6.6]");
     }
 
     #[test]
     fn noise_is_a_range_and_never_a_number() {
-        assert_eq!(cost_of(0.01, -0.03, 0.05, Outcome::TooNoisy), "~ -3.0% to +5.1%");
-        assert_eq!(cost_of(0.3, -0.1, 1.2, Outcome::TooNoisy), "~ -9.5% to ×3.3");
+        assert_eq!(cost_of(0.01, -0.03, 0.05, Outcome::TooNoisy), "~ −3.0% to +5.1%");
+        assert_eq!(cost_of(0.3, -0.1, 1.2, Outcome::TooNoisy), "~ −10% to ×3.3");
         assert_eq!(cost_of(0.0, f64::NEG_INFINITY, f64::INFINITY, Outcome::TooNoisy), "~ not enough data");
         assert_eq!(cost_of(0.1, 0.05, f64::INFINITY, Outcome::Costs), "~ not enough data");
     }
@@ -233,8 +271,24 @@ mod tests {
 
         #[test]
         fn rounding_keeps_order(a in -500.0..500.0f64, b in -500.0..500.0f64) {
-            let back = |value: f64| digits(value).parse::<f64>().unwrap();
+            let back = |value: f64| digits(value).replace(MINUS, "-").parse::<f64>().unwrap();
             prop_assert!(back(a.min(b)) <= back(a.max(b)));
+        }
+
+        #[test]
+        fn an_interval_shares_its_decimals(low in -0.9..2.0f64, width in 0.0..2.0f64, place in 0.0..1.0f64) {
+            let effect = Interval { estimate: low + place * width, low, high: low + width };
+            let outcomes = if low < 0.0 { &[Outcome::Costs, Outcome::TooNoisy][..] } else { &[Outcome::Costs] };
+            for &outcome in outcomes {
+                let text = cost(&effect, outcome).to_string();
+                let numbers = text.split(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ','))).map(|it| it.trim_end_matches(','));
+                let decimals: Vec<usize> = numbers
+                    .filter(|number| number.bytes().any(|byte| byte.is_ascii_digit()))
+                    .map(|number| number.split_once('.').map_or(0, |(_, fraction)| fraction.len()))
+                    .collect();
+                let mixed = text.contains('%') && text.contains('×');
+                prop_assert!(mixed || decimals.windows(2).all(|pair| pair[0] == pair[1]), "{}", text);
+            }
         }
     }
 }

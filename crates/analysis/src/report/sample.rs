@@ -382,7 +382,7 @@ fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
 }
 
 /// A cell with every kind of arm: proven, unproven, disproven, big, noisy and faster.
-pub(super) fn full() -> Analysis {
+pub(crate) fn full() -> Analysis {
     let mut cell = cell("c/in-memory", vec![plain(), tls(), audit(), luks(), columns(), noisy(), gains()]);
     cell.spoiled = vec![
         (7, "a server process was moved to another processor".to_owned()),

@@ -9,7 +9,20 @@ const GAP: usize = 2;
 
 /// Lines of `table`, none wider than `page`; `paint` may add escapes that take no room.
 pub(super) fn lines(table: &Table, page: usize, paint: &dyn Fn(&str, Tone) -> String) -> Vec<String> {
-    let layouts: Vec<Layout> = (0..table.columns.len()).map(|column| Layout::of(table, column, page)).collect();
+    let shortened;
+    let fits = |table: &Table| {
+        let layouts = layouts(table, page);
+        // The first block names the rows and gives the answer: it is not to be torn apart.
+        let first: usize = layouts.iter().take(table.sticky + ANSWER).map(|layout| layout.width + GAP).sum();
+        first <= page + GAP
+    };
+    let table = if fits(table) {
+        table
+    } else {
+        shortened = shorter(table);
+        &shortened
+    };
+    let layouts = layouts(table, page);
     let mut lines = Vec::new();
     for columns in blocks(table.sticky, &layouts, page) {
         if !lines.is_empty() {
@@ -34,6 +47,24 @@ pub(super) fn lines(table: &Table, page: usize, paint: &dyn Fn(&str, Tone) -> St
         }
     }
     lines
+}
+
+/// Columns behind the sticky ones that say what the table was made for: a figure and what it means.
+const ANSWER: usize = 2;
+
+fn layouts(table: &Table, page: usize) -> Vec<Layout> {
+    (0..table.columns.len()).map(|column| Layout::of(table, column, page)).collect()
+}
+
+/// `table` with the shorter text wherever an entry has one.
+fn shorter(table: &Table) -> Table {
+    let mut table = table.clone();
+    for entry in table.rows.iter_mut().flatten() {
+        if let Some(short) = entry.short {
+            entry.lead = short.to_owned();
+        }
+    }
+    table
 }
 
 /// Columns of each block: the sticky ones, then as many others as fit, at least one.
@@ -167,7 +198,7 @@ mod tests {
 
     fn table() -> Table {
         let column = |title: &str, note: &str, figures| Column { title: title.into(), note: note.into(), figures };
-        let entry = |lead: &str, rest: &str| Entry { lead: lead.into(), rest: rest.into(), tone: Tone::Normal };
+        let entry = |lead: &str, rest: &str| Entry { lead: lead.into(), rest: rest.into(), ..Entry::default() };
         Table {
             columns: vec![column("arm", "", false), column("time", "n = 30", true), column("rate", "n = 30", true)],
             rows: vec![

@@ -109,7 +109,8 @@ impl Page {
     /// One line for the outcome, two for what the first look saw; what does not fit is in the other reports.
     fn claim(&mut self, claim: &Claim) {
         let outcome = self.paint(&table::pad(&format!("{} {}", claim.mark, claim.word), 13), claim.tone);
-        let lines = table::wrap(&format!("{} · {}", claim.claim, claim.when), self.width - INDENT - 15);
+        let when = if claim.when.is_empty() { String::new() } else { format!(" · {}", claim.when) };
+        let lines = table::wrap(&format!("{}{when}", claim.claim), self.width - INDENT - 15);
         for (index, line) in lines.iter().enumerate() {
             let before = if index == 0 { outcome.clone() } else { " ".repeat(13) };
             self.line(&format!("{before}  {line}"));
@@ -246,9 +247,9 @@ mod tests {
         let rows: Vec<String> = text.lines().skip(12).take(7).map(first).collect();
         expect![[r#"
             ESC[1mplainESC[0m|baseline| 38.4 µs [38.0, 38.8]
-            ESC[1mtlsESC[0m|ESC[32mprovenESC[0m|+40%
+            ESC[1mtlsESC[0m|ESC[32mprovenESC[0m|+40.5%
             ESC[1mauditESC[0m|ESC[33mUNPROVENESC[0m| ESC[2m(+12.9%
-            ESC[1mluksESC[0m| ESC[1mESC[31mDISPROVENESC[0m|ESC[2m (+0.40%
+            ESC[1mluksESC[0m| ESC[1mESC[31mDISPROVENESC[0m|ESC[2m (+0.4%
             ESC[1mcolumnsESC[0m|ESC[32mprovenESC[0m| ×6.4
             ESC[1mfscryptESC[0m|ESC[32mprovenESC[0m| ESC[2m
             ESC[1mauthESC[0m| ESC[32mprovenESC[0m| ESC[33m"#]]

@@ -4,9 +4,9 @@
 //! colour and markup to the renderer, which only has to lay out seven kinds of block. The documents hold no
 //! numbers to compute with: a renderer that draws takes those from the [`Analysis`].
 
-mod costs;
+pub(super) mod costs;
 mod details;
-mod evidence;
+pub(super) mod evidence;
 
 use std::collections::BTreeSet;
 
@@ -98,17 +98,19 @@ pub struct Entry {
     pub lead: String,
     /// The interval and the marks of footnotes; empty for a text.
     pub rest: String,
+    /// A text that says the same in fewer columns, or nothing.
+    pub short: Option<&'static str>,
     /// What it means.
     pub tone: Tone,
 }
 
 impl Entry {
     fn text(text: impl Into<String>, tone: Tone) -> Self {
-        Self { lead: text.into(), rest: String::new(), tone }
+        Self { lead: text.into(), rest: String::new(), short: None, tone }
     }
 
     fn figure(figure: number::Figure, tone: Tone) -> Self {
-        Self { lead: figure.lead, rest: figure.rest, tone }
+        Self { lead: figure.lead, rest: figure.rest, short: None, tone }
     }
 
     fn absent() -> Self {
@@ -121,13 +123,13 @@ impl Entry {
 pub struct Claim {
     /// `✓`, `✗`, `?` or `i`.
     pub mark: &'static str,
-    /// `holds`, `FAILS`, `cannot tell`, `keeps`, `exposes`.
+    /// `holds`, `FAILS`, `cannot tell`; of a disclosure `yes`, `no`.
     pub word: &'static str,
     /// What the outcome means.
     pub tone: Tone,
     /// The claim, with the protection that makes it where the arm has several.
     pub claim: String,
-    /// When it was looked at: `before and after`.
+    /// When it was looked at: `before and after`; empty where that goes without saying.
     pub when: String,
     /// What was seen; looks that saw the same are told once.
     pub seen: Vec<Seen>,
@@ -163,8 +165,9 @@ pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
         blocks.extend(of_cell(analysis, cell, form));
     }
     blocks.extend(sweeps(analysis));
-    if form == Form::Long {
-        blocks.extend(machine(analysis));
+    match form {
+        Form::Short => blocks.extend(evidence::summary(analysis)),
+        Form::Long => blocks.extend(machine(analysis)),
     }
     blocks.extend(warnings(analysis));
     blocks.iter_mut().for_each(|block| block.each_text(clean));
@@ -202,15 +205,14 @@ fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(2, cell.id.clone()), Block::Paragraph(conditions(cell))];
     blocks.extend(costs::of_cell(analysis, cell, form));
     blocks.push(Block::Facts(context(cell, form)));
-    match form {
-        Form::Short => blocks.extend(evidence::summary(cell)),
-        Form::Long => blocks.extend(details::of_cell(analysis, cell)),
+    if form == Form::Long {
+        blocks.extend(details::of_cell(analysis, cell));
     }
     blocks
 }
 
 /// What was measured, under which conditions: one sentence's worth.
-fn conditions(cell: &CellAnalysis) -> String {
+pub(super) fn conditions(cell: &CellAnalysis) -> String {
     let mut parts = vec![format!("workload {}", cell.workload)];
     if !cell.resources.is_empty() {
         parts.push(cell.resources.clone());
@@ -347,7 +349,7 @@ impl Block {
 
 /// Makes text harmless that a server, a file or the wire gave: quotations must not be able to move the
 /// cursor, colour the report or reorder what stands beside them.
-fn clean(text: &mut String) {
+pub(super) fn clean(text: &mut String) {
     let steers = |character: char| {
         character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };

@@ -15,8 +15,26 @@ pub fn outcome_code(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The answer of one estimate in words that do not repeat its number; `margin` is a natural-log ratio.
-pub fn outcome(estimate: &Estimate, margin: f64) -> &'static str {
+/// The answer of one estimate in words: `costs 3.1%`; `margin` is a natural-log ratio.
+pub fn outcome(estimate: &Estimate, margin: f64) -> String {
+    let effect = &estimate.effect;
+    match estimate.verdict {
+        Outcome::Costs if !effect.estimate.is_finite() => "costs, none on plain".to_owned(),
+        Outcome::Costs if effect.high <= margin => {
+            format!("costs {}, below margin", number::bound(effect.estimate, effect))
+        }
+        Outcome::Costs => format!("costs {}", number::bound(effect.estimate, effect)),
+        Outcome::Gains if !effect.estimate.is_finite() => "saves all of it".to_owned(),
+        Outcome::Gains => {
+            format!("saves {}: check set-up", number::bound(effect.estimate, effect).trim_start_matches('−'))
+        }
+        Outcome::NoneFound => format!("no cost found, at most {}", number::bound(effect.high.max(0.0), effect)),
+        Outcome::TooNoisy => "too noisy to tell".to_owned(),
+    }
+}
+
+/// The same without its number, where there is little room and the number stands beside it.
+pub fn outcome_short(estimate: &Estimate, margin: f64) -> &'static str {
     match estimate.verdict {
         _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric",
         Outcome::Costs if estimate.effect.high <= margin => "costs, below margin",
@@ -52,8 +70,8 @@ pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Ton
         (Role::Claim, Verdict::Holds) => ("✓", "holds", Tone::Good),
         (Role::Claim, Verdict::Fails) => ("✗", "FAILS", Tone::Bad),
         (_, Verdict::CannotTell) => ("?", "cannot tell", Tone::Caution),
-        (Role::Disclosure, Verdict::Holds) => ("i", "keeps", Tone::Normal),
-        (Role::Disclosure, Verdict::Fails) => ("i", "exposes", Tone::Caution),
+        (Role::Disclosure, Verdict::Holds) => ("i", "yes", Tone::Normal),
+        (Role::Disclosure, Verdict::Fails) => ("i", "no", Tone::Caution),
     }
 }
 

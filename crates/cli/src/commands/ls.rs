@@ -1,14 +1,20 @@
 //! `tithe ls`: what can be measured.
 
+use std::path::Path;
+
 use tithe_model::catalogue::{DatabaseEntry, OptionEntry, OptionKind, WorkloadEntry};
 
 use crate::{
+    LsArgs,
     exit::{self, Stop},
-    prepare,
+    pages, prepare,
 };
 
 /// Runs the command; returns the exit status.
-pub fn ls() -> Result<i32, Stop> {
+pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
+    if let Some(folder) = &arguments.markdown {
+        return write_pages(folder);
+    }
     let catalogue = prepare::catalogue();
     let mut text = String::new();
     for database in &catalogue.databases {
@@ -18,6 +24,17 @@ pub fn ls() -> Result<i32, Stop> {
         describe_workload(workload, &mut text);
     }
     anstream::print!("{text}");
+    Ok(exit::OK)
+}
+
+/// Writes a page for each database and protection into `folder`.
+fn write_pages(folder: &Path) -> Result<i32, Stop> {
+    for (name, text) in pages::pages(&prepare::databases()) {
+        let path = folder.join(name);
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
+    }
     Ok(exit::OK)
 }
 

@@ -1,8 +1,11 @@
 //! One file a command.
 
 pub mod calibrate;
+pub mod compare;
 pub mod doctor;
+pub mod inspect;
 pub mod ls;
+pub mod manual;
 pub mod plan;
 pub mod report;
 pub mod run;

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use tithe_harness::{
     database::Place,
-    protection::Materials,
     run::{configuration, setup},
-    secret::Secret,
 };
 
 use crate::{
     ExperimentArgs,
     exit::{self, Stop},
+    pages::placeholders,
     prepare::{self, Prepared},
 };
 
@@ -55,19 +54,4 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
     // A port that cannot stand in a configuration by chance: it is replaced by its name.
     let place = Place { folder: PathBuf::from("/{sandbox}"), port: 65_535 };
     Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &setup, &place))
-}
-
-/// Certificates and keys that do not exist: a plan makes none.
-fn placeholders() -> Materials {
-    let file = |name: &str| PathBuf::from("{materials}").join(name);
-    Materials {
-        authority: file("authority.pem"),
-        server_certificate: file("server.pem"),
-        server_key: file("server.key"),
-        client_certificate: file("client.pem"),
-        client_key: file("client.key"),
-        stranger: file("stranger.pem"),
-        password: Secret::new(*b"not a password"),
-        key: Secret::new([0; 32]),
-    }
 }

@@ -1,6 +1,9 @@
-//! `tithe report`: a run folder as text, Markdown, JSON or CSV.
+//! `tithe report`: a run folder in any of the formats.
 
-use tithe_analysis::{assess::assess, report};
+use tithe_analysis::{
+    assess::assess,
+    report::{self, html::Story},
+};
 use tithe_harness::folder;
 
 use crate::{
@@ -12,12 +15,17 @@ use crate::{
 /// Runs the command; returns the exit status.
 pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     let contents = folder::read(&arguments.run).map_err(|fault| Stop::new(exit::USAGE, fault))?;
-    let analysis = assess(&records::of(&arguments.run, contents));
+    let records = records::of(&arguments.run, contents);
+    let analysis = assess(&records);
     let width = progress::columns().min(120);
     let text = |form| report::terminal::render(&analysis, report::terminal::Options { form, width, colour: true });
     let rendered = match arguments.format.as_str() {
         "short" => text(report::view::Form::Short),
         "markdown" => report::markdown::render(&analysis, report::view::Form::Long),
+        "pull-request" => report::markdown::render(&analysis, report::view::Form::Short),
+        "benchstat" => report::benchstat::render(&analysis),
+        "ycsb" => report::ycsb::render(&records),
+        "html" => report::html::render(&analysis, &Story::of(&records, &records::experiment(&arguments.run))),
         "json" => report::json::render(&analysis),
         "csv" => report::csv::render(&analysis),
         _ => text(report::view::Form::Long),

@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use tithe_analysis::{Analysis, Proof, assess::assess, report};
+use tithe_analysis::{
+    Analysis, Proof, Records,
+    assess::assess,
+    report::{self, html::Story},
+};
 use tithe_harness::{
     folder::{self, Contents, RunFolder},
     run::{Ending, Run},
@@ -40,10 +44,13 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);
-    let analysis = assess(&records::of(&path, folder::read(&path)?));
-    write_reports(&path, &analysis)?;
+    let records = records::of(&path, folder::read(&path)?);
+    let analysis = assess(&records);
+    write_reports(&path, &analysis, &records)?;
     if arguments.json {
         anstream::print!("{}", report::json::render(&analysis));
+    } else if arguments.ycsb_output {
+        anstream::print!("{}", report::ycsb::render(&records));
     } else {
         let options = report::terminal::Options {
             form: report::view::Form::Short,
@@ -51,7 +58,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             colour: true,
         };
         anstream::print!("{}", report::terminal::render(&analysis, options));
-        anstream::println!("\nrun folder  {}\nreport      {}", path.display(), path.join("report.md").display());
+        anstream::println!("\nrun folder  {}\nreport      {}", path.display(), path.join("report.html").display());
         anstream::println!("everything  tithe report {}", path.display());
         if ending != Ending::Complete {
             anstream::println!("continue    tithe run --resume {}", path.display());
@@ -86,8 +93,10 @@ fn status(ending: Ending, analysis: &Analysis) -> i32 {
 }
 
 /// Writes the reports that stand in the run folder.
-fn write_reports(path: &Path, analysis: &Analysis) -> Result<(), Stop> {
+fn write_reports(path: &Path, analysis: &Analysis, records: &Records) -> Result<(), Stop> {
+    let story = Story::of(records, &records::experiment(path));
     let reports = [
+        ("report.html", report::html::render(analysis, &story)),
         ("report.md", report::markdown::render(analysis, report::view::Form::Long)),
         ("report.json", report::json::render(analysis)),
         ("report.csv", report::csv::render(analysis)),

@@ -5,6 +5,7 @@
 //! only PostgreSQL has one file below [`evidence`].
 
 mod evidence;
+mod inspect;
 mod install;
 mod launch;
 mod protection;
@@ -12,20 +13,22 @@ mod protocol;
 mod schema;
 mod scram;
 mod session;
+mod sql;
 mod startup;
 mod target;
 
 use tithe_harness::{
     database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
     fault::Fault,
+    inspect::Observation,
     protection::{Protection, Setup},
     session::{Session, SqlSession as _},
     workload::Table,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
-use self::{session::PostgresSession, target::Target};
-use crate::ycsb_over_sql::YcsbOverSql;
+use self::{session::PostgresSession, target::PRODUCT};
+use crate::{target::is_local, ycsb_over_sql::YcsbOverSql};
 
 /// PostgreSQL.
 pub struct Postgres;
@@ -44,7 +47,7 @@ impl Database for Postgres {
     }
 
     fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        target::check_url(url)
+        PRODUCT.check_url(url)
     }
 
     fn restarts(&self) -> bool {
@@ -68,13 +71,17 @@ impl Database for Postgres {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-        let target = Target::of(server, setup)?;
-        let mut session = PostgresSession::open(&target, how.blocking, schema::is_local(server))?;
+        let target = PRODUCT.target(server, setup)?;
+        let mut session = PostgresSession::open(&target, how.blocking, is_local(server))?;
         for statement in &setup.session_statements {
             session.run(statement)?;
         }
         let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
+        Some(self)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
@@ -93,10 +100,11 @@ impl Database for Postgres {
         schema::facts(server, setup)
     }
 
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        inspect::inspect(server, setup)
+    }
+
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         schema::wal_position(server, setup)
     }
 }
-
-#[cfg(test)]
-mod test_setup;

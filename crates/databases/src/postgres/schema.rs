@@ -5,17 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{Address, Server},
-    fault::Fault,
-    protection::Setup,
-    session::SqlSession as _,
-    workload::Table,
-};
+use tithe_harness::{database::Server, fault::Fault, protection::Setup, session::SqlSession as _, workload::Table};
 use tithe_model::record::ArmFacts;
 
-use super::{session::PostgresSession, target::Target};
-use crate::ycsb_over_sql::{Dialect, KEY_COLUMN};
+use super::{session::PostgresSession, target::PRODUCT};
+use crate::{
+    target::is_local,
+    ycsb_over_sql::{Dialect, KEY_COLUMN},
+};
 
 /// How PostgreSQL writes what the SQL standard leaves open.
 pub const DIALECT: Dialect = Dialect {
@@ -57,12 +54,7 @@ const TOLD: [&str; 12] = [
 /// # Errors
 /// A refusal of either side, or a broken connection.
 pub fn administrator(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
-    PostgresSession::open(&Target::of(server, setup)?, true, is_local(server))
-}
-
-/// True for a server that Tithe launched: the processes that it names are on this machine.
-pub fn is_local(server: &Server) -> bool {
-    matches!(server.address, Address::Tcp { .. })
+    PostgresSession::open(&PRODUCT.target(server, setup)?, true, is_local(server))
 }
 
 /// Makes the schema and `table`. On a server that Tithe launched, runs the arm's own statements first.
@@ -70,22 +62,40 @@ pub fn is_local(server: &Server) -> bool {
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut session = administrator(server, setup)?;
     if is_local(server) {
+        let mut session = administrator(server, setup)?;
         for statement in &setup.statements {
             session.run(statement)?;
         }
     }
-    if look(&mut session)? == Found::Nothing {
-        session.run("CREATE SCHEMA tithe")?;
-        session.run(&format!("COMMENT ON SCHEMA tithe IS '{MARK}'"))?;
-    }
+    let mut session = own_schema(server, setup)?;
     let name = DIALECT.qualified(table);
     // Left over from a run that was killed: `look` has seen that everything here is ours.
     session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
     session.run(&table_text(table))?;
-    session.run(&format!("COMMENT ON TABLE {name} IS '{MARK}'"))?;
-    Ok(())
+    mark(&mut session, &name)
+}
+
+/// An administrator's session in the schema `tithe`, which is made where it is not there.
+///
+/// # Errors
+/// As [`create`].
+pub fn own_schema(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
+    let mut session = administrator(server, setup)?;
+    if look(&mut session)? == Found::Nothing {
+        session.run("CREATE SCHEMA tithe")?;
+        session.run(&format!("COMMENT ON SCHEMA tithe IS '{MARK}'"))?;
+    }
+    session.run("SET search_path = tithe")?;
+    Ok(session)
+}
+
+/// Marks the table `name` as made by Tithe.
+///
+/// # Errors
+/// The server's error.
+pub fn mark(session: &mut PostgresSession, name: &str) -> Result<(), Fault> {
+    session.run(&format!("COMMENT ON TABLE {name} IS '{MARK}'")).map(drop)
 }
 
 /// The statement that makes `table`. Values are bytes, so that ciphertext costs no more to carry than text. Keys are

@@ -13,6 +13,7 @@ use std::{
 use tithe_harness::{
     fault::Fault,
     session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready},
+    sql::Dialect,
     wire::{TlsFacts, Wire},
 };
 
@@ -21,9 +22,10 @@ use super::{
         Body, Writer, column_types, next_frame, number_parameters, parameter_types, put_text, put_value, rows_of_tag,
         server_error,
     },
+    sql,
     startup::{Greeting, open, unexpected},
-    target::Target,
 };
+use crate::target::Target;
 
 /// Type numbers, from PostgreSQL's `pg_type.dat`; they never change.
 const BYTEA: i32 = 17;
@@ -217,6 +219,10 @@ impl SqlSession for PostgresSession {
         result_formats.extend(columns.iter().flat_map(|kind| i16::from(*kind == BYTEA).to_be_bytes()));
         self.statements.push(Prepared { name, parameters, result_formats });
         Ok(Statement(self.statements.len() - 1))
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &sql::DIALECT
     }
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {

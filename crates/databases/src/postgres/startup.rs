@@ -4,16 +4,13 @@
 //! Encryption". Nothing falls back: a server without TLS where TLS is asked for, a server that asks for a weaker
 //! proof than SCRAM-SHA-256, and one that asks for none where one was to be given, are refused.
 
-use tithe_harness::{
-    fault::Fault,
-    wire::{Identity, Trust, Wire, client_config},
-};
+use tithe_harness::{fault::Fault, wire::Wire};
 
 use super::{
     protocol::{Asked, Body, Frame, Writer, authentication, next_frame, server_error},
     scram,
-    target::{Target, Tls},
 };
+use crate::target::{Target, Tls};
 
 /// What the server said while it let the client in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,9 +57,6 @@ fn receive(wire: &mut Wire) -> Result<Frame, Fault> {
 }
 
 fn start_tls(wire: &mut Wire, target: &Target, tls: &Tls) -> Result<(), Fault> {
-    let trust = tls.authority.as_deref().map_or(Trust::Anyone, Trust::Authority);
-    let identity = tls.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
-    let config = client_config(trust, identity, &tls.versions)?;
     write(wire).tls_request();
     wire.flush()?;
     wire.fill()?;
@@ -70,7 +64,7 @@ fn start_tls(wire: &mut Wire, target: &Target, tls: &Tls) -> Result<(), Fault> {
     match answer {
         Some(b'S') => {
             wire.consume(1);
-            wire.start_tls(config, &target.host)
+            tls.start(wire, &target.host)
         }
         Some(b'N') => Err(Fault::Refused("TLS was asked for, and the server offers none".to_owned())),
         // An old server or one that is out of memory answers with an error; it is not trusted to say why.

@@ -9,6 +9,7 @@ mod ffi;
 mod page_encryption;
 mod session;
 mod settings;
+mod sql;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use std::{
 };
 
 use tithe_harness::{
-    columns::COLUMNS_EMBEDDED,
+    columns::{COLUMNS_EMBEDDED, ORDINARY_STATEMENTS},
     database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server},
     fault::Fault,
     protection::{Protection, Setup},
@@ -78,7 +79,8 @@ impl Database for Sqlite {
     }
 
     fn protections(&self) -> &'static [&'static dyn Protection] {
-        static PROTECTIONS: [&dyn Protection; 2] = [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED];
+        static PROTECTIONS: [&dyn Protection; 3] =
+            [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED, &ORDINARY_STATEMENTS];
         &PROTECTIONS
     }
 
@@ -100,6 +102,10 @@ impl Database for Sqlite {
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let session = key_value(path(server)?, setup, &how.table)?;
         Ok(Session::KeyValue(Box::new(session)))
+    }
+
+    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
+        Some(self)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {

@@ -5,9 +5,10 @@ use std::os::fd::RawFd;
 use tithe_harness::{
     fault::Fault,
     session::{self, Parameter, Progress, Rows, ServerTask, SqlSession, Statement},
+    sql::Dialect,
 };
 
-use super::connection::Connection;
+use super::{connection::Connection, sql};
 
 /// One connection with at most one request under way.
 pub struct SqliteSession {
@@ -44,6 +45,10 @@ impl session::Connection for SqliteSession {
 impl SqlSession for SqliteSession {
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
         self.connection.prepare(sql)
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &sql::DIALECT
     }
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {

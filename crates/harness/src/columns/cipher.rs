@@ -1,20 +1,117 @@
-//! How one field value is encrypted, and why no nonce is used twice.
+//! How one value is encrypted, and why no nonce is used twice.
 
 use std::sync::{
     OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aes_gcm::{
+    AesGcm,
+    aead::{AeadInOut, KeyInit, consts::U12, inout::InOutBuf},
+};
+use aes_siv::siv::{Aes256Siv, CmacSiv};
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hkdf,
+};
+use sm4::Sm4;
 
-use crate::secret::Secret;
+use crate::{protection::ColumnCipher, secret::Secret};
 
 /// How much longer a stored value is than its plaintext, bytes: nonce and tag.
-pub const OVERHEAD: usize = NONCE_LEN + ring::aead::MAX_TAG_LEN;
+pub const OVERHEAD: usize = NONCE_LEN + TAG_BYTES;
 
-/// AES-256-GCM with `key`, which must have 32 bytes.
-pub(super) fn cipher(key: &Secret) -> LessSafeKey {
-    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key.expose()).expect("a column key has 32 bytes"))
+/// The same for deterministic encryption: the synthetic initialisation vector.
+pub const DETERMINISTIC_OVERHEAD: usize = TAG_BYTES;
+
+const TAG_BYTES: usize = 16;
+
+/// Randomised encryption of single values: AES-256-GCM by ring, SM4-128-GCM (RFC 8998) by RustCrypto.
+pub(super) enum Randomised {
+    Aes(Box<LessSafeKey>),
+    Sm4(Box<AesGcm<Sm4, U12>>),
+}
+
+impl Randomised {
+    /// `cipher` with `key`, which must have 32 bytes. AES takes it as it is, SM4 a key of 16 bytes that is derived.
+    pub(super) fn new(cipher: ColumnCipher, key: &Secret) -> Self {
+        match cipher {
+            ColumnCipher::Aes256Gcm => {
+                let key = UnboundKey::new(&AES_256_GCM, key.expose()).expect("a column key has 32 bytes");
+                Self::Aes(Box::new(LessSafeKey::new(key)))
+            }
+            ColumnCipher::Sm4Gcm => Self::Sm4(Box::new(from_derived(&derived::<16>(key, b"tithe columns sm4-gcm")))),
+        }
+    }
+}
+
+/// Deterministic encryption: equal values of one domain have equal ciphertexts, and nothing else is told but lengths.
+/// SIV of Rogaway and Shrimpton (RFC 5297), with AES-256 or with SM4.
+pub(super) enum Deterministic {
+    Aes(Box<Aes256Siv>),
+    Sm4(Box<CmacSiv<Sm4>>),
+}
+
+impl Deterministic {
+    /// The block cipher of `cipher` in SIV mode with keys derived from `key`.
+    pub(super) fn new(cipher: ColumnCipher, key: &Secret) -> Self {
+        match cipher {
+            ColumnCipher::Aes256Gcm => {
+                Self::Aes(Box::new(from_derived(&derived::<64>(key, b"tithe columns aes-256-siv"))))
+            }
+            ColumnCipher::Sm4Gcm => Self::Sm4(Box::new(from_derived(&derived::<32>(key, b"tithe columns sm4-siv")))),
+        }
+    }
+
+    /// Appends `synthetic vector ‖ ciphertext` of `plaintext` in `domain` to `sealed`.
+    pub(super) fn seal(&mut self, domain: &[u8], plaintext: &[u8], sealed: &mut Vec<u8>) {
+        let start = sealed.len();
+        sealed.extend_from_slice(&[0; TAG_BYTES]);
+        sealed.extend_from_slice(plaintext);
+        let (vector, text) = sealed[start..].split_at_mut(TAG_BYTES);
+        let text = InOutBuf::from(text);
+        let tag = match self {
+            Self::Aes(siv) => siv.encrypt_inout_detached([domain], text),
+            Self::Sm4(siv) => siv.encrypt_inout_detached([domain], text),
+        };
+        vector.copy_from_slice(&tag.expect("one header is fewer than the 126 that SIV can take"));
+    }
+
+    /// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this domain.
+    pub(super) fn open<'a>(&mut self, domain: &[u8], stored: &[u8], opened: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        let (vector, ciphertext) = stored.split_first_chunk::<TAG_BYTES>()?;
+        opened.clear();
+        opened.extend_from_slice(ciphertext);
+        let (text, vector) = (InOutBuf::from(opened.as_mut_slice()), (*vector).into());
+        match self {
+            Self::Aes(siv) => siv.decrypt_inout_detached([domain], text, &vector),
+            Self::Sm4(siv) => siv.decrypt_inout_detached([domain], text, &vector),
+        }
+        .ok()?;
+        Some(opened)
+    }
+}
+
+/// A key of `N` bytes for the purpose that `label` names, from the arm's column key: HKDF-SHA-256 (RFC 5869) without
+/// salt, which a key of 32 random bytes does not need.
+fn derived<const N: usize>(key: &Secret, label: &[u8]) -> [u8; N] {
+    struct Length(usize);
+    impl hkdf::KeyType for Length {
+        fn len(&self) -> usize {
+            self.0
+        }
+    }
+    let mut out = [0; N];
+    hkdf::Salt::new(hkdf::HKDF_SHA256, &[])
+        .extract(key.expose())
+        .expand(&[label], Length(N))
+        .and_then(|okm| okm.fill(&mut out))
+        .expect("64 bytes are fewer than the 8160 that HKDF-SHA-256 can make");
+    out
+}
+
+fn from_derived<C: KeyInit>(key: &[u8]) -> C {
+    C::new_from_slice(key).expect("the derived key has the cipher's length")
 }
 
 /// The additional data of a value: its field number, 4 bytes, then its record's key.
@@ -44,24 +141,43 @@ impl FieldAad {
 }
 
 /// Appends `nonce ‖ ciphertext ‖ tag` of `plaintext` to `sealed`.
-pub(super) fn seal(cipher: &LessSafeKey, nonce: [u8; NONCE_LEN], aad: &[u8], plaintext: &[u8], sealed: &mut Vec<u8>) {
+pub(super) fn seal(cipher: &Randomised, nonce: [u8; NONCE_LEN], aad: &[u8], plaintext: &[u8], sealed: &mut Vec<u8>) {
+    const SHORT: &str = "a value is far shorter than the 64 GiB that GCM can encrypt";
     sealed.extend_from_slice(&nonce);
     let start = sealed.len();
     sealed.extend_from_slice(plaintext);
-    let nonce = Nonce::assume_unique_for_key(nonce);
-    let tag = cipher
-        .seal_in_place_separate_tag(nonce, Aad::from(aad), &mut sealed[start..])
-        .expect("a value is far shorter than the 64 GiB that GCM can encrypt");
-    sealed.extend_from_slice(tag.as_ref());
+    let text = &mut sealed[start..];
+    match cipher {
+        Randomised::Aes(key) => {
+            let nonce = Nonce::assume_unique_for_key(nonce);
+            let tag = key.seal_in_place_separate_tag(nonce, Aad::from(aad), text).expect(SHORT);
+            sealed.extend_from_slice(tag.as_ref());
+        }
+        Randomised::Sm4(key) => {
+            let tag = key.encrypt_inout_detached(&nonce.into(), aad, InOutBuf::from(text)).expect(SHORT);
+            sealed.extend_from_slice(&tag);
+        }
+    }
 }
 
 /// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this place.
-pub(super) fn open<'a>(cipher: &LessSafeKey, aad: &[u8], stored: &[u8], opened: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+pub(super) fn open<'a>(cipher: &Randomised, aad: &[u8], stored: &[u8], opened: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let (nonce, ciphertext) = stored.split_first_chunk::<NONCE_LEN>()?;
     opened.clear();
     opened.extend_from_slice(ciphertext);
-    let nonce = Nonce::assume_unique_for_key(*nonce);
-    cipher.open_in_place(nonce, Aad::from(aad), opened).ok().map(|plaintext| &*plaintext)
+    match cipher {
+        Randomised::Aes(key) => {
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            key.open_in_place(nonce, Aad::from(aad), opened).ok().map(|plaintext| &*plaintext)
+        }
+        Randomised::Sm4(key) => {
+            let length = opened.len().checked_sub(TAG_BYTES)?;
+            let (text, tag) = opened.split_at_mut(length);
+            let tag: [u8; TAG_BYTES] = (&*tag).try_into().ok()?;
+            key.decrypt_inout_detached(&(*nonce).into(), aad, InOutBuf::from(&mut *text), &tag.into()).ok()?;
+            Some(text)
+        }
+    }
 }
 
 /// Nonces that never repeat under one key: 8 bytes that name the session, 4 bytes that count.

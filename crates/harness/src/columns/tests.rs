@@ -1,8 +1,10 @@
 use proptest::prelude::*;
+use tithe_model::experiment::{OptionValue, Protection as Chosen};
 
 use super::*;
 use crate::{
     evidence::canary::{Collected, read},
+    protection::Protection as _,
     session::Fields,
     simulated::test_bench::Bench,
 };
@@ -10,7 +12,7 @@ use crate::{
 /// An arm of the simulated database with the first `share` of ten fields encrypted.
 fn bench(share: f64) -> Bench {
     let mut bench = Bench::plain();
-    bench.setup.columns = Some(Columns { share, key: bench.setup.materials.key.clone() });
+    bench.setup.columns = Some(Columns::of_share(share, bench.setup.materials.key.clone()));
     bench
 }
 
@@ -158,9 +160,14 @@ fn buffers_are_kept_from_one_operation_to_the_next() {
 
 #[test]
 fn the_protection_says_how_it_is_proven() {
-    let chosen = |share| experiment::Protection {
+    let chosen = |share| Chosen {
         id: "columns".to_owned(),
-        options: [("share".to_owned(), experiment::OptionValue::Number(share))].into(),
+        options: [
+            ("share".to_owned(), OptionValue::Number(share)),
+            ("names".to_owned(), OptionValue::Text(String::new())),
+            ("cipher".to_owned(), OptionValue::Text("aes-256-gcm".to_owned())),
+        ]
+        .into(),
     };
     let ids = |protection: &ColumnsProtection, share| -> Vec<_> {
         protection.evidence(&chosen(share)).iter().map(|check| check.id()).collect()

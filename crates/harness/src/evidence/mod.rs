@@ -11,6 +11,7 @@ pub mod logs_free;
 pub mod needles;
 pub mod relay;
 pub mod scan;
+pub mod sql_columns;
 pub mod wire_canary;
 
 use tithe_model::record::{Role, Verdict};

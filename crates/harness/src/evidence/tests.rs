@@ -18,7 +18,7 @@ use crate::{
 /// An arm whose first `share` of ten fields are encrypted by the client.
 fn encrypted(share: f64) -> Bench {
     let mut setup = Setup::plain([].into(), materials());
-    setup.columns = Some(Columns { share, key: setup.materials.key.clone() });
+    setup.columns = Some(Columns::of_share(share, setup.materials.key.clone()));
     Bench::of(setup, true)
 }
 

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, VirtualTime},
-    columns,
+    data,
     database::{Connect, Database, Server},
     fault::Fault,
     protection::Setup,
@@ -365,7 +365,7 @@ impl Site<'_> {
             let begun_ns = clock.now();
             let mut pool = false;
             for client in &clients {
-                let mut session = columns::connect(self.database, &rig.server, &rig.setup, &how)?;
+                let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, self.workload)?;
                 match session.connection().server_task() {
                     ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } if pinned => {
                         process::pin(process, self.processors[number % self.processors.len()]);
@@ -373,7 +373,11 @@ impl Site<'_> {
                     ServerTask::Unknown => pool = true,
                     _ => {}
                 }
-                seats.push(Seat::new(session, self.workload.client(&rig.state), *client));
+                let mut terminal = self.workload.client(&rig.state);
+                if let Some(compute) = rig.setup.compute {
+                    terminal.compute_in(compute);
+                }
+                seats.push(Seat::new(session, terminal, *client));
             }
             let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;
             if caches_are_empty {

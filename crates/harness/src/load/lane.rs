@@ -40,7 +40,8 @@ struct Busy {
 
 impl Seat {
     /// Seats `client` number `number` at `session`.
-    pub fn new(mut session: Session, client: Box<dyn Client>, number: u64) -> Self {
+    pub fn new(mut session: Session, mut client: Box<dyn Client>, number: u64) -> Self {
+        client.take_seat(number);
         let watch = TaskWatch::server(&session.connection().server_task());
         Self { session, client, number, watch, busy: None }
     }

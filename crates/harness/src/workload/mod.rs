@@ -1,5 +1,6 @@
 //! What the clients do. A workload knows no protection.
 
+pub mod tpcc;
 pub mod ycsb;
 
 use std::sync::{Arc, atomic::AtomicU64};
@@ -12,6 +13,7 @@ use tithe_model::{
 use crate::{
     fault::Fault,
     session::{Progress, Session},
+    sql::{Compute, SqlTable},
 };
 
 /// What the clients do. One file below `workload/`, one line in its list.
@@ -22,8 +24,27 @@ pub trait Workload: Send + Sync {
     /// True when it changes data.
     fn writes(&self) -> bool;
 
-    /// The table that it works on.
+    /// The table that it works on; for a workload on SQL tables, a table beside them where evidence writes its canaries.
     fn table(&self) -> Table;
+
+    /// The SQL tables that it works on; none for a workload on records by key.
+    fn tables(&self) -> &'static [SqlTable] {
+        &[]
+    }
+
+    /// Rows that loading writes, where the experiment asks for `records`.
+    fn rows(&self, records: u64) -> u64 {
+        records
+    }
+
+    /// Looks whether all data are as the workload's rules say, through a client's session; `fresh` says that nothing
+    /// was done since loading. Returns what holds, in one sentence; `None` where there are no such rules.
+    ///
+    /// # Errors
+    /// [`Fault::Wrong`] with every rule that is broken; the session's fault.
+    fn check(&self, _session: &mut Session, _fresh: bool) -> Result<Option<String>, Fault> {
+        Ok(None)
+    }
 
     /// State that the clients of one arm share (the last inserted key). Fresh data needs a fresh state.
     fn arm_state(&self) -> Arc<dyn ArmState>;
@@ -53,7 +74,8 @@ pub struct Kind {
 pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<PropertyProblem>>;
 
 /// Every kind of workload. One line each.
-pub const KINDS: &[Kind] = &[Kind { entry: ycsb::entry, make: ycsb::make }];
+pub const KINDS: &[Kind] =
+    &[Kind { entry: ycsb::entry, make: ycsb::make }, Kind { entry: tpcc::entry, make: tpcc::make }];
 
 /// Makes the workload that an experiment describes.
 ///
@@ -79,6 +101,12 @@ pub trait ArmState: Send + Sync + std::any::Any {
 /// The load loop calls `seed` at the start of a slot, then for each operation `prepare` (before the clock),
 /// `submit` (after it) and `advance` until the operation is done.
 pub trait Client: Send {
+    /// Says which of all clients this is, from 0 on, before the first `seed`.
+    fn take_seat(&mut self, _number: u64) {}
+
+    /// Says where to compute with values, in place of what the workload says, before the first `submit`.
+    fn compute_in(&mut self, _compute: Compute) {}
+
     /// Starts the stream of operations anew: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
 

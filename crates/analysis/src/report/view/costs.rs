@@ -85,7 +85,7 @@ fn label(arm: &ArmAnalysis) -> [Entry; 2] {
 }
 
 /// Names of the estimates that get a column, the primary first.
-fn headline(cell: &CellAnalysis) -> Vec<&str> {
+pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&str> {
     let all = || cell.arms.iter().flat_map(|arm| &arm.estimates);
     let mut names: Vec<&str> =
         all().filter(|estimate| estimate.primary).map(|estimate| estimate.name.as_str()).collect();
@@ -128,14 +128,18 @@ fn percentiles(cell: &CellAnalysis) -> Vec<&str> {
 }
 
 /// A percentile's name taken apart: `latency_p99_READ`.
-struct Percentile<'a> {
-    kind: &'a str,
-    rank: &'a str,
-    operation: &'a str,
+pub(in crate::report) struct Percentile<'a> {
+    /// From which start latency counts: `latency`, `intended`.
+    pub kind: &'a str,
+    /// `p99`
+    pub rank: &'a str,
+    /// `READ`
+    pub operation: &'a str,
 }
 
 impl<'a> Percentile<'a> {
-    fn parse(name: &'a str) -> Option<Self> {
+    /// `None` where `name` is no percentile's.
+    pub fn parse(name: &'a str) -> Option<Self> {
         let (kind, rest) = name.split_once("_p")?;
         let rank_start = kind.len() + 1;
         let rank_end = rank_start + 1 + rest.find('_')?;
@@ -144,13 +148,14 @@ impl<'a> Percentile<'a> {
         Some(Self { kind, rank, operation })
     }
 
-    fn intended(&self) -> bool {
+    /// True where latency counts from when the operation should have started.
+    pub fn intended(&self) -> bool {
         self.kind.contains("intended")
     }
 }
 
 /// The title of a column: short for percentiles, because several stand side by side.
-fn title(cell: &CellAnalysis, name: &str) -> String {
+pub(in crate::report) fn title(cell: &CellAnalysis, name: &str) -> String {
     match Percentile::parse(name) {
         Some(percentile) => {
             let from = if percentile.intended() { "intended " } else { "" };
@@ -225,7 +230,7 @@ fn proven(proof: &Proof) -> bool {
 }
 
 fn doubted(entry: Entry) -> Entry {
-    Entry { lead: format!("({}", entry.lead), rest: format!("{})", entry.rest), tone: Tone::Faint }
+    Entry { lead: format!("({}", entry.lead), rest: format!("{})", entry.rest), tone: Tone::Faint, ..entry }
 }
 
 /// The answer for the primary estimate.
@@ -238,7 +243,8 @@ fn answer(arm: &ArmAnalysis, margin: f64) -> Entry {
 pub(super) fn verdict(estimate: &Estimate, proof: &Proof, margin: f64) -> Entry {
     match proof {
         Proof::Baseline | Proof::Proven => {
-            Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict))
+            let text = Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict));
+            Entry { short: Some(words::outcome_short(estimate, margin)), ..text }
         }
         Proof::Unproven(_) => Entry::text("unproven", Tone::Caution),
         Proof::Disproven(_) => Entry::text("disproven", Tone::Bad),

@@ -2,60 +2,146 @@
 
 use std::collections::BTreeSet;
 
-use tithe_model::record::{Finding, Phase, Role, Verdict};
+use tithe_model::record::{Finding, Phase};
 
-use super::{Block, Claim, Seen};
-use crate::{ArmAnalysis, CellAnalysis, Proof, report::words};
+use super::{Block, Claim, Seen, Tone};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Proof, report::words};
 
-/// Per arm one line, then every finding that does not support it.
-pub(super) fn summary(cell: &CellAnalysis) -> Vec<Block> {
-    let guarded = || cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline);
-    let lines: Vec<(String, String)> = guarded().map(|arm| (arm.name.clone(), in_one_line(arm))).collect();
-    if lines.is_empty() {
+/// What stood behind the arm of one name, over all cells.
+pub(in crate::report) struct Across<'a> {
+    /// The arm's name.
+    pub name: &'a str,
+    /// Identifiers of its protections.
+    pub protections: &'a [String],
+    /// How its proof came out, with the cells where it came out so.
+    pub proofs: Vec<(&'a Proof, Vec<&'a str>)>,
+    /// Its claims; those that came out the same in several cells are told once.
+    pub claims: Vec<ClaimAcross<'a>>,
+    /// Number of cells that have the arm.
+    pub cells: usize,
+}
+
+/// A claim that came out the same in some cells.
+pub(in crate::report) struct ClaimAcross<'a> {
+    /// The claim with everything that was seen in these cells.
+    pub claim: Claim,
+    /// The cells.
+    pub cells: Vec<&'a str>,
+}
+
+/// What stood behind each guarded arm, in the order of the experiment.
+pub(in crate::report) fn across(analysis: &Analysis) -> Vec<Across<'_>> {
+    let mut arms: Vec<Across<'_>> = Vec::new();
+    for cell in &analysis.cells {
+        for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline) {
+            let known = arms.iter().position(|known| known.name == arm.name).unwrap_or_else(|| {
+                let (name, protections) = (&arm.name, &arm.protections);
+                arms.push(Across { name, protections, proofs: Vec::new(), claims: Vec::new(), cells: 0 });
+                arms.len() - 1
+            });
+            arms[known].add(cell, arm);
+        }
+    }
+    arms
+}
+
+impl<'a> Across<'a> {
+    fn add(&mut self, cell: &'a CellAnalysis, arm: &'a ArmAnalysis) {
+        self.cells += 1;
+        match self.proofs.iter_mut().find(|(proof, _)| **proof == arm.proof) {
+            Some((_, cells)) => cells.push(&cell.id),
+            None => self.proofs.push((&arm.proof, vec![&cell.id])),
+        }
+        for claim in claims(arm, |_| true) {
+            let same = |known: &&mut ClaimAcross<'_>| {
+                (&known.claim.claim, known.claim.word, &known.claim.when) == (&claim.claim, claim.word, &claim.when)
+            };
+            match self.claims.iter_mut().find(same) {
+                Some(known) => known.add(cell, claim),
+                None => self.claims.push(ClaimAcross { claim, cells: vec![&cell.id] }),
+            }
+        }
+    }
+
+    /// `proven in all 4 cells`; with the reasons where it is not.
+    pub fn in_words(&self) -> String {
+        let told = self.proofs.iter().map(|(proof, cells)| {
+            let mark = words::proof(proof).0;
+            match reasons(proof) {
+                [] => format!("{mark}{}", self.place(cells)),
+                reasons => format!("{mark}{}: {}", self.place(cells), reasons.join("; ")),
+            }
+        });
+        told.collect::<Vec<_>>().join(". ")
+    }
+
+    /// ` in all 4 cells`, ` in c.in-memory`; nothing where there is one cell.
+    pub fn place(&self, cells: &[&str]) -> String {
+        match cells.len() {
+            _ if self.cells == 1 => String::new(),
+            2 if self.cells == 2 => " in both cells".to_owned(),
+            all if all == self.cells => format!(" in all {all} cells"),
+            _ => format!(" in {}", cells.join(", ")),
+        }
+    }
+}
+
+impl<'a> ClaimAcross<'a> {
+    fn add(&mut self, cell: &'a CellAnalysis, claim: Claim) {
+        self.cells.push(&cell.id);
+        for seen in claim.seen {
+            if !self.claim.seen.contains(&seen) {
+                self.claim.seen.push(seen);
+            }
+        }
+    }
+}
+
+/// Arm by arm one line for each claim; what was seen only where a claim does not hold. Arms with the same proof
+/// share their lines.
+pub(super) fn summary(analysis: &Analysis) -> Vec<Block> {
+    let arms = across(analysis);
+    let mut told: Vec<(Vec<&str>, String, Vec<Claim>)> = Vec::new();
+    for arm in &arms {
+        let (words, claims) = (arm.in_words(), arm.claims.iter().map(|claim| brief(arm, claim)).collect());
+        match told.iter_mut().find(|(_, same_words, same)| *same_words == words && *same == claims) {
+            Some((names, ..)) => names.push(arm.name),
+            None => told.push((vec![arm.name], words, claims)),
+        }
+    }
+    if told.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![Block::Heading(3, "Evidence".to_owned()), Block::Facts(lines)];
-    let mut doubtful = Vec::new();
-    for arm in guarded() {
-        let claims = claims(arm, doubts).into_iter();
-        doubtful.extend(claims.map(|claim| Claim { claim: format!("{}: {}", arm.name, claim.claim), ..claim }));
-    }
-    if !doubtful.is_empty() {
-        blocks.push(Block::Claims(doubtful));
+    let mut blocks = vec![Block::Heading(2, "Evidence".to_owned())];
+    for (names, words, claims) in told {
+        let each = if names.len() > 1 { "each " } else { "" };
+        blocks.push(Block::Heading(3, format!("{}: {each}{words}", names.join(", "))));
+        match claims.is_empty() {
+            true => blocks.push(Block::Paragraph("no claim was looked at".to_owned())),
+            false => blocks.push(Block::Claims(claims)),
+        }
     }
     blocks
 }
 
-fn doubts(finding: &Finding) -> bool {
-    finding.verdict != Verdict::Holds
-}
-
-fn in_one_line(arm: &ArmAnalysis) -> String {
-    let (mark, _) = words::proof(&arm.proof);
-    let looked_at: BTreeSet<(&str, &str)> = (arm.findings.iter())
-        .filter(|finding| finding.role == Role::Claim)
-        .map(|finding| (finding.protection.as_str(), finding.check.as_str()))
-        .collect();
-    let in_doubt = |(protection, check): &&(&str, &str)| {
-        let same = |finding: &&Finding| finding.protection == *protection && finding.check == *check;
-        arm.findings.iter().filter(same).any(doubts)
-    };
-    let doubts = looked_at.iter().filter(in_doubt).count();
-    let claims = match (looked_at.len(), doubts) {
-        (0, _) => ", no claim was looked at".to_owned(),
-        (1, 0) => ", its claim holds".to_owned(),
-        (1, _) => String::new(),
-        (all, 0) => format!(", all {all} claims hold"),
-        (all, _) => format!(", {} of {all} claims hold", all - doubts),
-    };
-    match reasons(&arm.proof) {
-        [] => format!("{mark}{claims}"),
-        reasons => format!("{mark}{claims}: {}", reasons.join("; ")),
+/// A claim without what was seen where it holds, and with the cells where those are not all.
+fn brief(arm: &Across<'_>, across: &ClaimAcross<'_>) -> Claim {
+    let ClaimAcross { claim, cells } = across;
+    let place = if cells.len() == arm.cells { String::new() } else { arm.place(cells) };
+    let holds = claim.tone == Tone::Good;
+    Claim {
+        claim: format!("{}{place}", claim.claim),
+        seen: if holds { Vec::new() } else { claim.seen.clone() },
+        when: if holds && claim.when == BOTH { String::new() } else { claim.when.clone() },
+        ..*claim
     }
 }
 
+/// When a claim was looked at where nothing is missing.
+const BOTH: &str = "before and after";
+
 /// Why the arm is not proven; empty when it is.
-pub(super) fn reasons(proof: &Proof) -> &[String] {
+pub(in crate::report) fn reasons(proof: &Proof) -> &[String] {
     match proof {
         Proof::Baseline | Proof::Proven => &[],
         Proof::Unproven(reasons) | Proof::Disproven(reasons) => reasons,
@@ -104,7 +190,7 @@ fn when(group: &[&Finding], looks: usize) -> String {
     let looked = |phase: Phase| group.iter().any(|finding| finding.phase == phase);
     let phases = match (looked(Phase::Before), looked(Phase::After)) {
         (true, true) if group.len() < looks => return format!("{} of {looks} looks", group.len()),
-        (true, true) => "before and after",
+        (true, true) => BOTH,
         (true, false) => "before",
         _ => "after",
     };
@@ -119,6 +205,7 @@ fn when(group: &[&Finding], looks: usize) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use tithe_model::record::Verdict;
 
     use super::*;
     use crate::report::sample;

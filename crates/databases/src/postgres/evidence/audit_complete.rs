@@ -5,11 +5,14 @@ use tithe_harness::{
     fault::Fault,
 };
 
-use super::{
-    marked::{Counts, describe, marker, send_and_count},
-    sight,
+use super::logs_free::LOG;
+use crate::{
+    evidence::{
+        marked::{Counts, describe, marker, send_and_count},
+        sight,
+    },
+    postgres::schema::DIALECT,
 };
-use crate::postgres::schema::DIALECT;
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 ///
@@ -38,7 +41,7 @@ impl AuditComplete {
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         // In the log the quotes of a name are doubled.
         let mark = if self.parameter { marker(scene) } else { DIALECT.qualified(scene.table).replace('"', "\"\"") };
-        let (sent, logged) = match send_and_count(scene, |text| count(text, &mark))? {
+        let (sent, logged) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
             Ok(counts) => counts,
             Err(why) => return Ok(Sight::Unknown(why.to_owned())),
         };

@@ -8,8 +8,10 @@ use tithe_harness::{
     session::{Discard, Request},
 };
 
-use super::{marked::marker, sight};
-use crate::postgres::schema::{DIALECT, administrator, settle};
+use crate::{
+    evidence::{marked::marker, sight},
+    postgres::schema::{DIALECT, administrator, settle},
+};
 
 /// Size of a page, bytes: PostgreSQL's default, which every packaged server has.
 const PAGE: usize = 8192;

@@ -7,7 +7,13 @@ use tithe_harness::{
 };
 use tithe_model::record::Role;
 
-use crate::postgres::schema::administrator;
+use crate::{
+    evidence::marked::{Log, Reader},
+    postgres::schema::administrator,
+};
+
+/// PostgreSQL's log.
+pub static LOG: Log = Log { plant, served };
 
 /// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
 pub fn disclosure() -> LogsFree {
@@ -22,4 +28,14 @@ pub fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
     let mut session = administrator(scene.server, scene.setup)?;
     let token = token.replace('\'', "''");
     session.run(&format!("DO $tithe$ BEGIN RAISE LOG '%', '{token}'; END $tithe$")).map(drop)
+}
+
+/// The log that an attached server shows: this needs `logging_collector` and an account of the roles `pg_monitor` and
+/// `pg_read_server_files`.
+fn served(scene: &Scene<'_>) -> Option<Reader> {
+    let mut session = administrator(scene.server, scene.setup).ok()?;
+    let name = session.value("SELECT pg_current_logfile()").ok()?.replace('\'', "''");
+    let length: u64 = session.value(&format!("SELECT size FROM pg_stat_file('{name}')")).ok()?.parse().ok()?;
+    let added = format!("SELECT convert_from(pg_read_binary_file('{name}', {length}, 1000000000), 'SQL_ASCII')");
+    Some(Box::new(move |scene| administrator(scene.server, scene.setup)?.value(&added)))
 }

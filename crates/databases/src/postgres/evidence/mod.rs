@@ -3,37 +3,25 @@
 pub mod audit_complete;
 pub mod checksums_on;
 pub mod logs_free;
-mod marked;
-pub mod password_asked;
 pub mod pgcrypto_trap;
 pub mod statement_log;
-pub mod tls_negotiated;
 
-use tithe_harness::{evidence::Sight, fault::Fault};
+use tithe_harness::{evidence::Scene, fault::Fault};
 
-/// What an attempt that must be refused came to.
-enum Attempt {
-    /// It was served.
-    Served,
-    /// One side refused, with these words.
-    Refused(String),
-}
+use super::{schema::tls_of, session::PostgresSession, target::PRODUCT};
+use crate::{
+    evidence::Doors,
+    target::{Target, is_local},
+};
 
-impl Attempt {
-    /// The outcome of opening a session.
-    ///
-    /// # Errors
-    /// A fault that is neither: nothing can be said then.
-    fn of<T>(outcome: Result<T, Fault>) -> Result<Self, Fault> {
-        match outcome {
-            Ok(_) => Ok(Self::Served),
-            Err(Fault::Refused(words)) => Ok(Self::Refused(words)),
-            Err(fault) => Err(fault),
-        }
-    }
-}
+/// How the shared checks reach PostgreSQL.
+pub static DOORS: Doors = Doors {
+    target: |scene| PRODUCT.target(scene.server, scene.setup),
+    open: |scene, target| Ok(open(scene, target)?.greeting().method.clone()),
+    tls_of_server: |scene, target| tls_of(&mut open(scene, target)?),
+    tls_source: "pg_stat_ssl of a client's session",
+};
 
-/// A look that may fail half-way: then it has seen nothing.
-fn sight(look: impl FnOnce() -> Result<Sight, Fault>) -> Sight {
-    look().unwrap_or_else(|fault| Sight::Unknown(fault.to_string()))
+fn open(scene: &Scene<'_>, target: &Target) -> Result<PostgresSession, Fault> {
+    PostgresSession::open(target, true, is_local(scene.server))
 }

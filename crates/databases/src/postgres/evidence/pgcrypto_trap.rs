@@ -7,12 +7,14 @@ use tithe_harness::{
 };
 use tithe_model::record::Role;
 
-use super::{
-    marked::{LogGrowth, NO_END, NO_LOG, marker},
-    sight,
-};
+use super::logs_free::LOG;
 use crate::{
-    postgres::schema::{DIALECT, administrator, is_local},
+    evidence::{
+        marked::{LogGrowth, NO_END, NO_LOG, marker},
+        sight,
+    },
+    postgres::schema::{DIALECT, administrator},
+    target::is_local,
     ycsb_over_sql::KEY_COLUMN,
 };
 
@@ -29,7 +31,7 @@ impl PgcryptoTrap {
     }
 
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let Some(growth) = LogGrowth::begin(scene).filter(|_| is_local(scene.server)) else {
+        let Some(growth) = LogGrowth::begin(scene, &LOG).filter(|_| is_local(scene.server)) else {
             return Ok(Sight::Unknown(NO_LOG.to_owned()));
         };
         let fresh = marker(scene);
@@ -53,7 +55,7 @@ impl PgcryptoTrap {
         let outcome = session.run(&encrypt);
         session.run("DROP EXTENSION pgcrypto")?;
         outcome?;
-        let Some(log) = growth.text(scene)? else { return Ok(Sight::Unknown(NO_END.to_owned())) };
+        let Some(log) = growth.text(scene, &LOG)? else { return Ok(Sight::Unknown(NO_END.to_owned())) };
         if !log.contains(&mark) {
             return Ok(Sight::Unknown("the statement itself is not in the log".to_owned()));
         }

@@ -5,7 +5,8 @@ use tithe_harness::{
     fault::Fault,
 };
 
-use super::{
+use super::logs_free::LOG;
+use crate::evidence::{
     marked::{Counts, describe, marker, send_and_count},
     sight,
 };
@@ -16,7 +17,7 @@ pub struct StatementLog;
 impl StatementLog {
     fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
         let mark = marker(scene);
-        let (sent, logged) = match send_and_count(scene, |text| count(text, &mark))? {
+        let (sent, logged) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
             Ok(counts) => counts,
             Err(why) => return Ok(Sight::Unknown(why.to_owned())),
         };

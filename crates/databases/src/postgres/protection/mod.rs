@@ -6,11 +6,21 @@ mod pgaudit;
 mod scram;
 mod tls;
 
-use tithe_harness::{columns::COLUMNS, protection::Protection};
+use tithe_harness::{
+    columns::{COLUMNS, ORDINARY_STATEMENTS},
+    protection::Protection,
+};
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] =
-    &[&tls::Tls, &pgaudit::PgAudit, &log_statement::LogStatement, &scram::Scram, &checksums::Checksums, &COLUMNS];
+pub const ALL: &[&dyn Protection] = &[
+    &tls::Tls,
+    &pgaudit::PgAudit,
+    &log_statement::LogStatement,
+    &scram::Scram,
+    &checksums::Checksums,
+    &COLUMNS,
+    &ORDINARY_STATEMENTS,
+];
 
 #[cfg(test)]
 mod tests;

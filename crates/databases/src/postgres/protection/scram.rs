@@ -6,7 +6,7 @@ use tithe_harness::{
 };
 use tithe_model::experiment;
 
-use crate::postgres::evidence::password_asked::PasswordAsked;
+use crate::{evidence::password_asked::PasswordAsked, postgres::evidence::DOORS};
 
 /// `scram-sha-256` in `pg_hba.conf`. It costs at connecting, not afterwards.
 pub struct Scram;
@@ -37,6 +37,6 @@ impl Protection for Scram {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked)]
+        vec![Box::new(PasswordAsked(&DOORS))]
     }
 }

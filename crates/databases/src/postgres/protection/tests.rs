@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tithe_harness::{
-    database::{Command, Content, Install, Place, Step},
+    database::{Install, Place},
     protection::Setup,
 };
-use tithe_model::experiment::{self, OptionValue};
+use tithe_model::experiment;
 
 use super::ALL;
-use crate::postgres::{launch::launch, test_setup::plain};
+use crate::{
+    postgres::launch::launch,
+    test_setup::{self, difference, plain},
+};
 
 fn install(version: &str) -> Install {
     Install { programs: "/pg/bin".into(), version: version.to_owned(), facts: BTreeMap::new() }
@@ -21,55 +24,16 @@ fn place() -> Place {
 }
 
 fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
-    let protection = ALL.iter().find(|protection| protection.id() == id).expect("a protection");
-    let mut all: BTreeMap<String, OptionValue> = protection
-        .options()
-        .iter()
-        .filter_map(|option| Some((option.name.to_owned(), option.default?.value())))
-        .collect();
-    for (name, value) in options {
-        let value = match *value {
-            "true" => OptionValue::Flag(true),
-            "false" => OptionValue::Flag(false),
-            text => OptionValue::Text(text.to_owned()),
-        };
-        all.insert((*name).to_owned(), value);
-    }
-    experiment::Protection { id: id.to_owned(), options: all }
+    test_setup::chosen(ALL, id, options)
 }
 
 fn apply(protections: &[experiment::Protection], setup: &mut Setup) {
-    for chosen in protections {
-        let protection = ALL.iter().find(|protection| protection.id() == chosen.id).expect("a protection");
-        protection.apply(chosen, setup);
-    }
+    test_setup::apply(ALL, protections, setup);
 }
 
 /// Everything that starts a server, as text.
 fn shown(setup: &Setup, version: &str) -> String {
-    let launch = launch(&install(version), setup, &place());
-    let run = |command: &Command| {
-        let environment: Vec<_> = command.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
-        format!("{}{} {}", environment.concat(), command.program.display(), command.arguments.join(" "))
-    };
-    let mut lines = Vec::new();
-    for step in &launch.steps {
-        lines.push(match step {
-            Step::Write { path, content: Content::Text(text), mode } => {
-                format!("write {} {mode:o}\n{}", path.display(), text.trim_end())
-            }
-            Step::Write { path, content, mode } => format!("write {} {mode:o} {content:?}", path.display()),
-            Step::Run(command) => format!("run {}", run(command)),
-            other => format!("{other:?}"),
-        });
-    }
-    lines.push(format!("serve {}", run(launch.server.as_ref().expect("a server"))));
-    lines.push(format!("stop by signal {} at {:?}", launch.stop_signal, launch.address));
-    lines.push(format!("paths {:?}", launch.paths));
-    for statement in &setup.statements {
-        lines.push(format!("then {statement}"));
-    }
-    lines.join("\n") + "\n"
+    test_setup::shown(&launch(&install(version), setup, &place()), setup)
 }
 
 /// The lines that `protections` take away from a plain server and add to it.
@@ -80,16 +44,6 @@ fn check(protections: &[experiment::Protection], expect: Expect) {
         &shown(&plain(), "postgres (PostgreSQL) 15.18"),
         &shown(&setup, "postgres (PostgreSQL) 15.18"),
     ));
-}
-
-fn difference(before: &str, after: &str) -> String {
-    let missing = |from: &str, of: &str, sign: char| -> String {
-        of.lines()
-            .filter(|line| !from.lines().any(|other| other == *line))
-            .map(|line| format!("{sign} {line}\n"))
-            .collect()
-    };
-    missing(after, before, '-') + &missing(before, after, '+')
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tithe_model::{
     experiment,
 };
 
-use crate::postgres::evidence::tls_negotiated::TlsNegotiated;
+use crate::{evidence::tls_negotiated::TlsNegotiated, postgres::evidence::DOORS};
 
 /// TLS by PostgreSQL's own `ssl = on`, with plaintext refused by `hostssl` lines alone.
 pub struct Tls;
@@ -57,7 +57,7 @@ impl Protection for Tls {
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(TlsNegotiated::new(transport(chosen))), Box::new(WireCanary::new(Targets::Everything))]
+        vec![Box::new(TlsNegotiated::new(&DOORS, transport(chosen))), Box::new(WireCanary::new(Targets::Everything))]
     }
 }
 

@@ -1,0 +1,164 @@
+//! What may be compared with what: the same work under the same load, the same metric.
+
+use std::collections::BTreeSet;
+
+use super::{Match, Side, Subject};
+use crate::{ArmAnalysis, CellAnalysis, Proof};
+
+/// What each run is called: its database's version, the processor where that is not enough, then the folder,
+/// and at last a number.
+pub(super) fn names(subjects: &[Subject]) -> Vec<String> {
+    let version = |subject: &Subject| {
+        let arms = subject.analysis.cells.iter().flat_map(|cell| &cell.arms);
+        let versions = arms.map(|arm| arm.facts.version.as_str()).find(|version| !version.is_empty());
+        // `SQLite 3.54.0, SQLite3 Multiple Ciphers 2.6.1`: the first part tells enough.
+        let first = versions.unwrap_or(&subject.analysis.database).split(',').next().unwrap_or_default();
+        first.to_owned()
+    };
+    let machine = |subject: &Subject| format!("{} on {}", version(subject), subject.analysis.machine.processor);
+    let folder = |subject: &Subject| format!("{} ({})", version(subject), subject.analysis.run);
+    let told: [Vec<String>; 3] = [
+        subjects.iter().map(version).collect(),
+        subjects.iter().map(machine).collect(),
+        subjects.iter().map(folder).collect(),
+    ];
+    let apart = |names: &&Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let numbered = || told[0].iter().zip(1..).map(|(name, number)| format!("{name} #{number}")).collect();
+    told.iter().find(apart).cloned().unwrap_or_else(numbered)
+}
+
+/// The cells of all runs that do the same work as `cell` of the first.
+pub(super) fn cells<'a>(
+    subjects: &'a [Subject],
+    runs: &[String],
+    cell: &'a CellAnalysis,
+) -> Result<Vec<&'a CellAnalysis>, String> {
+    let first = &subjects[0];
+    let mut cells = vec![cell];
+    for (subject, name) in subjects.iter().zip(runs).skip(1) {
+        let Some(other) = subject.analysis.cells.iter().find(|other| other.id == cell.id) else {
+            return Err(format!("Cell {} is not in {name}.", cell.id));
+        };
+        let unlike = unlike((cell, first.records), (other, subject.records));
+        if !unlike.is_empty() {
+            return Err(format!("Cell {} is not the same in {} and {name}: {}.", cell.id, runs[0], unlike.join("; ")));
+        }
+        cells.push(other);
+    }
+    Ok(cells)
+}
+
+/// In what two cells of one name differ, apart from what is compared.
+fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&CellAnalysis, u64)) -> Vec<String> {
+    let mut unlike = Vec::new();
+    let mut tell = |what: &str, one: &str, other: &str| {
+        if one != other {
+            unlike.push(format!("{what} {one} and {other}"));
+        }
+    };
+    tell("workload", &one.workload.to_lowercase(), &other.workload.to_lowercase());
+    tell("clients", &one.clients.to_string(), &other.clients.to_string());
+    tell("load", &one.arrivals, &other.arrivals);
+    tell("records", &one_records.to_string(), &other_records.to_string());
+    for (name, value) in &one.notes {
+        if let Some((_, other)) = other.notes.iter().find(|(known, _)| known == name) {
+            tell(name, value, other);
+        }
+    }
+    unlike
+}
+
+/// Adds the arms that all `cells` have, and the reasons for those that they do not.
+pub(super) fn arms(runs: &[String], cells: &[&CellAnalysis], matches: &mut Vec<Match>, refused: &mut Vec<String>) {
+    let guarded = |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
+    let only = cells.iter().all(|cell| guarded(cell) == 1);
+    for arm in cells[0].arms.iter().filter(|arm| arm.proof != Proof::Baseline) {
+        let same = |cell: &&CellAnalysis| -> Option<ArmAnalysis> {
+            let mut guarded = cell.arms.iter().filter(|other| other.proof != Proof::Baseline);
+            guarded.find(|other| only || other.name == arm.name).cloned()
+        };
+        let found: Vec<Option<ArmAnalysis>> = cells.iter().map(same).collect();
+        if let Some(missing) = found.iter().position(Option::is_none) {
+            refused.push(format!("Arm {} of cell {} is not in {}.", arm.name, cells[0].id, runs[missing]));
+            continue;
+        }
+        match matched(runs, cells[0], &found.into_iter().flatten().collect::<Vec<_>>()) {
+            Ok(matched) => matches.push(matched),
+            Err(reason) => refused.push(reason),
+        }
+    }
+}
+
+/// The deciding cost of the first run's arm, in all runs.
+fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result<Match, String> {
+    let Some(primary) = arms[0].estimates.iter().find(|estimate| estimate.primary) else {
+        return Err(format!("Arm {} of cell {} was not measured in {}.", arms[0].name, cell.id, runs[0]));
+    };
+    let mut sides = Vec::new();
+    for (run, arm) in arms.iter().enumerate() {
+        let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == primary.name) else {
+            return Err(format!("Arm {} of cell {} has no {} in {}.", arm.name, cell.id, primary.title, runs[run]));
+        };
+        sides.push(Side { run, estimate: estimate.clone(), proof: arm.proof.clone() });
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for arm in arms {
+        if !names.contains(&arm.name.as_str()) {
+            names.push(&arm.name);
+        }
+    }
+    Ok(Match { cell: cell.id.clone(), arm: names.join(" / "), title: primary.title.clone(), sides })
+}
+
+/// Cells and arms that only later runs have.
+pub(super) fn not_in_first(subjects: &[Subject], runs: &[String]) -> Vec<String> {
+    let first = &subjects[0].analysis;
+    let mut told = BTreeSet::new();
+    for (subject, name) in subjects.iter().zip(runs).skip(1) {
+        for cell in &subject.analysis.cells {
+            let Some(known) = first.cells.iter().find(|known| known.id == cell.id) else {
+                told.insert(format!("Cell {} of {name} is not in {}.", cell.id, runs[0]));
+                continue;
+            };
+            let guarded = |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
+            if guarded(cell) == 1 && guarded(known) == 1 {
+                continue;
+            }
+            for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline) {
+                if !known.arms.iter().any(|other| other.name == arm.name) {
+                    told.insert(format!("Arm {} of cell {} of {name} is not in {}.", arm.name, cell.id, runs[0]));
+                }
+            }
+        }
+    }
+    told.into_iter().collect()
+}
+
+/// What differs between the runs and does not forbid comparing costs, but may explain them.
+pub(super) fn notes(subjects: &[Subject], runs: &[String]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let first = &subjects[0].analysis;
+    for (subject, name) in subjects.iter().zip(runs).skip(1) {
+        let analysis = &subject.analysis;
+        if analysis.machine != first.machine {
+            notes.push(format!(
+                "{} and {name} ran on different machines or systems: a cost may differ for that alone.",
+                runs[0]
+            ));
+        }
+        if analysis.tithe != first.tithe {
+            notes.push(format!("Measured by tithe {} and {}.", first.tithe, analysis.tithe));
+        }
+        let modes: BTreeSet<&str> = first
+            .cells
+            .iter()
+            .chain(&analysis.cells)
+            .map(|cell| cell.mode.as_str())
+            .filter(|mode| !mode.is_empty())
+            .collect();
+        if modes.len() > 1 {
+            notes.push(format!("Paired in different ways ({}).", modes.into_iter().collect::<Vec<_>>().join(", ")));
+        }
+    }
+    notes
+}

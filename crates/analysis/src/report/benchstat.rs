@@ -1,0 +1,66 @@
+//! The costs as columns like those of Go's benchstat: name, plain, guarded, delta.
+//!
+//! `~` stands where no difference was found or it is too noisy to tell, as there. What is not benchstat's: the
+//! interval behind the delta, and a word where the protection was not proven to be on.
+
+use super::{number, table};
+use crate::{Analysis, Estimate, Outcome, Proof};
+
+/// The costs that have levels, a line each, ending with a line break.
+pub fn render(analysis: &Analysis) -> String {
+    let mut rows = vec![["name", "plain", "guarded", "delta", ""].map(str::to_owned)];
+    for cell in &analysis.cells {
+        for arm in &cell.arms {
+            for estimate in &arm.estimates {
+                let Some((plain, guarded)) = estimate.levels else { continue };
+                let name = format!("{}/{}/{}", cell.id, arm.name, estimate.name);
+                let [plain, guarded] =
+                    [plain, guarded].map(|level| number::amount(level, estimate.unit).replace(' ', ""));
+                rows.push([one_word(&name), plain, guarded, delta(estimate), about(estimate, &arm.proof)]);
+            }
+        }
+    }
+    let width = |column: usize| rows.iter().map(|row| table::width(&row[column])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..4).map(width).collect();
+    let line = |row: &[String; 5]| {
+        let parts: Vec<String> = row.iter().zip(&widths).map(|(text, width)| table::pad(text, *width)).collect();
+        format!("{}  {}", parts.join("  "), row[4]).trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Scripts split lines at blanks.
+fn one_word(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_whitespace() || letter.is_control() { '-' } else { letter }).collect()
+}
+
+fn delta(estimate: &Estimate) -> String {
+    match estimate.verdict {
+        Outcome::Costs | Outcome::Gains => number::cost(&estimate.effect, estimate.verdict).lead,
+        Outcome::NoneFound | Outcome::TooNoisy => "~".to_owned(),
+    }
+}
+
+fn about(estimate: &Estimate, proof: &Proof) -> String {
+    let figure = number::cost(&estimate.effect, estimate.verdict);
+    let doubt = match proof {
+        Proof::Baseline | Proof::Proven => "",
+        Proof::Unproven(_) => " unproven",
+        Proof::Disproven(_) => " disproven",
+    };
+    format!("({}, n={}){doubt}", figure.rest, estimate.count)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_line_for_each_cost() {
+        expect_file!["golden/full.benchstat.txt"].assert_eq(&render(&sample::full()));
+        assert_eq!(render(&sample::empty()).lines().count(), 1);
+    }
+}

@@ -1,0 +1,72 @@
+//! A comparison of runs as a page: the sentence, then one chart with a group for each arm and a row for each run.
+
+use super::{
+    answer::listed,
+    costs,
+    markup::{section, text},
+    page,
+};
+use crate::{
+    Analysis, ArmAnalysis, CellAnalysis,
+    compare::{Comparison, Match, Side, Subject},
+    report::comparison::{answer, sentences},
+};
+
+/// The page on a comparison of `subjects`.
+pub fn comparison(comparison: &Comparison, subjects: &[Subject]) -> String {
+    let Some(first) = subjects.first() else { return String::new() };
+    let runs: Vec<&str> = comparison.runs.iter().map(String::as_str).collect();
+    let question = format!("Which loses less by its protection: {}?", listed(&runs, "or"));
+    let mut body = costs::chart(&as_analysis(comparison, &first.analysis));
+    let told: String = comparison.matches.iter().map(|matched| told(comparison, matched)).collect();
+    body.push_str(&section("told", "Run against run", "", &told));
+    for (id, title, texts) in
+        [("refused", "Not compared", &comparison.refused), ("notes", "To know", &comparison.notes)]
+    {
+        if !texts.is_empty() {
+            let items: String = texts.iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
+            body.push_str(&section(id, title, "", &format!("<ul class=\"notes\">\n{items}</ul>\n")));
+        }
+    }
+    let titles: Vec<&str> = subjects.iter().map(|subject| subject.analysis.run.as_str()).collect();
+    let header = format!(
+        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n<p class=\"answer\">{}</p>\n",
+        text(&titles.join(" · ")),
+        text(&listed(&runs, "and")),
+        text(&question),
+        text(&answer(comparison)),
+    );
+    page(&listed(&runs, "and"), &header, &body, &titles.join(" · "))
+}
+
+fn told(comparison: &Comparison, matched: &Match) -> String {
+    let items: String = sentences(comparison, matched).iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
+    format!("<h3>{} · {}</h3>\n<ul class=\"notes\">\n{items}</ul>\n", text(&matched.cell), text(&matched.arm))
+}
+
+/// The matches as the chart of costs takes them: a cell for each match, an arm for each run.
+fn as_analysis(comparison: &Comparison, first: &Analysis) -> Analysis {
+    let cell = |matched: &Match| {
+        let like = first.cells.iter().find(|cell| cell.id == matched.cell);
+        let arms = matched.sides.iter().map(|side| arm(comparison, side, like)).collect();
+        let id = format!("{} · {}", matched.cell, matched.arm);
+        like.map(|cell| CellAnalysis { id, arms, ..cell.clone() })
+    };
+    Analysis { cells: comparison.matches.iter().filter_map(cell).collect(), ..first.clone() }
+}
+
+fn arm(comparison: &Comparison, side: &Side, like: Option<&CellAnalysis>) -> ArmAnalysis {
+    let facts = like.and_then(|cell| cell.arms.first()).map(|arm| arm.facts.clone()).unwrap_or_default();
+    let mut estimate = side.estimate.clone();
+    estimate.primary = true;
+    ArmAnalysis {
+        name: comparison.runs[side.run].clone(),
+        protections: Vec::new(),
+        facts,
+        difference: Vec::new(),
+        proof: side.proof.clone(),
+        findings: Vec::new(),
+        levels: Vec::new(),
+        estimates: vec![estimate],
+    }
+}

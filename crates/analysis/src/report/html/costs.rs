@@ -1,0 +1,263 @@
+//! The chart of all costs, which is a table: arms down, metrics across, one interval a place.
+//!
+//! A column has one scale for all cells, so that what stands further right costs more. The scale is of
+//! logarithms: twice as much and half as much are equally far from nothing. Shape and words carry what colour
+//! says: too noisy is a hatched band without a point, unproven a hollow point on a dashed line.
+
+use std::fmt::Write;
+
+use super::{
+    markup::{at, section, text, wide},
+    scale::{Scale, cost_ticks},
+};
+use crate::{
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome, Proof,
+    report::{number, view::costs, words},
+};
+
+/// Room for all drawings of a row, and the least and the most for one.
+const ROOM: f64 = 960.0;
+const WIDTHS: std::ops::RangeInclusive<f64> = 148.0..=300.0;
+/// Least width of the band of noise: what cannot be told must be seen.
+const FOG_MIN: f64 = 14.0;
+const HEIGHT: f64 = 16.0;
+/// Room at both ends, for the half of a point.
+const EDGE: f64 = 5.0;
+/// Columns at most; the further percentiles are in the tables of the cells.
+const COLUMNS: usize = 6;
+
+/// One metric over all cells.
+struct Column {
+    name: String,
+    title: String,
+    scale: Scale,
+}
+
+impl Column {
+    fn width(&self) -> f64 {
+        self.scale.end + EDGE
+    }
+}
+
+/// The section with the chart; nothing where there is no figure.
+pub(super) fn chart(analysis: &Analysis) -> String {
+    let columns = columns(analysis);
+    if columns.is_empty() {
+        return String::new();
+    }
+    let mut body = backgrounds(&columns, analysis.margin);
+    let mut table = String::from("<table class=\"forest\">\n<thead><tr><th scope=\"col\">arm</th>");
+    for column in &columns {
+        let _ = write!(table, "<th scope=\"col\">{}{}</th>", text(&column.title), axis(column));
+    }
+    table.push_str("</tr></thead>\n");
+    for cell in &analysis.cells {
+        table.push_str(&rows(analysis, cell, &columns));
+    }
+    table.push_str("</table>\n");
+    body.push_str(&wide("costs of every arm", &table));
+    body.push_str(&legend(analysis));
+    section("costs", "What it costs", "", &body)
+}
+
+fn columns(analysis: &Analysis) -> Vec<Column> {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for cell in &analysis.cells {
+        for name in costs::headline(cell) {
+            if !names.iter().any(|(known, _)| known == name) {
+                names.push((name.to_owned(), costs::title(cell, name)));
+            }
+        }
+    }
+    // Costs per operation first, then percentiles in the order in which they were met.
+    names.sort_by_key(|(name, _)| name.contains("_p"));
+    names.truncate(COLUMNS);
+    let of = |name: &str| {
+        let all = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates);
+        all.filter(|estimate| estimate.name == name).collect::<Vec<_>>()
+    };
+    let width = (ROOM / names.len().max(1) as f64 - 16.0).clamp(*WIDTHS.start(), *WIDTHS.end()).round();
+    let column =
+        |(name, title): (String, String)| Column { scale: scale(&of(&name), analysis.margin, width), name, title };
+    names.into_iter().map(column).collect()
+}
+
+/// A scale that holds zero, the margin and every interval that says something; noise may run over its edges.
+fn scale(estimates: &[&Estimate], margin: f64, width: f64) -> Scale {
+    let told = |estimate: &&&Estimate| estimate.verdict != Outcome::TooNoisy;
+    let ends = |of: fn(&Estimate) -> f64| {
+        let ends: Vec<f64> = estimates.iter().filter(told).map(|it| of(it)).filter(|end| end.is_finite()).collect();
+        let noise = estimates.iter().map(|it| of(it)).filter(|end| end.is_finite()).collect::<Vec<_>>();
+        (ends, noise)
+    };
+    let (highs, noise_highs) = ends(|it| it.effect.high);
+    let (lows, noise_lows) = ends(|it| it.effect.low);
+    let known_high = highs.iter().copied().fold(margin.max(0.02) * 1.25, f64::max);
+    let known_low = lows.iter().copied().fold(0.0, f64::min);
+    let high = noise_highs.iter().copied().fold(known_high, f64::max).min(known_high * 1.5);
+    let span = high - known_low;
+    let low = noise_lows.iter().copied().fold(known_low, f64::min).max(known_low - span * 0.3) - span * 0.04;
+    Scale { low, high: high + span * 0.04, start: EDGE, end: width - EDGE }
+}
+
+/// What lies behind every interval of a column, drawn once: the margin and the ticks.
+fn backgrounds(columns: &[Column], margin: f64) -> String {
+    let mut defs = String::from(
+        "<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs>\
+         <pattern id=\"noise\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
+         <path d=\"M0 0V4\" class=\"hatch\"/></pattern>\n",
+    );
+    for (index, column) in columns.iter().enumerate() {
+        let (zero, edge) = (column.scale.place(0.0), column.scale.place(margin));
+        let _ = write!(
+            defs,
+            "<g id=\"b{index}\"><path class=\"band\" d=\"M{} 0H{}V{HEIGHT}H{}z\"/>",
+            at(zero),
+            at(edge),
+            at(zero)
+        );
+        for (effect, _) in cost_ticks(&column.scale, 38.0) {
+            let class = if effect == 0.0 { "zero" } else { "grid" };
+            let _ = write!(defs, "<path class=\"{class}\" d=\"M{} 0V{HEIGHT}\"/>", at(column.scale.place(effect)));
+        }
+        defs.push_str("</g>\n");
+    }
+    defs + "</defs></svg>\n"
+}
+
+fn axis(column: &Column) -> String {
+    let width = column.width();
+    let mut axis =
+        format!("<svg class=\"axis\" width=\"{width}\" height=\"14\" viewBox=\"0 0 {width} 14\" aria-hidden=\"true\">");
+    for (effect, name) in cost_ticks(&column.scale, 38.0) {
+        let place = column.scale.place(effect);
+        let anchor = match place {
+            place if place > width - 16.0 => " text-anchor=\"end\"",
+            place if place < 12.0 => " text-anchor=\"start\"",
+            _ => "",
+        };
+        let _ = write!(axis, "<text x=\"{}\" y=\"11\"{anchor}>{name}</text>", at(place));
+    }
+    axis + "</svg>"
+}
+
+/// The guarded arms of a cell, under a row with its name.
+fn rows(analysis: &Analysis, cell: &CellAnalysis, columns: &[Column]) -> String {
+    let mut rows = format!(
+        "<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{}\"><a href=\"#{}\">{}</a></th></tr>\n",
+        columns.len() + 1,
+        super::anchor(cell),
+        text(&cell.id)
+    );
+    for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || !arm.estimates.is_empty()) {
+        let _ = write!(
+            rows,
+            "<tr{}><th scope=\"row\">{} {}</th>",
+            doubt_class(arm),
+            text(&arm.name),
+            proof_mark(&arm.proof)
+        );
+        for (index, column) in columns.iter().enumerate() {
+            rows.push_str(&place(analysis, arm, index, column));
+        }
+        rows.push_str("</tr>\n");
+    }
+    rows + "</tbody>\n"
+}
+
+fn doubt_class(arm: &ArmAnalysis) -> &'static str {
+    match arm.proof {
+        Proof::Baseline | Proof::Proven => "",
+        Proof::Unproven(_) | Proof::Disproven(_) => " class=\"doubted\"",
+    }
+}
+
+/// The state of an arm's proof as a small mark with its word.
+pub(super) fn proof_mark(proof: &Proof) -> String {
+    let (class, sign) = match proof {
+        Proof::Baseline => ("plain", "·"),
+        Proof::Proven => ("good", "✓"),
+        Proof::Unproven(_) => ("warn", "?"),
+        Proof::Disproven(_) => ("bad", "✗"),
+    };
+    let word = words::proof(proof).0.to_lowercase();
+    format!("<span class=\"mark {class}\"><span aria-hidden=\"true\">{sign}</span> {word}</span>")
+}
+
+/// One interval with its figure.
+fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) -> String {
+    let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == column.name) else {
+        return "<td class=\"none\"><span class=\"v\">–</span></td>".to_owned();
+    };
+    let doubted = !doubt_class(arm).is_empty();
+    let figure = number::cost(&estimate.effect, estimate.verdict);
+    let (open, close) = if doubted { ("(", ")") } else { ("", "") };
+    let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
+    let flag = if flags.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " <a class=\"flag\" href=\"#warnings\" title=\"{}\">⚑<span class=\"sr\">{0}</span></a>",
+            flags.join(", ")
+        )
+    };
+    let class = class(estimate.verdict);
+    format!(
+        "<td class=\"{class}\">{}<span class=\"v\">{open}{} <small>{}</small>{close}{flag}</span></td>",
+        interval(estimate, column, index, &words::outcome(estimate, analysis.margin)),
+        lead(estimate, &figure),
+        figure.rest
+    )
+}
+
+/// The estimate, or the word for none.
+fn lead(estimate: &Estimate, figure: &number::Figure) -> String {
+    match estimate.verdict {
+        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => "noisy".to_owned(),
+        Outcome::TooNoisy => String::new(),
+        _ => format!("<b>{}</b>", figure.lead),
+    }
+}
+
+pub(super) fn class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Costs => "costs",
+        Outcome::Gains => "gains",
+        Outcome::NoneFound => "nil",
+        Outcome::TooNoisy => "noisy",
+    }
+}
+
+/// The drawing of one interval.
+fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str) -> String {
+    let effect = &estimate.effect;
+    let (low, high, width) = (column.scale.place(effect.low), column.scale.place(effect.high), column.width());
+    let middle = HEIGHT / 2.0;
+    let drawing = if estimate.verdict == Outcome::TooNoisy {
+        let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
+        format!("<path class=\"fog\" d=\"M{} 2H{}V{}H{0}z\"/>", at(low - more), at(high + more), HEIGHT - 2.0)
+    } else {
+        let point = column.scale.place(effect.estimate);
+        format!(
+            "<path class=\"line\" d=\"M{} {middle}H{}\"/><circle class=\"point\" cx=\"{}\" cy=\"{middle}\" r=\"3.5\"/>",
+            at(low),
+            at(high),
+            at(point)
+        )
+    };
+    format!(
+        "<svg width=\"{width}\" height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\" aria-hidden=\"true\"><title>{}: {}</title><use href=\"#b{index}\"/>{drawing}</svg>",
+        text(&estimate.title),
+        text(words)
+    )
+}
+
+fn legend(analysis: &Analysis) -> String {
+    format!(
+        "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell. \
+         Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Hollow, in parentheses: \
+         not proven to be on. The scale is logarithmic.</p>\n",
+        number::share(analysis.confidence),
+        number::digits(number::percent(analysis.margin)),
+    )
+}

@@ -1,0 +1,58 @@
+//! Every figure of a cell, as a table to be opened: arm by arm, the deciding one first.
+
+use std::fmt::Write;
+
+use super::{
+    costs::{class, proof_mark},
+    markup::{details, text, wide},
+};
+use crate::{
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Proof,
+    report::{number, words},
+};
+
+/// The table of a cell; nothing where there is no figure.
+pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
+    if cell.arms.iter().all(|arm| arm.estimates.is_empty()) {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<table class=\"data\"><thead><tr><th scope=\"col\">figure</th><th scope=\"col\">cost</th><th scope=\"col\">every stall counted</th>\
+         <th scope=\"col\">n</th><th scope=\"col\">plain → guarded</th><th scope=\"col\">verdict</th><th scope=\"col\">flags</th></tr></thead>\n",
+    );
+    for arm in cell.arms.iter().filter(|arm| !arm.estimates.is_empty()) {
+        let _ = writeln!(
+            html,
+            "<tbody><tr><th scope=\"rowgroup\" colspan=\"7\"><b>{}</b> {}</th></tr>",
+            text(&arm.name),
+            proof_mark(&arm.proof)
+        );
+        html.extend(arm.estimates.iter().map(|estimate| row(analysis, arm, estimate)));
+        html.push_str("</tbody>\n");
+    }
+    details("Every figure", &wide("every figure of this cell", &(html + "</table>\n")))
+}
+
+fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
+    let proven = matches!(arm.proof, Proof::Baseline | Proof::Proven);
+    let figure = number::cost(&estimate.effect, estimate.verdict).to_string();
+    let (figure, verdict) = match &arm.proof {
+        Proof::Baseline | Proof::Proven => (figure, words::outcome(estimate, analysis.margin)),
+        Proof::Unproven(_) => (format!("({figure})"), "unproven".to_owned()),
+        Proof::Disproven(_) => (format!("({figure})"), "disproven".to_owned()),
+    };
+    let total = estimate.total.map_or(String::new(), |total| number::cost(&total, crate::Outcome::Costs).to_string());
+    let count = number::count(estimate.count as u64);
+    let count = if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count };
+    let change =
+        estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, estimate.unit));
+    let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
+    let title = text(&estimate.title);
+    let title = if estimate.primary { format!("<b>{title}</b>") } else { title };
+    format!(
+        "<tr class=\"{}{}\"><th scope=\"row\">{title}</th><td>{figure}</td><td>{total}</td><td>{count}</td><td>{change}</td><td>{verdict}</td><td>{}</td></tr>\n",
+        class(estimate.verdict),
+        if proven { "" } else { " doubted" },
+        flags.join(", ")
+    )
+}

@@ -1,0 +1,176 @@
+//! The report as one page: a file that holds everything it needs and can be opened anywhere.
+//!
+//! [`render`] is a pure function of the analysis and of a [`Story`], which is what a page tells beyond the
+//! analysis: whole latency curves, the machine over time, the experiment's text. The page loads nothing and runs
+//! nothing: charts are SVG drawn here, values show on hover through `title` elements, and every chart either is
+//! a table or has one below it. Light and dark follow the reader's system; paper gets its own rules.
+//!
+//! Left out: whatever decides. Proofs, verdicts and flags come from the analysis.
+
+mod about;
+mod answer;
+mod comparison;
+mod costs;
+mod figures;
+mod latency;
+mod levels;
+mod markup;
+mod proof;
+mod scale;
+mod story;
+mod timeline;
+
+use std::collections::BTreeSet;
+
+use tithe_model::record::Host;
+
+pub use comparison::comparison;
+pub use story::{Curve, Moment, Story};
+
+use self::markup::{section, text};
+use super::{number, view, words};
+use crate::{Analysis, CellAnalysis, Proof};
+
+/// Cells up to which the drawings of every cell are shown; of more, only the tables, so that the page stays small.
+const CELLS_DRAWN: usize = 60;
+
+/// The page on `analysis`.
+pub fn render(analysis: &Analysis, story: &Story) -> String {
+    let cells: String =
+        analysis.cells.iter().enumerate().map(|(index, cell)| self::cell(analysis, cell, index, story)).collect();
+    let body = [
+        costs::chart(analysis),
+        cells,
+        timeline::chart(analysis, story),
+        proof::evidence(analysis),
+        about::settings(analysis),
+        about::machine(analysis),
+        about::warnings(analysis),
+        about::again(analysis, story),
+        about::how_to_read(analysis),
+    ]
+    .concat();
+    let about = format!("{} · tithe {}", analysis.run, analysis.tithe);
+    page(&analysis.title, &header(analysis, &body), &body, &about)
+}
+
+/// A whole page of a `header` and a `body` of markup.
+fn page(title: &str, header: &str, body: &str, about: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
+         <style>\n{}</style>\n</head>\n<body>\n<header>\n{header}</header>\n<main>\n{body}</main>\n\
+         <footer><p>{}</p></footer>\n</body>\n</html>\n",
+        text(title),
+        include_str!("style.css"),
+        text(about),
+    )
+}
+
+fn header(analysis: &Analysis, body: &str) -> String {
+    format!(
+        "<p class=\"over\">{} · {}</p>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n<p class=\"answer\">{}</p>\n{}{}",
+        text(&analysis.database),
+        text(&analysis.run),
+        text(&analysis.title),
+        answer::question(analysis),
+        answer::answer(analysis),
+        state(analysis),
+        contents(analysis, body),
+    )
+}
+
+/// In how far the figures can be relied on, at a glance.
+fn state(analysis: &Analysis) -> String {
+    let guarded = || analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.proof != Proof::Baseline);
+    let (all, proven) = (guarded().count(), guarded().filter(|arm| arm.proof == Proof::Proven).count());
+    let cells = analysis.cells.len();
+    let precise = analysis.cells.iter().filter(|cell| cell.ending == "precision").count();
+    let frames: usize = analysis.cells.iter().map(|cell| cell.frames).sum();
+    let mut items = Vec::new();
+    if all > 0 {
+        let (class, sign) = if proven == all { ("good", "✓") } else { ("warn", "?") };
+        items.push(format!(
+            "<span class=\"mark {class}\"><span aria-hidden=\"true\">{sign}</span> {proven} of {} proven</span>",
+            words::plural(all as u64, "guarded arm")
+        ));
+    }
+    items.push(format!("{}, {}", words::plural(cells as u64, "cell"), words::plural(frames as u64, "frame")));
+    items.push(format!("asked precision reached in {precise} of {cells}"));
+    let estimates = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates);
+    let flags = estimates.flat_map(|estimate| &estimate.flags).map(|flag| words::flag_code(*flag));
+    let warnings = analysis.warnings.len() + flags.collect::<BTreeSet<_>>().len();
+    items.push(format!("<a href=\"#warnings\">{}</a>", words::plural(warnings as u64, "warning")));
+    format!("<ul class=\"state\">\n<li>{}</li>\n</ul>\n", items.join("</li>\n<li>"))
+}
+
+/// Links to the parts that `body` has, and to the cells where they are few.
+fn contents(analysis: &Analysis, body: &str) -> String {
+    const CELLS: usize = 12;
+    let part = |(id, name): (&str, &str)| (id.to_owned(), name.to_owned());
+    let mut links: Vec<(String, String)> = vec![part(("costs", "costs"))];
+    if analysis.cells.len() <= CELLS {
+        links.extend(analysis.cells.iter().map(|cell| (anchor(cell), cell.id.clone())));
+    }
+    let parts = [
+        ("time", "over time"),
+        ("evidence", "evidence"),
+        ("settings", "settings"),
+        ("machine", "machine"),
+        ("again", "run it again"),
+        ("how", "how to read this"),
+    ];
+    links.extend(parts.map(part));
+    links.retain(|(id, _)| body.contains(&format!("<section id=\"{id}\"")));
+    let links: Vec<String> =
+        links.into_iter().map(|(id, name)| format!("<a href=\"#{id}\">{}</a>", text(&name))).collect();
+    format!("<nav aria-label=\"Contents\">{}</nav>\n", links.join("\n"))
+}
+
+/// The address of a cell's section.
+fn anchor(cell: &CellAnalysis) -> String {
+    let safe = |character: char| if character.is_ascii_alphanumeric() || character == '.' { character } else { '-' };
+    format!("cell-{}", cell.id.chars().map(safe).collect::<String>())
+}
+
+fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -> String {
+    let mut body = String::new();
+    if cell.frames == 0 {
+        body.push_str(&format!(
+            "<p class=\"doubt\">Nothing was measured here: {}.</p>\n",
+            text(&words::ending(&cell.ending))
+        ));
+    }
+    if analysis.cells.len() <= CELLS_DRAWN {
+        body.push_str(&latency::curves(cell, index, story));
+    }
+    body.push_str(&levels::bars(cell));
+    body.push_str(&figures::all(analysis, cell));
+    body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
+    section(&anchor(cell), &format!("Cell {}", cell.id), &view::conditions(cell), &body)
+}
+
+/// How the cell was measured, and what the machine was like.
+fn method(cell: &CellAnalysis) -> String {
+    let mut parts = Vec::new();
+    if !cell.mode.is_empty() {
+        parts.push(format!("mode {}", cell.mode));
+    }
+    parts.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
+    parts.push(format!(
+        "{} in {}",
+        words::plural(cell.frames as u64, "frame"),
+        words::plural(cell.epochs.into(), "epoch")
+    ));
+    parts.push(words::ending(&cell.ending));
+    if cell.frames > 0 {
+        let Host { load, .. } = cell.host;
+        parts.push(format!("load {}", number::digits(load)));
+        parts.push(format!("clients waited {} of their time for a processor", number::share(cell.wait_share)));
+    }
+    format!("Measured: {}.", parts.join(" · "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Scales: from a figure to a place on a drawing, and the round figures that an axis names.
+
+use crate::report::number;
+
+/// A linear scale; logarithmic ones take logarithms first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    /// What stands at the start.
+    pub low: f64,
+    /// What stands at the end.
+    pub high: f64,
+    /// Place of `low`.
+    pub start: f64,
+    /// Place of `high`.
+    pub end: f64,
+}
+
+impl Scale {
+    /// The place of `value`; what lies outside stands at the edge.
+    pub fn place(&self, value: f64) -> f64 {
+        let share = (value - self.low) / (self.high - self.low);
+        // NaN stays where a drawing shows it least.
+        self.start + share.clamp(0.0, 1.0).max(0.0) * (self.end - self.start)
+    }
+}
+
+/// Round percentages and factors that name a scale of costs, in the order of their rank: the first are the
+/// most wanted.
+const COSTS: [f64; 16] = [0.0, 1.0, 0.1, 9.0, 0.5, 0.01, 0.05, -0.5, 0.2, 4.0, 0.02, 99.0, 49.0, -0.1, 0.3, -0.05];
+
+/// Ticks on a scale of costs (natural-log ratios), no two nearer than `apart`, each with its name: `+10%`, `×2`.
+pub(super) fn cost_ticks(scale: &Scale, apart: f64) -> Vec<(f64, String)> {
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    for share in COSTS {
+        let effect = f64::ln_1p(share);
+        if effect < scale.low || effect > scale.high {
+            continue;
+        }
+        let place = scale.place(effect);
+        if ticks.iter().all(|(other, _)| (scale.place(*other) - place).abs() >= apart) {
+            ticks.push((effect, cost_name(share)));
+        }
+    }
+    ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    ticks
+}
+
+fn cost_name(share: f64) -> String {
+    match share {
+        share if share >= 1.0 => format!("×{:.0}", share + 1.0),
+        0.0 => "0".to_owned(),
+        share if share < 0.0 => format!("−{:.0}%", -100.0 * share),
+        share => format!("+{:.0}%", 100.0 * share),
+    }
+}
+
+/// Ticks on a logarithmic scale of `unit`: `value` of each is its decimal logarithm. 1, 2 and 5 of every power
+/// of ten where there is room, else powers of ten alone.
+pub(super) fn decade_ticks(scale: &Scale, unit: &str, apart: f64) -> Vec<(f64, String)> {
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    for mantissas in [&[1.0][..], &[2.0, 5.0]] {
+        for power in (scale.low.floor() as i32)..=(scale.high.ceil() as i32) {
+            for mantissa in mantissas {
+                let value = mantissa * 10f64.powi(power);
+                let logarithm = value.log10();
+                let inside = logarithm >= scale.low && logarithm <= scale.high;
+                let far = |tick: &(f64, String)| (scale.place(tick.0) - scale.place(logarithm)).abs() >= apart;
+                if inside && ticks.iter().all(far) {
+                    ticks.push((logarithm, round_amount(value, unit)));
+                }
+            }
+        }
+    }
+    ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    ticks
+}
+
+/// A round amount without decimals that say nothing: `20 µs`, `5 ms`.
+fn round_amount(value: f64, unit: &str) -> String {
+    let text = number::amount(value, unit);
+    match text.split_once(' ') {
+        Some((figure, unit)) if figure.contains('.') => {
+            format!("{} {unit}", figure.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(ticks: &[(f64, String)]) -> String {
+        ticks.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn costs_are_named_by_round_figures() {
+        let scale = |low: f64, high: f64| Scale { low: low.ln_1p(), high: high.ln_1p(), start: 0.0, end: 150.0 };
+        assert_eq!(names(&cost_ticks(&scale(-0.01, 0.045), 30.0)), "0 +2%");
+        assert_eq!(names(&cost_ticks(&scale(-0.05, 0.6), 30.0)), "0 +20% +50%");
+        assert_eq!(names(&cost_ticks(&scale(-0.1, 13.0), 30.0)), "0 ×2 ×5 ×10");
+    }
+
+    #[test]
+    fn latencies_are_named_by_1_2_5() {
+        let scale = Scale { low: 4f64.log10(), high: 3000f64.log10(), start: 120.0, end: 0.0 };
+        assert_eq!(names(&decade_ticks(&scale, "µs", 10.0)), "5 µs 10 µs 20 µs 50 µs 100 µs 200 µs 500 µs 1 ms 2 ms");
+        assert_eq!(names(&decade_ticks(&scale, "µs", 30.0)), "10 µs 100 µs 1 ms");
+    }
+
+    #[test]
+    fn what_lies_outside_stands_at_the_edge() {
+        let scale = Scale { low: 0.0, high: 1.0, start: 10.0, end: 20.0 };
+        assert_eq!(
+            [-5.0, 0.5, 7.0, f64::INFINITY, f64::NAN].map(|value| scale.place(value)),
+            [10.0, 15.0, 20.0, 20.0, 10.0]
+        );
+    }
+}

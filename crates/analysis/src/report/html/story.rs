@@ -1,0 +1,124 @@
+//! What the page tells beyond the analysis: whole latency curves, and how the machine was over time.
+//!
+//! Made from the records once, small whatever the length of the run: a curve has a fixed number of points, and
+//! moments are put together until there are at most [`MOMENTS`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tithe_model::{histogram::Histogram, record::ArmFrame, record::Frame};
+
+use crate::Records;
+
+/// Moments that the time line shows at most.
+const MOMENTS: usize = 360;
+
+/// Percentiles of a curve, as decimal logarithms of 1/(1 − share): 0.3 is the median, 3 is p99.9.
+const STEPS: [f64; 14] = [0.046, 0.125, 0.301, 0.5, 0.7, 0.85, 1.0, 1.15, 1.301, 1.5, 1.75, 2.0, 2.5, 3.0];
+
+/// Samples that must lie beyond a point of a curve for it to be drawn.
+const BEYOND: f64 = 10.0;
+
+/// Everything beside the analysis.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Story {
+    /// The experiment file as the run folder keeps it.
+    pub experiment: String,
+    /// Latency curves, by cell, operation and arm.
+    pub curves: Vec<Curve>,
+    /// The machine over time.
+    pub moments: Vec<Moment>,
+}
+
+/// The latency of one operation on one arm, over all frames that count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Index of the cell.
+    pub cell: usize,
+    /// The operation: `READ`.
+    pub operation: String,
+    /// Index of the arm.
+    pub arm: usize,
+    /// Places as −log10(1 − share), with the latency there, µs.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A stretch of the run: one frame, or several put together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moment {
+    /// Index of the cell.
+    pub cell: usize,
+    /// When it began, s since the first frame.
+    pub start_s: f64,
+    /// How long it took, s.
+    pub duration_s: f64,
+    /// Share of the time in which some task waited for a processor, 0–1; the largest of the frames put together.
+    pub cpu_pressure: Option<f64>,
+    /// The same for storage.
+    pub io_pressure: Option<f64>,
+    /// Share of processor time that the hypervisor took, 0–1, the largest.
+    pub steal: Option<f64>,
+    /// Load average, the largest.
+    pub load: f64,
+    /// Frames in it that were spoiled.
+    pub spoiled: u32,
+}
+
+impl Story {
+    /// The story of a run; `experiment` is the text of its file.
+    pub fn of(records: &Records, experiment: &str) -> Self {
+        Self { experiment: experiment.to_owned(), curves: curves(records), moments: moments(&records.frames) }
+    }
+}
+
+fn curves(records: &Records) -> Vec<Curve> {
+    let mut sums: BTreeMap<(usize, String, usize), Histogram> = BTreeMap::new();
+    let arms = records.plan.experiment.arms.len();
+    let open: BTreeSet<u32> = records
+        .frames
+        .iter()
+        .filter(|frame| frame.arms.iter().any(|arm| !arm.intended.is_empty()))
+        .map(|it| it.cell)
+        .collect();
+    for frame in records.frames.iter().filter(|frame| frame.spoiled.is_none() && frame.arms.len() == arms) {
+        let read: fn(&ArmFrame) -> &BTreeMap<String, Histogram> =
+            if open.contains(&frame.cell) { |arm| &arm.intended } else { |arm| &arm.latency };
+        for (arm, seen) in frame.arms.iter().enumerate() {
+            for (operation, histogram) in read(seen) {
+                sums.entry((frame.cell as usize, operation.clone(), arm)).or_default().merge(histogram);
+            }
+        }
+    }
+    let curve = |((cell, operation, arm), sum): ((usize, String, usize), Histogram)| {
+        let far_enough = |step: &&f64| sum.total() as f64 * 10f64.powf(-**step) >= BEYOND;
+        let point = |step: &f64| Some((*step, sum.quantile(1.0 - 10f64.powf(-step))? / 1e3));
+        Curve { cell, operation, arm, points: STEPS.iter().filter(far_enough).filter_map(point).collect() }
+    };
+    sums.into_iter().map(curve).filter(|curve| curve.points.len() > 1).collect()
+}
+
+fn moments(frames: &[Frame]) -> Vec<Moment> {
+    let Some(first) = frames.iter().map(|frame| frame.start_unix_ns).min() else { return Vec::new() };
+    let together = frames.len().div_ceil(MOMENTS).max(1);
+    let mut frames: Vec<&Frame> = frames.iter().collect();
+    frames.sort_by_key(|frame| frame.start_unix_ns);
+    let of_cell = frames.chunk_by(|one, other| one.cell == other.cell);
+    of_cell.flat_map(|frames| frames.chunks(together)).map(|frames| moment(frames, first)).collect()
+}
+
+/// One moment of neighbouring frames of a cell; there is at least one.
+fn moment(frames: &[&Frame], first_ns: u64) -> Moment {
+    let largest = |read: fn(&Frame) -> Option<f64>| frames.iter().filter_map(|frame| read(frame)).reduce(f64::max);
+    let seconds = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;
+    let start_s = seconds(frames[0].start_unix_ns);
+    let ends = frames.iter().map(|frame| seconds(frame.start_unix_ns) + frame.duration_ns as f64 / 1e9);
+    Moment {
+        cell: frames[0].cell as usize,
+        start_s,
+        duration_s: ends.fold(start_s, f64::max) - start_s,
+        cpu_pressure: largest(|frame| frame.host.cpu_pressure),
+        io_pressure: largest(|frame| frame.host.io_pressure),
+        steal: largest(|frame| frame.host.steal),
+        load: largest(|frame| Some(frame.host.load)).unwrap_or(0.0),
+        spoiled: frames.iter().filter(|frame| frame.spoiled.is_some()).count() as u32,
+    }
+}

@@ -1,0 +1,261 @@
+//! Golden pages of the samples, and what must hold of every page.
+
+use expect_test::{ExpectFile, expect_file};
+use proptest::prelude::*;
+
+use super::*;
+use crate::report::sample;
+
+/// The page of a sample with the story of a run of a minute.
+fn page(analysis: &Analysis) -> String {
+    render(analysis, &story(analysis))
+}
+
+fn story(analysis: &Analysis) -> Story {
+    let curve = |cell: usize, operation: &str, arm: usize, factor: f64| Curve {
+        cell,
+        operation: operation.to_owned(),
+        arm,
+        points: [(0.301, 36.9), (1.0, 52.0), (2.0, 212.0), (3.0, 7512.0)]
+            .map(|(place, latency)| (place, factor * latency))
+            .to_vec(),
+    };
+    let moment = |number: u32| Moment {
+        cell: 0,
+        start_s: 2.5 * f64::from(number),
+        duration_s: 2.1,
+        cpu_pressure: Some(0.2 + 0.03 * f64::from(number)),
+        io_pressure: None,
+        steal: Some(0.004),
+        load: 1.5,
+        spoiled: u32::from(number == 7),
+    };
+    let Some(first) = analysis.cells.first().filter(|cell| cell.frames > 0) else { return Story::default() };
+    Story {
+        experiment: "title = \"A <b>bold</b> experiment\"\n[data]\nrecords = 1000\n".to_owned(),
+        curves: (0..first.arms.len()).map(|arm| curve(0, "READ", arm, 1.0 + 0.2 * arm as f64)).collect(),
+        moments: (0..24).map(moment).collect(),
+    }
+}
+
+fn check(analysis: &Analysis, expected: ExpectFile) {
+    expected.assert_eq(&page(analysis));
+}
+
+#[test]
+fn a_full_cell() {
+    check(&sample::full(), expect_file!["../golden/full.html"]);
+}
+
+#[test]
+fn an_open_loop() {
+    check(&sample::open_loop(), expect_file!["../golden/open_loop.html"]);
+}
+
+#[test]
+fn a_failed_cell() {
+    check(&sample::failed(), expect_file!["../golden/failed.html"]);
+}
+
+#[test]
+fn no_cells() {
+    check(&sample::empty(), expect_file!["../golden/empty.html"]);
+}
+
+#[test]
+fn nothing_is_loaded_and_nothing_runs() {
+    for analysis in sample::all() {
+        let page = page(&analysis);
+        for forbidden in [
+            "http:",
+            "https:",
+            "<script",
+            "@import",
+            "url(//",
+            "src=",
+            "<link rel=\"stylesheet",
+            "<iframe",
+            "onload",
+            "onclick",
+        ] {
+            assert!(!page.contains(forbidden), "{forbidden}");
+        }
+        // Addresses within the page and the empty icon are the only ones.
+        let addresses = page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap_or_default());
+        assert!(addresses.clone().all(|address| address.starts_with('#') || address == "data:,"));
+        for target in addresses.filter_map(|address| address.strip_prefix('#')) {
+            let missing = !page.contains(&format!("id=\"{target}\""));
+            // Without a figure there is no chart, and without an arm no evidence.
+            assert!(!missing, "{} links to #{target}", analysis.title);
+        }
+    }
+}
+
+#[test]
+fn tags_are_balanced_and_tables_are_even() {
+    for analysis in sample::all() {
+        assert_balanced(&page(&analysis));
+    }
+}
+
+/// Every element that is opened is closed, in order.
+fn assert_balanced(page: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let body = page.split_once("</style>").map_or("", |(_, body)| body);
+    for tag in body.split('<').skip(1).filter_map(|rest| rest.split_once('>').map(|(tag, _)| tag)) {
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
+        match tag {
+            _ if tag.ends_with('/') => {}
+            _ if tag.starts_with('/') && name == "head" => {}
+            _ if tag.starts_with('/') && (name == "html") => {}
+            _ if tag.starts_with('/') => assert_eq!(open.pop(), Some(name), "closed: {tag}"),
+            _ => open.push(name),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn doubt_and_noise_are_seen() {
+    let page = page(&sample::full());
+    let row = |arm: &str| {
+        let start = page.find(&format!("<th scope=\"row\">{arm} ")).unwrap_or_else(|| panic!("no row {arm}"));
+        let start = page[..start].rfind("<tr").unwrap_or(start);
+        page[start..].split("</tr>").next().unwrap_or_default().to_owned()
+    };
+    assert!(
+        row("audit").starts_with("<tr class=\"doubted\">")
+            && row("audit").contains("unproven")
+            && row("audit").contains('(')
+    );
+    assert!(row("luks").starts_with("<tr class=\"doubted\">") && row("luks").contains("disproven"));
+    let noisy = row("fscrypt");
+    let first = noisy.split("</td>").next().unwrap_or_default();
+    assert!(first.contains("class=\"fog\"") && !first.contains("class=\"point\""), "{first}");
+    assert!(row("tls").contains("class=\"point\"") && !row("tls").contains("doubted"));
+}
+
+#[test]
+fn every_estimate_is_on_the_page() {
+    let analysis = sample::full();
+    let page = page(&analysis);
+    for estimate in analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates) {
+        let figure = number::cost(&estimate.effect, estimate.verdict).to_string();
+        assert!(page.contains(&figure), "{figure}");
+    }
+    assert_eq!(page, self::page(&analysis), "the same analysis gives the same bytes");
+}
+
+#[test]
+fn a_thousand_cells_make_a_page_of_tables() {
+    let mut analysis = sample::open_loop();
+    let cell = analysis.cells[0].clone();
+    analysis.cells = (0..1000).map(|number| CellAnalysis { id: format!("a-{number}"), ..cell.clone() }).collect();
+    let page = page(&analysis);
+    assert!(page.len() < 10_000_000, "{}", page.len());
+    assert_balanced(&page);
+}
+
+/// Puts `foreign` wherever a text of the analysis may come from outside.
+fn hostile(foreign: &str) -> Analysis {
+    let mut analysis = sample::full();
+    for text in [&mut analysis.run, &mut analysis.title, &mut analysis.database, &mut analysis.tithe] {
+        foreign.clone_into(text);
+    }
+    analysis.warnings.push(foreign.to_owned());
+    let machine = &mut analysis.machine;
+    for text in
+        [&mut machine.processor, &mut machine.kernel, &mut machine.system, &mut machine.clock, &mut machine.file_system]
+    {
+        foreign.clone_into(text);
+    }
+    machine.crypto_flags.push(foreign.to_owned());
+    machine.kernel_crypto.push(foreign.to_owned());
+    for cell in &mut analysis.cells {
+        for text in [
+            &mut cell.id,
+            &mut cell.workload,
+            &mut cell.resources,
+            &mut cell.arrivals,
+            &mut cell.mode,
+            &mut cell.ending,
+        ] {
+            foreign.clone_into(text);
+        }
+        cell.notes.push((foreign.to_owned(), foreign.to_owned()));
+        cell.spoiled.push((1, foreign.to_owned()));
+        for arm in &mut cell.arms {
+            foreign.clone_into(&mut arm.name);
+            foreign.clone_into(&mut arm.facts.version);
+            arm.facts.facts.insert(foreign.to_owned(), foreign.to_owned());
+            arm.difference.push(foreign.to_owned());
+            arm.protections.push(foreign.to_owned());
+            if let Proof::Unproven(reasons) | Proof::Disproven(reasons) = &mut arm.proof {
+                reasons.push(foreign.to_owned());
+            }
+            for finding in &mut arm.findings {
+                for text in [&mut finding.claim, &mut finding.guarded, &mut finding.control, &mut finding.protection] {
+                    foreign.clone_into(text);
+                }
+            }
+            for level in &mut arm.levels {
+                level.name = format!("latency_p50_{foreign}");
+            }
+            for estimate in &mut arm.estimates {
+                foreign.clone_into(&mut estimate.title);
+                foreign.clone_into(&mut estimate.text);
+            }
+        }
+    }
+    analysis
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_foreign_text_becomes_markup(around in "[<>&\"'/=a ]{0,6}") {
+        let foreign = format!("{around}<img x=1>\"'><svg onfocus=1>{around}");
+        let analysis = hostile(&foreign);
+        let mut story = story(&analysis);
+        foreign.clone_into(&mut story.experiment);
+        for curve in &mut story.curves {
+            foreign.clone_into(&mut curve.operation);
+        }
+        let page = render(&analysis, &story);
+        prop_assert!(!page.contains("<img"));
+        prop_assert!(!page.contains("<svg onfocus"));
+        assert_balanced(&page);
+    }
+}
+
+/// Relative luminance of `#rrggbb` or `#rgb` (WCAG 2.2).
+fn luminance(colour: &str) -> f64 {
+    let digits = colour.trim_start_matches('#');
+    let long: String =
+        if digits.len() == 3 { digits.chars().flat_map(|digit| [digit, digit]).collect() } else { digits.to_owned() };
+    let channel = |index: usize| {
+        let value = f64::from(u8::from_str_radix(&long[index..index + 2], 16).expect("a colour")) / 255.0;
+        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * channel(0) + 0.7152 * channel(2) + 0.0722 * channel(4)
+}
+
+#[test]
+fn every_text_can_be_read_in_light_and_dark() {
+    let style = include_str!("style.css");
+    let schemes: Vec<&str> =
+        style.split(":root{").skip(1).take(2).map(|rest| rest.split('}').next().unwrap_or_default()).collect();
+    assert_eq!(schemes.len(), 2);
+    for scheme in schemes {
+        let colour = |name: &str| {
+            let value = scheme.split(&format!("--{name}:")).nth(1).and_then(|rest| rest.split(';').next());
+            luminance(value.unwrap_or_else(|| panic!("no {name}")))
+        };
+        for name in ["ink", "soft", "accent", "cost", "nil", "gain", "noise", "warn", "bad", "good"] {
+            let (one, other) = (colour(name), colour("paper"));
+            let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+            assert!(contrast >= 4.5, "{name} has a contrast of {contrast:.2}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What is made from records and not from the analysis alone: the page's curves and time line, YCSB's lines.
+
+use tithe_analysis::{
+    Records,
+    assess::assess,
+    report::{
+        html::{self, Story},
+        ycsb,
+    },
+};
+
+use crate::synthetic::Invented;
+
+#[test]
+fn the_story_is_small_and_whole() {
+    let records = Invented { frames: 2000, ..Invented::default() }.records();
+    let story = Story::of(&records, "title = \"an hour\"");
+    assert!(story.moments.len() <= 400, "{} moments", story.moments.len());
+    let spoiled = records.frames.iter().filter(|frame| frame.spoiled.is_some()).count();
+    assert_eq!(story.moments.iter().map(|moment| moment.spoiled as usize).sum::<usize>(), spoiled);
+    assert!(story.moments.windows(2).all(|pair| pair[0].start_s <= pair[1].start_s));
+    assert_eq!(story.curves.len(), 3, "one curve an arm for the only operation");
+    for curve in &story.curves {
+        assert!(curve.points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1), "{curve:?}");
+    }
+    let page = html::render(&assess(&records), &story);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    assert!(page.contains("class=\"panel\"") && page.contains("class=\"time\"") && page.contains("an hour"));
+}
+
+#[test]
+fn the_page_is_the_same_whenever_it_is_made() {
+    let page = |records: &Records| html::render(&assess(records), &Story::of(records, ""));
+    let records = Invented::default().records();
+    assert_eq!(page(&records), page(&records));
+}
+
+#[test]
+fn ycsb_lines_are_read_as_those_of_ycsb() {
+    let records = Invented::default().records();
+    let text = ycsb::render(&records);
+    let blocks = text.split("# cell ").filter(|block| !block.is_empty()).count();
+    assert_eq!(blocks, records.plan.cells.len() * records.plan.experiment.arms.len());
+    let mut operations = 0;
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let parts: Vec<&str> = line.split(", ").collect();
+        let [section, name, value] = parts.as_slice() else { panic!("{line}") };
+        assert!(section.starts_with('[') && section.ends_with(']') && !name.is_empty(), "{line}");
+        let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}"));
+        assert!(value >= 0.0, "{line}");
+        operations += if *name == "Operations" { value as u64 } else { 0 };
+    }
+    let usable = records.frames.iter().filter(|frame| frame.spoiled.is_none());
+    let seen = usable.flat_map(|frame| &frame.arms).flat_map(|arm| arm.latency.values());
+    assert_eq!(operations, seen.map(|histogram| histogram.total()).sum::<u64>());
+}

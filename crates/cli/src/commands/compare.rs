@@ -1,0 +1,87 @@
+//! `tithe compare`: the costs of several runs side by side, and a status for continuous integration.
+
+use std::path::{Path, PathBuf};
+
+use tithe_analysis::{
+    Interval, Outcome, Proof,
+    assess::assess,
+    compare::{self, Comparison, Subject},
+    report::{self, number},
+};
+use tithe_harness::folder;
+
+use crate::{
+    CompareArgs,
+    exit::{self, Stop},
+    progress, records,
+};
+
+/// Runs the command; returns the exit status.
+pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
+    let threshold = arguments.threshold.as_deref().map(percentage).transpose()?;
+    if arguments.runs.len() < 2 && threshold.is_none() {
+        return Err(Stop::new(exit::USAGE, "name at least two run folders, or one and a --threshold"));
+    }
+    for (index, run) in arguments.runs.iter().enumerate() {
+        let same = |other: &PathBuf| run.canonicalize().is_ok_and(|run| other.canonicalize().is_ok_and(|it| it == run));
+        if arguments.runs[..index].iter().any(same) {
+            let message = format!("{} is named twice: a run does not differ from itself", run.display());
+            return Err(Stop::new(exit::USAGE, message));
+        }
+    }
+    let subjects = arguments.runs.iter().map(|run| subject(run)).collect::<Result<Vec<_>, _>>()?;
+    let comparison = compare::compare(&subjects).map_err(|reasons| {
+        Stop::new(exit::USAGE, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
+    })?;
+    let rendered = match arguments.format.as_str() {
+        "html" => report::html::comparison(&comparison, &subjects),
+        _ => report::comparison::render(&comparison, progress::columns().min(120)),
+    };
+    anstream::print!("{rendered}");
+    let Some(threshold) = threshold else { return Ok(exit::OK) };
+    Ok(judge(&comparison, threshold))
+}
+
+/// Says on standard error what lies beyond the threshold, and returns the status.
+fn judge(comparison: &Comparison, threshold: f64) -> i32 {
+    let mut status = exit::OK;
+    for matched in &comparison.matches {
+        if matched.sides.iter().any(|side| !matches!(side.proof, Proof::Proven | Proof::Baseline)) {
+            anstream::eprintln!("tithe: {} · {}: not proven to be on", matched.cell, matched.arm);
+            status = exit::UNPROVEN;
+        }
+    }
+    for (matched, run, by) in comparison
+        .matches
+        .iter()
+        .flat_map(|matched| matched.grown(threshold).into_iter().map(move |(run, by)| (matched, run, by)))
+    {
+        let verb = if comparison.runs.len() > 1 { "grew by" } else { "is" };
+        let by: Interval = by;
+        anstream::eprintln!(
+            "tithe: {} · {}: the cost in {} {verb} {}, beyond {}%",
+            matched.cell,
+            matched.arm,
+            comparison.runs[run],
+            number::cost(&by, Outcome::Costs),
+            number::digits(number::percent(threshold))
+        );
+        status = exit::BEYOND;
+    }
+    status
+}
+
+fn subject(run: &Path) -> Result<Subject, Stop> {
+    let contents = folder::read(run).map_err(|fault| Stop::new(exit::USAGE, fault))?;
+    let records = contents.plan.experiment.data.records;
+    Ok(Subject { analysis: assess(&records::of(run, contents)), records })
+}
+
+/// `5%` as a natural-log ratio.
+fn percentage(text: &str) -> Result<f64, Stop> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    match number.filter(|number| number.is_finite() && *number >= 0.0) {
+        Some(number) => Ok((number / 100.0).ln_1p()),
+        None => Err(Stop::new(exit::USAGE, format!("--threshold {text:?} is no percentage; write one as 5%"))),
+    }
+}

@@ -1,0 +1,213 @@
+//! `tithe inspect`: the security matrix of running servers, side by side.
+
+use std::fmt::Write as _;
+
+use tithe_harness::{
+    database::{Address, Database, Server},
+    inspect::{Feature, Observation, State, bare_setup},
+};
+use tithe_model::experiment::Url;
+
+use crate::{
+    InspectArgs,
+    exit::{self, Stop},
+    prepare,
+};
+
+/// One server of the matrix.
+struct Column {
+    /// Its URL, without a password.
+    name: String,
+    /// What it says it is.
+    version: String,
+    cells: Vec<Observation>,
+}
+
+/// Runs the command; returns the exit status.
+pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
+    let required = required(&arguments.require)?;
+    let columns = arguments.urls.iter().map(|url| look(url)).collect::<Result<Vec<_>, _>>()?;
+    let text = match arguments.format.as_str() {
+        "markdown" => markdown(&columns),
+        "json" => json(&columns),
+        _ => plain(&columns),
+    };
+    anstream::print!("{text}");
+    let missing: Vec<_> = columns.iter().flat_map(|column| missing(column, &required)).collect();
+    missing.iter().for_each(|line| anstream::eprintln!("tithe: {line}"));
+    Ok(if missing.is_empty() { exit::OK } else { exit::UNPROVEN })
+}
+
+/// The features called `names`.
+fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
+    let find = |name: &String| {
+        let known = || Feature::ALL.map(Feature::id).join(", ");
+        let feature = Feature::ALL.into_iter().find(|feature| feature.id() == name);
+        feature.ok_or_else(|| Stop::new(exit::USAGE, format!("no feature is called {name}; known are {}", known())))
+    };
+    names.iter().map(find).collect()
+}
+
+fn look(url: &str) -> Result<Column, Stop> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let databases = prepare::databases();
+    let database = databases.iter().find(|database| database.schemes().contains(&scheme)).ok_or_else(|| {
+        let known: Vec<_> = databases.iter().flat_map(|database| database.schemes()).copied().collect();
+        Stop::new(exit::USAGE, format!("a URL begins with one of {} and ://", known.join(", ")))
+    })?;
+    let url = Url::new(url);
+    let name = url.redacted();
+    let server = Server {
+        address: Address::Attached(url),
+        process: None,
+        paths: Default::default(),
+        folder: std::path::PathBuf::new(),
+    };
+    see(*database, &server, &name).map_err(|fault| Stop::new(exit::FAILED, format!("{name}: {fault}")))
+}
+
+fn see(database: &dyn Database, server: &Server, name: &str) -> Result<Column, tithe_harness::fault::Fault> {
+    let setup = bare_setup();
+    let mut cells = database.inspect(server, &setup)?;
+    cells.sort_by_key(|cell| cell.feature);
+    // An account that may not ask for every setting can still be shown what was seen.
+    let version = database.facts(server, &setup).map_or_else(|_| database.title().to_owned(), |facts| facts.version);
+    Ok(Column { name: name.to_owned(), version, cells })
+}
+
+/// What `column` lacks of `required`, a line each.
+fn missing(column: &Column, required: &[Feature]) -> Vec<String> {
+    let lacking = column.cells.iter().filter(|cell| required.contains(&cell.feature) && cell.state != State::Enforced);
+    lacking.map(|cell| format!("{}: {} is {}", column.name, cell.feature.title(), cell.state.words())).collect()
+}
+
+/// Every server with its ten rows.
+fn plain(columns: &[Column]) -> String {
+    let mut text = String::new();
+    for column in columns {
+        let _ = writeln!(text, "{}\n{}", column.name, column.version);
+        for cell in &column.cells {
+            let _ = writeln!(text, "  {:<26}{:<30}{}", cell.feature.title(), cell.state.words(), cell.seen);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// One table with a column a server, then what was seen.
+fn markdown(columns: &[Column]) -> String {
+    let escaped = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    let mut text = "| feature |".to_owned();
+    columns.iter().for_each(|column| text.push_str(&format!(" {} |", escaped(&column.version))));
+    text.push_str(&format!("\n|---|{}\n", "---|".repeat(columns.len())));
+    for feature in Feature::ALL {
+        text.push_str(&format!("| {} |", feature.title()));
+        for column in columns {
+            let cell = column.cells.iter().find(|cell| cell.feature == feature);
+            text.push_str(&format!(" {} |", cell.map_or("", |cell| cell.state.words())));
+        }
+        text.push('\n');
+    }
+    for column in columns {
+        text.push_str(&format!("\n{} ({}):\n\n", escaped(&column.version), escaped(&column.name)));
+        for cell in &column.cells {
+            text.push_str(&format!("- {}: {}: {}\n", cell.feature.title(), cell.state.words(), escaped(&cell.seen)));
+        }
+    }
+    text
+}
+
+fn json(columns: &[Column]) -> String {
+    let cell = |cell: &Observation| serde_json::json!({ "feature": cell.feature.id(), "state": cell.state.words(), "seen": cell.seen });
+    let column = |column: &Column| {
+        let cells: Vec<_> = column.cells.iter().map(cell).collect();
+        serde_json::json!({ "server": column.name, "version": column.version, "features": cells })
+    };
+    format!("{:#}\n", serde_json::Value::from(columns.iter().map(column).collect::<Vec<_>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn column() -> Column {
+        Column {
+            name: "redis://:***@db".to_owned(),
+            version: "Redis 7.0.15".to_owned(),
+            cells: vec![
+                Observation::new(Feature::Authentication, State::Enforced, "by password; without: refused"),
+                Observation::new(Feature::Transport, State::Off, "plaintext | served"),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_matrix_as_text() {
+        expect![[r#"
+            redis://:***@db
+            Redis 7.0.15
+              authentication            enforced                      by password; without: refused
+              transport encryption      off                           plaintext | served
+
+        "#]]
+        .assert_eq(&plain(&[column()]));
+    }
+
+    #[test]
+    fn the_matrix_as_markdown() {
+        expect![[r#"
+            | feature | Redis 7.0.15 |
+            |---|---|
+            | authentication | enforced |
+            | authorisation |  |
+            | transport encryption | off |
+            | encryption at rest |  |
+            | auditing |  |
+            | JMX authentication |  |
+            | authentication caching |  |
+            | proxy roles |  |
+            | node-to-node encryption |  |
+            | client-to-node encryption |  |
+
+            Redis 7.0.15 (redis://:***@db):
+
+            - authentication: enforced: by password; without: refused
+            - transport encryption: off: plaintext \| served
+        "#]]
+        .assert_eq(&markdown(&[column()]));
+    }
+
+    #[test]
+    fn the_matrix_as_json() {
+        expect![[r#"
+            [
+              {
+                "features": [
+                  {
+                    "feature": "authentication",
+                    "seen": "by password; without: refused",
+                    "state": "enforced"
+                  },
+                  {
+                    "feature": "tls",
+                    "seen": "plaintext | served",
+                    "state": "off"
+                  }
+                ],
+                "server": "redis://:***@db",
+                "version": "Redis 7.0.15"
+              }
+            ]
+        "#]]
+        .assert_eq(&json(&[column()]));
+    }
+
+    #[test]
+    fn what_is_required_and_not_enforced_is_named() {
+        let required = required(&["tls".to_owned(), "authentication".to_owned()]).expect("features");
+        expect!["redis://:***@db: transport encryption is off"].assert_eq(&missing(&column(), &required).join("\n"));
+        assert_eq!(self::required(&["tsl".to_owned()]).expect_err("unknown").status, exit::USAGE);
+    }
+}

@@ -1,0 +1,233 @@
+//! A page for each database and each protection, written from what they say of themselves.
+//!
+//! Pure: databases in, names and texts of files out. The pages in `docs/databases` are made by
+//! `tithe ls --markdown docs/databases`, and a test holds them to it.
+
+use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
+
+use tithe_harness::{
+    database::Database,
+    protection::{Authentication, Materials, Protection, Setup, Transport},
+    secret::Secret,
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment::{self, OptionValue},
+    record::Role,
+};
+
+/// Names of files, relative to one folder, with their texts.
+pub fn pages(databases: &[&'static dyn Database]) -> Vec<(PathBuf, String)> {
+    let mut pages = vec![(PathBuf::from("README.md"), index(databases))];
+    for database in databases {
+        pages.push((PathBuf::from(format!("{}.md", database.id())), of_database(*database)));
+        for protection in database.protections() {
+            let path = PathBuf::from(database.id()).join(format!("{}.md", protection.id()));
+            pages.push((path, of_protection(*database, *protection)));
+        }
+    }
+    pages
+}
+
+/// Who wrote the page: at its end, because readers come for the rest.
+const WRITTEN: &str = "\n---\n\nWritten by `tithe ls --markdown`; change the plug-in and not this page.\n";
+
+fn index(databases: &[&'static dyn Database]) -> String {
+    let mut text = String::from("# Databases and their protections\n");
+    for database in databases {
+        let _ = write!(text, "\n## [{}]({}.md)\n\n", database.title(), database.id());
+        for protection in database.protections() {
+            let (id, title) = (protection.id(), protection.title());
+            let _ = writeln!(
+                text,
+                "- [{title}]({}/{id}.md): guards against {}",
+                database.id(),
+                lowered(protection.guards_against())
+            );
+        }
+    }
+    text + WRITTEN
+}
+
+/// A sentence as the second half of another one.
+fn lowered(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
+    first + letters.as_str()
+}
+
+fn of_database(database: &'static dyn Database) -> String {
+    let mut text = format!("# {}\n\n", database.title());
+    let how = match (database.embedded(), database.schemes()) {
+        (true, _) => "It runs inside Tithe's own process: no server, no wire.".to_owned(),
+        (false, []) => "Tithe launches its servers.".to_owned(),
+        (false, schemes) => {
+            let schemes: Vec<String> = schemes.iter().map(|scheme| format!("`{scheme}://`")).collect();
+            format!("Tithe launches its servers, or attaches to a running one by {}.", schemes.join(" or "))
+        }
+    };
+    let _ = write!(text, "In an experiment: `database = \"{}\"`. {how}\n\n## Protections\n\n", database.id());
+    text.push_str("| protection | guards against | leaves open |\n| --- | --- | --- |\n");
+    for protection in database.protections() {
+        let _ = writeln!(
+            text,
+            "| [{}]({}/{}.md) | {} | {} |",
+            protection.title(),
+            database.id(),
+            protection.id(),
+            cell(protection.guards_against()),
+            cell(protection.leaves_open())
+        );
+    }
+    for (heading, lead, settings) in [
+        ("Settings of an experiment", "", database.known_settings()),
+        ("Settings that Tithe sets itself", "An experiment cannot set these.\n\n", database.reserved_settings()),
+    ] {
+        if !settings.is_empty() {
+            let _ = write!(text, "\n## {heading}\n\n{lead}");
+            settings.iter().for_each(|(name, meaning)| {
+                let _ = writeln!(text, "- `{name}`: {meaning}");
+            });
+        }
+    }
+    text + WRITTEN
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn of_protection(database: &'static dyn Database, protection: &'static dyn Protection) -> String {
+    let chosen = chosen(protection);
+    let mut text = format!(
+        "# {}: {}\n\nIn an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Guards against** {}\n\n**Leaves open** {}\n",
+        database.title(),
+        protection.title(),
+        protection.id(),
+        if protection.attachable() { ", also on an attached server" } else { "" },
+        protection.guards_against(),
+        protection.leaves_open()
+    );
+    text.push_str(&options(protection.options()));
+    text.push_str(&evidence(protection, &chosen));
+    text.push_str("\n## What it changes\n\n");
+    let changes = changes(protection, &chosen);
+    match changes.is_empty() {
+        true => text.push_str("Nothing in the settings of the server.\n"),
+        false => {
+            text.push_str("With its options as above, beside files and ports of a run's own:\n\n```\n");
+            changes.iter().for_each(|line| {
+                let _ = writeln!(text, "{line}");
+            });
+            text.push_str("```\n");
+        }
+    }
+    text + WRITTEN
+}
+
+fn options(options: &[OptionEntry]) -> String {
+    if options.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\n## Options\n\n| option | takes | default | meaning |\n| --- | --- | --- | --- |\n");
+    for option in options {
+        let takes = match option.kind {
+            OptionKind::Number { low, high } => format!("{low} to {high}"),
+            OptionKind::Choice(words) => {
+                words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+            }
+            OptionKind::Text => "text".to_owned(),
+            OptionKind::Flag => "`true`, `false`".to_owned(),
+        };
+        let default = match option.default.map(Default::value) {
+            Some(OptionValue::Number(number)) => format!("`{number}`"),
+            Some(OptionValue::Text(text)) => format!("`\"{text}\"`"),
+            Some(OptionValue::Flag(flag)) => format!("`{flag}`"),
+            None => "required".to_owned(),
+        };
+        let _ = writeln!(text, "| `{}` | {takes} | {default} | {} |", option.name, cell(option.help));
+    }
+    text
+}
+
+fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection) -> String {
+    let mut text = String::from("\n## What proves it\n\n");
+    let checks = protection.evidence(chosen);
+    for check in checks.iter().filter(|check| check.role() == Role::Claim) {
+        let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
+    }
+    let told: Vec<_> = checks.iter().filter(|check| check.role() == Role::Disclosure).collect();
+    if !told.is_empty() {
+        text.push_str("\nAlso looked at and told, without deciding:\n\n");
+        told.iter().for_each(|check| {
+            let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
+        });
+    }
+    text
+}
+
+/// The protection with its defaults; what is required gets the first value allowed.
+fn chosen(protection: &'static dyn Protection) -> experiment::Protection {
+    let value = |option: &OptionEntry| match (option.default, option.kind) {
+        (Some(default), _) => default.value(),
+        (None, OptionKind::Number { low, .. }) => OptionValue::Number(low),
+        (None, OptionKind::Choice(words)) => OptionValue::Text(words.first().copied().unwrap_or_default().to_owned()),
+        (None, OptionKind::Text) => OptionValue::Text("…".to_owned()),
+        (None, OptionKind::Flag) => OptionValue::Flag(true),
+    };
+    let options = protection.options().iter().map(|option| (option.name.to_owned(), value(option))).collect();
+    experiment::Protection { id: protection.id().to_owned(), options }
+}
+
+/// What `apply` does to a plain set-up, a line each.
+fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection) -> Vec<String> {
+    let mut setup = Setup::plain(BTreeMap::new(), placeholders());
+    protection.apply(chosen, &mut setup);
+    let mut lines: Vec<String> = setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    lines.extend(setup.create_arguments.iter().map(|argument| format!("when the data folder is made: {argument}")));
+    lines.extend(setup.statements.iter().map(|statement| format!("after the start: {statement}")));
+    lines.extend(setup.session_statements.iter().map(|statement| format!("in every session: {statement}")));
+    if let Transport::Tls { version, mutual } = setup.transport {
+        let clients = if mutual { ", clients show a certificate" } else { "" };
+        lines.push(format!("clients: TLS {version:?} alone{clients}").replace("V1_", "1."));
+    }
+    if let Authentication::Password { mechanism } = &setup.authentication {
+        lines.push(format!("clients: name and password by {mechanism}"));
+    }
+    lines.extend(setup.at_rest.as_ref().map(|at_rest| format!("data files: encrypted with {}", at_rest.cipher)));
+    lines.extend(setup.columns.as_ref().map(|_| "clients: encrypt field values before they send them".to_owned()));
+    lines
+}
+
+/// Certificates and keys that do not exist, for plans and pages, which make none.
+pub fn placeholders() -> Materials {
+    let file = |name: &str| PathBuf::from("{materials}").join(name);
+    Materials {
+        authority: file("authority.pem"),
+        server_certificate: file("server.pem"),
+        server_key: file("server.key"),
+        client_certificate: file("client.pem"),
+        client_key: file("client.key"),
+        stranger: file("stranger.pem"),
+        password: Secret::new(*b"not a password"),
+        key: Secret::new([0; 32]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    /// `UPDATE_EXPECT=1` writes them anew.
+    #[test]
+    fn the_pages_in_docs_are_those_of_the_catalogue() {
+        let all = tithe_databases::all();
+        // A build with fewer databases has fewer pages, and another index.
+        let whole = cfg!(all(feature = "sqlite", feature = "postgres"));
+        for (path, text) in super::pages(all) {
+            if whole || path.parent().is_some_and(|parent| parent.as_os_str() != "") {
+                expect_file![format!("../../../docs/databases/{}", path.display())].assert_eq(&text);
+            }
+        }
+    }
+}

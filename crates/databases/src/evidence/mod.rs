@@ -1,0 +1,52 @@
+//! Checks that every server with a wire client shares: one file each.
+
+pub mod marked;
+pub mod password_asked;
+pub mod tls_negotiated;
+
+use tithe_harness::{
+    evidence::{Scene, Sight},
+    fault::Fault,
+};
+
+use crate::target::Target;
+
+/// How a check knocks at the doors of one product.
+pub struct Doors {
+    /// Where the measured clients go.
+    pub target: fn(&Scene<'_>) -> Result<Target, Fault>,
+    /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client certificate
+    /// only after the client's handshake. Returns the method of authentication.
+    pub open: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
+    /// What the server itself says about TLS on the measured connections; begins with the version, as in `TLSv1.3`.
+    pub tls_of_server: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
+    /// Where it says so.
+    pub tls_source: &'static str,
+}
+
+/// What an attempt that must be refused came to.
+pub enum Attempt {
+    /// It was served.
+    Served,
+    /// One side refused, with these words.
+    Refused(String),
+}
+
+impl Attempt {
+    /// The outcome of opening a session.
+    ///
+    /// # Errors
+    /// A fault that is neither: nothing can be said then.
+    pub fn of<T>(outcome: Result<T, Fault>) -> Result<Self, Fault> {
+        match outcome {
+            Ok(_) => Ok(Self::Served),
+            Err(Fault::Refused(words)) => Ok(Self::Refused(words)),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+/// A look that may fail half-way: then it has seen nothing.
+pub fn sight(look: impl FnOnce() -> Result<Sight, Fault>) -> Sight {
+    look().unwrap_or_else(|fault| Sight::Unknown(fault.to_string()))
+}

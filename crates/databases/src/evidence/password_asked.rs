@@ -1,0 +1,49 @@
+//! Does the server let in those who know the password, and nobody else?
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    secret::Secret,
+};
+
+use super::{Attempt, Doors, sight};
+use crate::target::Target;
+
+/// Connects without a password, with a wrong one, and with the right one. Id `password-asked`.
+pub struct PasswordAsked(pub &'static Doors);
+
+impl PasswordAsked {
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let right = (self.0.target)(scene)?;
+        let open = |target: &Target| (self.0.open)(scene, target);
+        let without = Target { password: None, must_ask: false, ..right.clone() };
+        let without = match Attempt::of(open(&without))? {
+            Attempt::Served => return Ok(Sight::Exposed("without a password: served".to_owned())),
+            Attempt::Refused(words) => words,
+        };
+        let wrong = Target { password: Some(Secret::random_text(24)), must_ask: true, ..right.clone() };
+        let wrong = match Attempt::of(open(&wrong))? {
+            Attempt::Served => return Ok(Sight::Exposed("with a wrong password: served".to_owned())),
+            Attempt::Refused(words) => words,
+        };
+        let method = open(&right)?;
+        Ok(Sight::Protected(format!(
+            "without a password: refused ({without}); with a wrong one: refused ({wrong}); with the right one: served \
+             by {method}"
+        )))
+    }
+}
+
+impl Evidence for PasswordAsked {
+    fn id(&self) -> &'static str {
+        "password-asked"
+    }
+
+    fn claim(&self) -> String {
+        "clients without the password, and with a wrong one, are refused; the right one is served".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}

@@ -1,0 +1,104 @@
+//! Is TLS spoken as asked for, and nothing else let in?
+
+use std::path::PathBuf;
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    protection::{TlsVersion, Transport},
+};
+
+use super::{Attempt, Doors, sight};
+use crate::target::{Target, Tls};
+
+/// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
+/// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
+/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Id `tls-negotiated`.
+pub struct TlsNegotiated {
+    doors: &'static Doors,
+    version: TlsVersion,
+    mutual: bool,
+}
+
+impl TlsNegotiated {
+    /// A check of `transport`, which is TLS.
+    ///
+    /// # Panics
+    /// When it is not: the protection `tls` always asks for TLS.
+    pub fn new(doors: &'static Doors, transport: Transport) -> Self {
+        match transport {
+            Transport::Tls { version, mutual } => Self { doors, version, mutual },
+            Transport::Plain => unreachable!("the protection `tls` asks for TLS"),
+        }
+    }
+
+    fn version(&self) -> &'static str {
+        match self.version {
+            TlsVersion::V1_2 => "TLSv1.2",
+            TlsVersion::V1_3 => "TLSv1.3",
+        }
+    }
+
+    /// What must be refused, each with its name.
+    fn forbidden(&self, target: &Target, stranger: PathBuf) -> Vec<(&'static str, Target)> {
+        let with_tls = |change: &dyn Fn(&mut Tls)| {
+            let mut changed = target.clone();
+            changed.tls.iter_mut().for_each(change);
+            changed
+        };
+        let other = match self.version {
+            TlsVersion::V1_2 => TlsVersion::V1_3,
+            TlsVersion::V1_3 => TlsVersion::V1_2,
+        };
+        let mut forbidden = vec![
+            ("plaintext", Target { tls: None, ..target.clone() }),
+            ("the other TLS version", with_tls(&|tls| tls.versions = vec![other])),
+            ("a server of an unknown authority", with_tls(&|tls| tls.authority = Some(stranger.clone()))),
+        ];
+        if self.mutual {
+            forbidden.push(("a client without a certificate", with_tls(&|tls| tls.identity = None)));
+        }
+        forbidden
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let target = (self.doors.target)(scene)?;
+        let seen = (self.doors.tls_of_server)(scene, &target)?;
+        let mut quotation = format!("{}: {seen}", self.doors.tls_source);
+        if !seen.starts_with(self.version()) {
+            return Ok(Sight::Exposed(quotation));
+        }
+        if target.tls.as_ref().is_some_and(|tls| tls.authority.is_none()) {
+            return Ok(Sight::Exposed(quotation + "; the client does not verify the server's certificate"));
+        }
+        let mut served = false;
+        for (name, target) in self.forbidden(&target, scene.setup.materials.stranger.clone()) {
+            match Attempt::of((self.doors.open)(scene, &target))? {
+                Attempt::Served => {
+                    served = true;
+                    quotation += &format!("; {name}: served");
+                }
+                Attempt::Refused(words) => quotation += &format!("; {name}: refused ({words})"),
+            }
+        }
+        Ok(if served { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+    }
+}
+
+impl Evidence for TlsNegotiated {
+    fn id(&self) -> &'static str {
+        "tls-negotiated"
+    }
+
+    fn claim(&self) -> String {
+        let mutual = if self.mutual { ", clients without a certificate" } else { "" };
+        format!(
+            "the server says that clients speak {}; plaintext, other versions{mutual} and unknown authorities are refused",
+            self.version()
+        )
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}

@@ -1,0 +1,109 @@
+//! Does the audit log hold every event that it must, and none that it must not?
+
+use tithe_harness::evidence::{Evidence, Scene, Sight};
+
+use super::count_marked;
+use crate::{
+    evidence::{
+        marked::{Counts, SESSIONS},
+        sight,
+    },
+    mariadb::schema::DIALECT,
+};
+
+/// Sends statements of each kind from several sessions at once and counts the records about the measured table in the audit
+/// log: nothing else uses it then. Where connections are logged, those sessions' logins are counted too. Id
+/// `audit-complete`.
+///
+/// The plugin keeps the text of a prepared statement without its values, so a single statement cannot be told from
+/// another of its kind.
+pub struct AuditComplete {
+    events: String,
+}
+
+/// Connections that [`count_marked`] opens, under the name that their records are counted by.
+const LOGINS: (&str, usize) = ("CONNECT", SESSIONS);
+
+impl AuditComplete {
+    /// A check of a log of `events`, in the words of `server_audit_events`.
+    pub fn new(events: &str) -> Self {
+        Self { events: events.to_owned() }
+    }
+
+    fn has(&self, event: &str) -> bool {
+        self.events.split(',').any(|kind| kind == event)
+    }
+
+    /// What must be in the log of what was sent.
+    fn expected(&self, sent: &Counts) -> Counts {
+        let statements = self.has("QUERY") || self.has("QUERY_DML") || self.has("QUERY_DML_NO_SELECT");
+        let reads = statements && !self.has("QUERY_DML_NO_SELECT");
+        let mut expected = sent.clone();
+        expected.retain(|verb, _| if verb == "SELECT" { reads } else { statements });
+        if self.has("CONNECT") {
+            expected.insert(LOGINS.0.to_owned(), LOGINS.1);
+        }
+        expected
+    }
+}
+
+/// Counts records of statements that hold `mark`, by verb, and logins. A record is `time,server,account,host,connection,
+/// query,operation,database,'object',status` (documentation, "MariaDB Audit Plugin - Log Format").
+fn count(text: &str, mark: &str) -> Counts {
+    let mut counts = Counts::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(9, ',');
+        let (Some(operation), Some(_), Some(object)) = (fields.nth(6), fields.next(), fields.next()) else { continue };
+        let verb = match operation {
+            "QUERY" if object.contains(mark) => object.trim_start_matches('\'').split_whitespace().next(),
+            "CONNECT" => Some(LOGINS.0),
+            _ => None,
+        };
+        if let Some(verb) = verb {
+            *counts.entry(verb.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+impl Evidence for AuditComplete {
+    fn id(&self) -> &'static str {
+        "audit-complete"
+    }
+
+    fn claim(&self) -> String {
+        format!("every event of {} is in the audit log once, and no other", self.events)
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| count_marked(scene, &DIALECT.qualified(scene.table), |sent| self.expected(sent), count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::marked::describe;
+
+    const LOG: &str = "\
+20261121 09:59:04,vm,tithe,127.0.0.1,8,0,CONNECT,,,0
+20261121 09:59:04,vm,tithe,127.0.0.1,8,90,QUERY,,'SELECT TID FROM t, u',0
+20261121 09:59:04,vm,tithe,127.0.0.1,10,104,QUERY,tithe,'INSERT INTO `tithe`.`t` (`ycsb_key`, `field0`) VALUES (?, ?)',0
+20261121 09:59:04,vm,tithe,127.0.0.1,8,106,QUERY,tithe,'SELECT `field0`, `field1` FROM `tithe`.`t` WHERE `ycsb_key` = ?',0
+20261121 09:59:04,vm,tithe,127.0.0.1,8,0,DISCONNECT,tithe,,0
+";
+
+    #[test]
+    fn records_are_counted_by_verb() {
+        assert_eq!(describe(&count(LOG, "`tithe`.`t`")), "CONNECT 1, INSERT 1, SELECT 1");
+    }
+
+    #[test]
+    fn what_is_expected_follows_the_events() {
+        let sent: Counts = ["SELECT", "INSERT"].map(|verb| (verb.to_owned(), 100)).into();
+        let expected = |events: &str| describe(&AuditComplete::new(events).expected(&sent));
+        assert_eq!(expected("CONNECT,QUERY"), "CONNECT 4, INSERT 100, SELECT 100");
+        assert_eq!(expected("QUERY_DML_NO_SELECT"), "INSERT 100");
+        assert_eq!(expected("CONNECT"), "CONNECT 4");
+    }
+}

@@ -1,0 +1,99 @@
+//! Does the server say that everything is encrypted, and refuse what is not?
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    session::SqlSession as _,
+};
+
+use crate::{
+    evidence::sight,
+    mariadb::{
+        schema::{administrator, unencrypted},
+        session::MariaDbSession,
+    },
+};
+
+/// Asks the server which tablespaces are not encrypted, and for its cipher and switches; then tries to make an unencrypted
+/// table, which must be refused. Id `encryption-in-force`.
+///
+/// The server's word is no proof that bytes are unreadable: the canaries are. It is the only witness for the cipher's
+/// mode, and for temporary files, which come and go.
+pub struct EncryptionInForce {
+    cipher: String,
+}
+
+/// Switches that must be on: everything that canaries cannot look at included.
+const SWITCHES: [(&str, &str); 6] = [
+    ("innodb_encrypt_tables", "FORCE"),
+    ("innodb_encrypt_log", "ON"),
+    ("innodb_encrypt_temporary_tables", "ON"),
+    ("encrypt_tmp_files", "ON"),
+    ("aria_encrypt_tables", "ON"),
+    ("encrypt_binlog", "ON"),
+];
+
+impl EncryptionInForce {
+    /// A check of `cipher`, in the words of `file_key_management_encryption_algorithm`.
+    pub fn new(cipher: &str) -> Self {
+        Self { cipher: cipher.to_owned() }
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let mut session = administrator(scene.server, scene.setup)?;
+        let mut off = Vec::new();
+        let cipher = ("file_key_management_encryption_algorithm", self.cipher.as_str());
+        for (name, wanted) in SWITCHES.into_iter().chain([cipher]) {
+            let value =
+                session.shown("GLOBAL VARIABLES", name)?.unwrap_or_else(|| "unknown".to_owned()).to_ascii_uppercase();
+            if value != wanted.to_ascii_uppercase() {
+                off.push(format!("{name} = {value}"));
+            }
+        }
+        let open = unencrypted(&mut session)?;
+        let plain = plain_table(&mut session)?;
+        let told = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+        let shown = open.get(..3).unwrap_or(&open);
+        let more =
+            if open.len() > shown.len() { format!(" and {} more", open.len() - shown.len()) } else { String::new() };
+        let quotation = format!(
+            "not encrypted: {}{more}; switches that are off: {}; an unencrypted table: {}; cipher as the server says: {}",
+            told(shown),
+            told(&off),
+            plain.as_deref().unwrap_or("made"),
+            session.shown("GLOBAL VARIABLES", cipher.0)?.unwrap_or_else(|| "none".to_owned()),
+        );
+        let holds = open.is_empty() && off.is_empty() && plain.is_some();
+        Ok(if holds { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+/// Tries to make a table without encryption in Tithe's own database: the words of the refusal, or `None` when it was made
+/// (and removed again).
+fn plain_table(session: &mut MariaDbSession) -> Result<Option<String>, Fault> {
+    const TABLE: &str = "`tithe`.`unencrypted`";
+    match session.run(&format!("CREATE TABLE {TABLE} (nothing int) ENGINE=InnoDB ENCRYPTED=NO COMMENT 'made by tithe'"))
+    {
+        Ok(_) => session.run(&format!("DROP TABLE {TABLE}")).map(|_| None),
+        Err(Fault::Server(words)) => Ok(Some(format!("refused ({words})"))),
+        Err(fault) => Err(fault),
+    }
+}
+
+impl Evidence for EncryptionInForce {
+    fn id(&self) -> &'static str {
+        "encryption-in-force"
+    }
+
+    fn claim(&self) -> String {
+        format!(
+            "the server says that every tablespace is encrypted with {}, that logs and temporary files are, and refuses \
+             unencrypted tables",
+            self.cipher
+        )
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}

@@ -1,0 +1,219 @@
+//! What starts one server: files, commands and arguments as data. Pure.
+//!
+//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only and
+//! runs in the foreground with its log on standard error. Its account is made by a file of statements that the server runs
+//! at its start, which holds the password and is readable by the server alone.
+//!
+//! The key of encryption at rest stands outside the server's folder, in one of the folders of this run's certificates.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use tithe_harness::{
+    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    protection::{Authentication, Setup, TlsVersion, Transport},
+    secret::Secret,
+};
+
+use super::{
+    install::INSTALLER,
+    proof::{ED25519, NATIVE},
+    target::USER,
+};
+
+/// File below [`Place::folder`] that the sandbox redirects the server's output to.
+const SERVER_LOG: &str = "server.log";
+/// Audit log, below the same folder.
+pub const AUDIT_LOG: &str = "audit.log";
+/// General log, below the same folder.
+pub const GENERAL_LOG: &str = "general.log";
+
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
+/// MariaDB's own default, durability above all: `innodb_flush_log_at_trx_commit` and `innodb_doublewrite` are on.
+const COMMON: &[(&str, &str, &str)] = &[
+    ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are thrown away"),
+    ("innodb_buffer_pool_size", "256M", "larger than the default of 128M, and small enough for several arms"),
+    ("innodb_log_file_size", "512M", "a checkpoint for want of space would fall into the slots of one arm by chance"),
+    (
+        "innodb_stats_auto_recalc",
+        "OFF",
+        "it would run in the slots of one arm by chance; Tithe analyses all arms at once",
+    ),
+    ("max_connections", "300", "the measured clients, and those that prove and watch"),
+    ("skip_name_resolve", "ON", "a name service would be part of every connection"),
+];
+
+/// Settings that Tithe sets itself, with the reason.
+pub const RESERVED: &[(&str, &str)] = &[
+    ("basedir", "where the programs were found"),
+    ("bind_address", "servers listen on 127.0.0.1 only"),
+    ("datadir", "each server has a folder of its own"),
+    ("general_log_file", "evidence reads the log where Tithe puts it"),
+    ("init_file", "Tithe makes the account with it"),
+    ("log_error", "as general_log_file"),
+    ("pid_file", "everything that a server writes stays in its folder"),
+    ("plugin_dir", "where the programs were found"),
+    ("port", "Tithe chooses a free one"),
+    ("require_secure_transport", "decided by the protection `tls`"),
+    ("server_audit_file_path", "as general_log_file"),
+    ("skip_grant_tables", "who may connect is decided by the protections"),
+    ("socket", "clients come by TCP, as the measured ones do"),
+    ("ssl_ca", "decided by the protection `tls`"),
+    ("ssl_cert", "decided by the protection `tls`"),
+    ("ssl_key", "decided by the protection `tls`"),
+    ("tls_version", "decided by the protection `tls`"),
+    ("tmpdir", "everything that a server writes stays in its folder"),
+    ("user", "the sandbox chooses the account"),
+];
+
+/// Everything that starts one server of this arm in `place`.
+pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
+    let data = place.folder.join("data");
+    let folders = [data.clone(), place.folder.join("tmp"), place.folder.join("binlog")];
+    let mut steps: Vec<Step> = folders.into_iter().map(Step::Folder).collect();
+    if let Some(at_rest) = &setup.at_rest {
+        // A list of numbered keys in hexadecimal: number 1 is the only one that is needed.
+        let content = Content::Secret(Secret::new(format!("1;{}\n", at_rest.key.expose_hex())));
+        steps.push(Step::Write { path: key_file(setup, place), content, mode: 0o600 });
+    }
+    let configuration = place.folder.join("my.cnf");
+    steps.push(Step::Write { path: configuration.clone(), content: Content::Text(text(setup, place)), mode: 0o600 });
+    let accounts = Content::Secret(Secret::new(accounts(setup)));
+    steps.push(Step::Write { path: place.folder.join("accounts.sql"), content: accounts, mode: 0o600 });
+    steps.push(Step::Run(installer(install, &configuration)));
+    Launch {
+        steps,
+        server: Some(Command {
+            program: install.programs.join("mariadbd"),
+            // The accounts need tables that the installer has yet to make, so this setting is not in the file.
+            arguments: vec![
+                format!("--defaults-file={}", configuration.display()),
+                format!("--init-file={}", place.folder.join("accounts.sql").display()),
+            ],
+            environment: environment(),
+        }),
+        stop_signal: libc::SIGTERM,
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        paths: Paths {
+            journal: vec![data.join("ib_logfile0"), data.join("aria_log.00000001"), place.folder.join("binlog")],
+            data: vec![data, place.folder.join("tmp")],
+            logs: [SERVER_LOG, AUDIT_LOG, GENERAL_LOG].map(|name| place.folder.join(name)).to_vec(),
+        },
+    }
+}
+
+fn environment() -> BTreeMap<String, String> {
+    BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())])
+}
+
+/// Where the key of encryption at rest stands: beside the run's certificates, not below the server's folder.
+fn key_file(setup: &Setup, place: &Place) -> PathBuf {
+    let name = place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    setup.materials.authority.with_file_name(format!("mariadb-keys-{name}"))
+}
+
+/// The command that makes the data folder.
+fn installer(install: &Install, configuration: &Path) -> Command {
+    let program = install.facts.get(INSTALLER).map_or("mariadb-install-db", String::as_str);
+    let base = install.programs.parent().unwrap_or(Path::new("/usr"));
+    let arguments = vec![
+        format!("--defaults-file={}", configuration.display()),
+        format!("--basedir={}", base.display()),
+        "--auth-root-authentication-method=normal".to_owned(),
+        "--skip-test-db".to_owned(),
+        "--skip-name-resolve".to_owned(),
+    ];
+    Command { program: program.into(), arguments, environment: environment() }
+}
+
+/// The statements that leave one account, for Tithe's clients. The server reads one statement a line.
+fn accounts(setup: &Setup) -> String {
+    let proof = match &setup.authentication {
+        Authentication::None => String::new(),
+        Authentication::Password { mechanism } => {
+            let plugin = if mechanism == ED25519 { "ed25519" } else { NATIVE };
+            // Tithe's passwords are letters and digits: nothing in them needs escaping.
+            format!(" IDENTIFIED VIA {plugin} USING PASSWORD('{}')", setup.materials.password.expose_text())
+        }
+    };
+    let require = match setup.transport {
+        Transport::Plain => "",
+        Transport::Tls { mutual: false, .. } => " REQUIRE SSL",
+        Transport::Tls { mutual: true, .. } => " REQUIRE X509",
+    };
+    format!(
+        "DELETE FROM mysql.global_priv WHERE User NOT IN ('mariadb.sys', 'PUBLIC');\n\
+         FLUSH PRIVILEGES;\n\
+         CREATE USER {USER}@'127.0.0.1'{proof}{require};\n\
+         GRANT ALL ON *.* TO {USER}@'127.0.0.1';\n"
+    )
+}
+
+/// The configuration file.
+fn text(setup: &Setup, place: &Place) -> String {
+    let file = |path: &Path| path.display().to_string();
+    let within = |name: &str| place.folder.join(name).display().to_string();
+    let mut lines: BTreeMap<String, String> =
+        COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
+    lines.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value_of(value))));
+    // Where a binary log is asked for, its files go where evidence looks for them.
+    if lines.get("log_bin").is_some_and(|value| !["OFF", "0"].contains(&value.to_ascii_uppercase().as_str())) {
+        lines.insert("log_bin".to_owned(), within("binlog/log"));
+        lines.entry("server_id".to_owned()).or_insert_with(|| "1".to_owned());
+    }
+    let mut own = |name: &str, value: String| drop(lines.insert(name.to_owned(), value));
+    own("bind_address", "127.0.0.1".to_owned());
+    own("datadir", within("data"));
+    own("general_log_file", within(GENERAL_LOG));
+    own("pid_file", within("server.pid"));
+    own("port", place.port.to_string());
+    // Relative to the data folder: the path of a socket may have 107 characters only.
+    own("socket", "server.sock".to_owned());
+    own("tmpdir", within("tmp"));
+    if let Transport::Tls { version, mutual } = setup.transport {
+        own("require_secure_transport", "ON".to_owned());
+        own("ssl_cert", file(&setup.materials.server_certificate));
+        own("ssl_key", file(&setup.materials.server_key));
+        own("tls_version", version_name(version).to_owned());
+        if mutual {
+            own("ssl_ca", file(&setup.materials.authority));
+        }
+    }
+    if setup.at_rest.is_some() {
+        own("file_key_management_filename", file(&key_file(setup, place)));
+    }
+    if setup.settings.contains_key("server_audit_logging") {
+        own("server_audit_file_path", within(AUDIT_LOG));
+    }
+    "[mariadbd]\n".to_owned() + &lines.iter().map(|(name, value)| format!("{name} = {value}\n")).collect::<String>()
+}
+
+/// A TLS version in MariaDB's words, which are OpenSSL's.
+pub fn version_name(version: TlsVersion) -> &'static str {
+    match version {
+        TlsVersion::V1_2 => "TLSv1.2",
+        TlsVersion::V1_3 => "TLSv1.3",
+    }
+}
+
+/// A setting's name from an experiment, which can be nothing but a name; `-` and `_` mean the same to the server.
+fn name_of(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '_' }).collect()
+}
+
+/// A setting's value from an experiment: one line, whatever it holds. What looks like a comment or is empty is quoted.
+fn value_of(value: &str) -> String {
+    let value = value.replace(char::is_control, " ");
+    if value.trim().is_empty() || value.contains('#') { format!("\"{value}\"") } else { value }
+}
+
+/// Adds a plugin to those that the server loads at its start.
+pub fn load_plugin(setup: &mut Setup, plugin: &str) {
+    let list = setup.settings.entry("plugin_load_add".to_owned()).or_default();
+    if !list.is_empty() {
+        list.push(';');
+    }
+    list.push_str(plugin);
+}

@@ -1,0 +1,83 @@
+//! Encryption at rest by MariaDB itself, with keys from a file.
+//!
+//! Settings: MariaDB documentation, "Data-at-Rest Encryption". Everything that the server can encrypt is encrypted: tables
+//! of InnoDB and Aria, redo log, binary log, temporary tables and files. Tables that were there before are encrypted in
+//! the background, which is awaited before anything is measured.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    protection::{AtRest, Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::mariadb::{evidence::encryption_in_force::EncryptionInForce, install::needs_plugin, launch::load_plugin};
+
+/// `file_key_management`.
+pub struct Encryption;
+
+/// What is switched on, beside the plugin and its cipher.
+const SETTINGS: [(&str, &str); 7] = [
+    ("aria_encrypt_tables", "ON"),
+    ("encrypt_binlog", "ON"),
+    ("encrypt_tmp_disk_tables", "ON"),
+    ("encrypt_tmp_files", "ON"),
+    ("innodb_encrypt_log", "ON"),
+    ("innodb_encrypt_tables", "FORCE"),
+    ("innodb_encrypt_temporary_tables", "ON"),
+];
+
+impl Protection for Encryption {
+    fn id(&self) -> &'static str {
+        "encryption"
+    }
+
+    fn title(&self) -> &'static str {
+        "encryption at rest (file_key_management)"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "whoever gets at the files, a copy or a backup of them, but not at the key file."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "data in memory and on the wire; audit, general, slow and error logs; file names and sizes; the key file itself."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "cipher",
+            kind: OptionKind::Choice(&["AES_CTR", "AES_CBC"]),
+            default: Some(Default::Text("AES_CTR")),
+            help: "Cipher of pages and logs (file_key_management_encryption_algorithm).",
+        }]
+    }
+
+    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        needs_plugin(install, "file_key_management", "mariadb-server")
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let cipher = chosen.text("cipher").to_owned();
+        load_plugin(setup, "file_key_management");
+        setup.settings.insert("file_key_management_encryption_algorithm".to_owned(), cipher.clone());
+        for (name, value) in SETTINGS {
+            setup.settings.insert(name.to_owned(), value.to_owned());
+        }
+        // An experiment may choose how many threads encrypt old pages; none would never end.
+        setup.settings.entry("innodb_encryption_threads".to_owned()).or_insert_with(|| "2".to_owned());
+        setup.at_rest = Some(AtRest { cipher, key: setup.materials.key.clone() });
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![
+            Box::new(EncryptionInForce::new(chosen.text("cipher"))),
+            Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
+            Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything)),
+            Box::new(KeyApart),
+        ]
+    }
+}

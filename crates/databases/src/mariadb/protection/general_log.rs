@@ -1,0 +1,40 @@
+//! MariaDB's general log, the audit log of those who load nothing.
+
+use tithe_harness::{
+    evidence::Evidence,
+    protection::{Protection, Setup},
+};
+use tithe_model::experiment;
+
+use crate::mariadb::evidence::{general_log::GeneralLogComplete, logs_free};
+
+/// `general_log = ON`.
+pub struct GeneralLog;
+
+impl Protection for GeneralLog {
+    fn id(&self) -> &'static str {
+        "general-log"
+    }
+
+    fn title(&self) -> &'static str {
+        "general log"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "access to data that nobody can trace afterwards."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the log itself: the server's account can change it, it is in the clear, it repeats values, and an account with \
+         SUPER can switch it off for its own session."
+    }
+
+    fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.settings.insert("general_log".to_owned(), "ON".to_owned());
+        setup.settings.insert("log_output".to_owned(), "FILE".to_owned());
+    }
+
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(GeneralLogComplete), Box::new(logs_free::disclosure())]
+    }
+}

@@ -1,0 +1,78 @@
+//! Passwords, against a server that lets everyone on the machine in.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::Evidence,
+    protection::{Authentication, Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::{
+    evidence::password_asked::PasswordAsked,
+    mariadb::{
+        evidence::DOORS,
+        install::needs_plugin,
+        launch::load_plugin,
+        proof::{ED25519, NATIVE},
+    },
+};
+
+/// A password by one of MariaDB's proofs. It costs at connecting, not afterwards.
+pub struct Password;
+
+impl Protection for Password {
+    fn id(&self) -> &'static str {
+        "password"
+    }
+
+    fn title(&self) -> &'static str {
+        "password authentication"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "clients that do not know the password."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "everything after the login; with mysql_native_password whoever reads the accounts' table can log in with what \
+         stands there and one login that was overheard, and the server proves nothing."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "plugin",
+            kind: OptionKind::Choice(&["mysql_native_password", "ed25519"]),
+            default: Some(Default::Text("mysql_native_password")),
+            help: "How the client proves that it knows the password.",
+        }]
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
+        if chosen.text("plugin") == "ed25519" {
+            needs_plugin(install, "auth_ed25519", "mariadb-server")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let mechanism = if chosen.text("plugin") == "ed25519" {
+            load_plugin(setup, "auth_ed25519");
+            ED25519
+        } else {
+            NATIVE
+        };
+        setup.authentication = Authentication::Password { mechanism: mechanism.to_owned() };
+    }
+
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(PasswordAsked(&DOORS))]
+    }
+}

@@ -1,0 +1,72 @@
+//! The audit log of MariaDB's own plugin, `server_audit`.
+//!
+//! Settings: MariaDB documentation, "MariaDB Audit Plugin". By default the plugin keeps ten files of 1 MB and throws older
+//! records away: under load they last for seconds. Here one file grows without bound, in every arm alike.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::Evidence,
+    protection::{Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::mariadb::{
+    evidence::{audit_complete::AuditComplete, logs_free},
+    install::needs_plugin,
+    launch::load_plugin,
+};
+
+/// `server_audit`.
+pub struct ServerAudit;
+
+impl Protection for ServerAudit {
+    fn id(&self) -> &'static str {
+        "server-audit"
+    }
+
+    fn title(&self) -> &'static str {
+        "audit log (server_audit)"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "access to data that nobody can trace afterwards."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the log itself: the server's account can change it, it is in the clear, and it repeats values; those of \
+         prepared statements only while a binary log is on, and without them it does not tell which record was touched."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "events",
+            kind: OptionKind::Choice(&["CONNECT,QUERY", "QUERY", "QUERY_DML", "QUERY_DML_NO_SELECT", "CONNECT"]),
+            default: Some(Default::Text("CONNECT,QUERY")),
+            help: "Kinds of events that are logged (server_audit_events).",
+        }]
+    }
+
+    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        needs_plugin(install, "server_audit", "mariadb-server")
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        load_plugin(setup, "server_audit");
+        for (name, value) in [
+            ("server_audit", "FORCE_PLUS_PERMANENT"),
+            ("server_audit_events", chosen.text("events")),
+            ("server_audit_file_rotate_size", "9223372036854775807"),
+            ("server_audit_logging", "ON"),
+            ("server_audit_output_type", "file"),
+        ] {
+            setup.settings.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(AuditComplete::new(chosen.text("events"))), Box::new(logs_free::disclosure())]
+    }
+}

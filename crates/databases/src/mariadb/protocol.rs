@@ -1,0 +1,431 @@
+//! The protocol of MariaDB and MySQL: packets are written, and parsed where they lie.
+//!
+//! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out: packets
+//! of 16 MB and more, compression, `LOAD DATA LOCAL`, several statements in one request.
+
+use tithe_harness::fault::Fault;
+
+/// Capabilities that are asked for (MariaDB documentation, "Connection", "Capabilities").
+pub mod capability {
+    /// Number of rows found instead of changed: an update that writes the same value counts.
+    pub const FOUND_ROWS: u32 = 1 << 1;
+    /// The protocol of MySQL 4.1 and newer.
+    pub const PROTOCOL_41: u32 = 1 << 9;
+    /// TLS after the server's greeting.
+    pub const SSL: u32 = 1 << 11;
+    /// Status of transactions.
+    pub const TRANSACTIONS: u32 = 1 << 13;
+    /// Proofs that are not of the oldest kind.
+    pub const SECURE_CONNECTION: u32 = 1 << 15;
+    /// The proof is named.
+    pub const PLUGIN_AUTH: u32 = 1 << 19;
+    /// The proof may be longer than 255 bytes.
+    pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+    /// Rows end with an OK packet, and column definitions with none.
+    pub const DEPRECATE_EOF: u32 = 1 << 24;
+}
+
+/// Largest body of a packet that is not continued in another one.
+pub const LONGEST_BODY: usize = 0xff_ffff - 1;
+
+/// utf8mb4_general_ci, which MariaDB and MySQL both know.
+const CHARACTER_SET: u8 = 45;
+
+/// Column types of the binary protocol. From [`kind::JSON`] on all are written as bytes with their length.
+mod kind {
+    pub const TINY: u8 = 1;
+    pub const SHORT: u8 = 2;
+    pub const LONG: u8 = 3;
+    pub const FLOAT: u8 = 4;
+    pub const DOUBLE: u8 = 5;
+    pub const NULL: u8 = 6;
+    pub const LONGLONG: u8 = 8;
+    pub const INT24: u8 = 9;
+    pub const YEAR: u8 = 13;
+    pub const VARCHAR: u8 = 15;
+    pub const BIT: u8 = 16;
+    pub const JSON: u8 = 245;
+    pub const BLOB: u8 = 252;
+    pub const VAR_STRING: u8 = 253;
+    pub const GEOMETRY: u8 = 255;
+}
+
+/// Type of a text parameter, as `COM_STMT_EXECUTE` wants it.
+pub const TEXT_PARAMETER: [u8; 2] = [kind::VAR_STRING, 0];
+/// Type of a parameter of bytes.
+pub const BYTES_PARAMETER: [u8; 2] = [kind::BLOB, 0];
+/// Type of a signed whole number of eight bytes.
+pub const INTEGER_PARAMETER: [u8; 2] = [kind::LONGLONG, 0];
+/// Type of SQL's NULL.
+pub const NULL_PARAMETER: [u8; 2] = [kind::NULL, 0];
+
+/// One packet in received bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// Its number within the exchange.
+    pub number: u8,
+    /// Where its body lies.
+    pub body: std::ops::Range<usize>,
+}
+
+/// The first packet in `bytes`; `None` when it has not arrived whole.
+///
+/// # Errors
+/// [`Fault::Protocol`] for a packet that is continued in another one: no answer to Tithe's requests is so long.
+#[inline]
+pub fn next_packet(bytes: &[u8]) -> Result<Option<Packet>, Fault> {
+    let Some(&[first, second, third, number]) = bytes.first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_le_bytes([first, second, third, 0]) as usize;
+    if length > LONGEST_BODY {
+        return Err(Fault::Protocol("a packet of 16 MB or more".to_owned()));
+    }
+    Ok((bytes.len() >= 4 + length).then(|| Packet { number, body: 4..4 + length }))
+}
+
+/// Reads a packet's body from its start.
+#[derive(Debug, Clone, Copy)]
+pub struct Body<'a>(pub &'a [u8]);
+
+impl<'a> Body<'a> {
+    /// The next `count` bytes.
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] when there are fewer.
+    #[inline]
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(cut_short)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// The next byte.
+    ///
+    /// # Errors
+    /// As [`Body::bytes`].
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, Fault> {
+        let (&first, rest) = self.0.split_first().ok_or_else(cut_short)?;
+        self.0 = rest;
+        Ok(first)
+    }
+
+    /// The next `N` bytes as a whole number, lowest byte first.
+    ///
+    /// # Errors
+    /// As [`Body::bytes`].
+    #[inline]
+    pub fn number<const N: usize>(&mut self) -> Result<u64, Fault> {
+        let mut wide = [0; 8];
+        wide[..N].copy_from_slice(self.bytes(N)?);
+        Ok(u64::from_le_bytes(wide))
+    }
+
+    /// A length-encoded whole number.
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] for a byte that begins none.
+    #[inline]
+    pub fn length(&mut self) -> Result<u64, Fault> {
+        match self.byte()? {
+            small @ 0..=250 => Ok(u64::from(small)),
+            252 => self.number::<2>(),
+            253 => self.number::<3>(),
+            254 => self.number::<8>(),
+            other => Err(Fault::Protocol(format!("0x{other:02x} begins no length"))),
+        }
+    }
+
+    /// Bytes with their length before them.
+    ///
+    /// # Errors
+    /// As [`Body::bytes`] and [`Body::length`].
+    #[inline]
+    pub fn value(&mut self) -> Result<&'a [u8], Fault> {
+        let length = self.length()?;
+        self.bytes(usize::try_from(length).unwrap_or(usize::MAX))
+    }
+
+    /// As [`Body::value`], in a row of the text protocol, where 251 is SQL's NULL.
+    ///
+    /// # Errors
+    /// As [`Body::value`].
+    pub fn text_value(&mut self) -> Result<Option<&'a [u8]>, Fault> {
+        if self.0.first() == Some(&251) {
+            self.0 = &self.0[1..];
+            return Ok(None);
+        }
+        self.value().map(Some)
+    }
+
+    /// Bytes up to a zero, which is skipped.
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] when there is none.
+    pub fn zero_ended(&mut self) -> Result<&'a [u8], Fault> {
+        let end = self.0.iter().position(|&byte| byte == 0).ok_or_else(cut_short)?;
+        let text = self.bytes(end)?;
+        self.byte()?;
+        Ok(text)
+    }
+}
+
+fn cut_short() -> Fault {
+    Fault::Protocol("a packet ends before its content".to_owned())
+}
+
+/// What the server says first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Greeting {
+    /// Version, as the server says it.
+    pub version: String,
+    /// What the server can do.
+    pub capabilities: u32,
+    /// Random bytes for the proof: 20 with all products of the last twenty years.
+    pub salt: Vec<u8>,
+    /// Name of the proof that the server would have.
+    pub plugin: String,
+}
+
+/// Reads the server's greeting.
+///
+/// # Errors
+/// The server's error, for one that does not even greet; [`Fault::Protocol`] for another protocol.
+pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
+    if body.first() == Some(&0xff) {
+        return Err(server_error(body));
+    }
+    let mut body = Body(body);
+    if body.byte()? != 10 {
+        return Err(Fault::Protocol("the server does not greet as MariaDB and MySQL do".to_owned()));
+    }
+    let version = String::from_utf8_lossy(body.zero_ended()?).into_owned();
+    body.bytes(4)?;
+    let mut salt = body.bytes(8)?.to_vec();
+    body.byte()?;
+    let low = body.number::<2>()? as u32;
+    body.bytes(3)?;
+    let capabilities = low | (body.number::<2>()? as u32) << 16;
+    let salt_length = usize::from(body.byte()?);
+    body.bytes(10)?;
+    // The second part is at least 13 bytes, a zero at its end included.
+    let second = body.bytes(salt_length.saturating_sub(8).max(13))?;
+    salt.extend_from_slice(second.strip_suffix(&[0]).unwrap_or(second));
+    let plugin = body.zero_ended().unwrap_or(body.0);
+    Ok(Greeting { version, capabilities, salt, plugin: String::from_utf8_lossy(plugin).into_owned() })
+}
+
+/// The server's error packet as a fault: who may not come in or do something is refused.
+pub fn server_error(body: &[u8]) -> Fault {
+    /// Access denied (1044, 1045, 1142, 1143, 1227, 1698), host or plugin not allowed (1130, 1251, 1524, 1275), TLS
+    /// demanded (3159, and 4151: the account is locked).
+    const REFUSALS: [u64; 12] = [1044, 1045, 1130, 1142, 1143, 1227, 1251, 1275, 1524, 1698, 3159, 4151];
+    let mut body = Body(body.get(1..).unwrap_or_default());
+    let Ok(code) = body.number::<2>() else { return cut_short() };
+    let state = body.0.strip_prefix(b"#").and_then(|rest| rest.split_at_checked(5));
+    let (state, words) = state.map_or((&b"?"[..], body.0), |(state, words)| (state, words));
+    let text = format!("{code} ({}): {}", String::from_utf8_lossy(state), String::from_utf8_lossy(words));
+    if REFUSALS.contains(&code) { Fault::Refused(text) } else { Fault::Server(text) }
+}
+
+/// Rows affected, of an OK packet.
+///
+/// # Errors
+/// [`Fault::Protocol`] for a packet that is cut short.
+pub fn affected(body: &[u8]) -> Result<u64, Fault> {
+    Body(body.get(1..).unwrap_or_default()).length()
+}
+
+/// True for the packet that ends rows: an OK packet with its own first byte. A row that began so would have a first
+/// value of 16 MB and more.
+#[inline]
+pub fn ends_rows(body: &[u8]) -> bool {
+    body.first() == Some(&0xfe)
+}
+
+/// The type of a column, from its definition, whose end has a fixed form: length 12, character set (2), longest value (4),
+/// type, flags (2), decimals, filler (2).
+///
+/// # Errors
+/// [`Fault::Protocol`] for a definition that ends otherwise.
+#[inline]
+pub fn column_type(body: &[u8]) -> Result<u8, Fault> {
+    match body.last_chunk::<13>() {
+        Some(&[12, _, _, _, _, _, _, kind, ..]) => Ok(kind),
+        _ => Err(Fault::Protocol("a column definition of another form".to_owned())),
+    }
+}
+
+/// Hands the fields of one binary row over: `each` gets the column's number and its value, numbers as text.
+///
+/// # Errors
+/// [`Fault::Protocol`] for a row that does not fit its columns, and for types that no workload of Tithe's has.
+#[inline]
+pub fn binary_row(body: &[u8], columns: &[u8], mut each: impl FnMut(usize, Option<&[u8]>)) -> Result<(), Fault> {
+    let mut body = Body(body);
+    if body.byte()? != 0 {
+        return Err(Fault::Protocol("a binary row of another form".to_owned()));
+    }
+    // The first two bits are not used (MySQL internals, "Binary Protocol Resultset Row").
+    let nulls = body.bytes((columns.len() + 7 + 2) / 8)?;
+    for (column, kind) in columns.iter().enumerate() {
+        let bit = column + 2;
+        if nulls[bit / 8] & (1 << (bit % 8)) != 0 {
+            each(column, None);
+            continue;
+        }
+        match *kind {
+            kind::VARCHAR | kind::BIT | kind::JSON..=kind::GEOMETRY => each(column, Some(body.value()?)),
+            kind => each(column, Some(number_text(&mut body, kind)?.as_bytes())),
+        }
+    }
+    Ok(())
+}
+
+/// A number of the binary protocol as text. Whole numbers are taken as signed.
+fn number_text(body: &mut Body<'_>, kind: u8) -> Result<String, Fault> {
+    Ok(match kind {
+        kind::TINY => (body.number::<1>()? as i8).to_string(),
+        kind::SHORT | kind::YEAR => (body.number::<2>()? as i16).to_string(),
+        kind::LONG | kind::INT24 => (body.number::<4>()? as i32).to_string(),
+        kind::LONGLONG => (body.number::<8>()? as i64).to_string(),
+        kind::FLOAT => f32::from_bits(body.number::<4>()? as u32).to_string(),
+        kind::DOUBLE => f64::from_bits(body.number::<8>()?).to_string(),
+        kind => return Err(Fault::Protocol(format!("a column of type {kind} is not read"))),
+    })
+}
+
+/// Appends one packet; `fill` writes its body.
+///
+/// # Errors
+/// [`Fault::Refused`] for a body of 16 MB and more.
+#[inline]
+pub fn put_packet(out: &mut Vec<u8>, number: u8, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Fault> {
+    let start = out.len();
+    out.extend_from_slice(&[0, 0, 0, number]);
+    fill(out);
+    let length = out.len() - start - 4;
+    if length > LONGEST_BODY {
+        out.truncate(start);
+        return Err(Fault::Refused("a request of 16 MB or more".to_owned()));
+    }
+    out[start..start + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+    Ok(())
+}
+
+/// Appends a length-encoded whole number.
+#[inline]
+pub fn put_length(out: &mut Vec<u8>, length: usize) {
+    match length {
+        0..=250 => out.push(length as u8),
+        251..=0xffff => {
+            out.push(252);
+            out.extend_from_slice(&(length as u16).to_le_bytes());
+        }
+        0x1_0000..=0xff_ffff => {
+            out.push(253);
+            out.extend_from_slice(&(length as u32).to_le_bytes()[..3]);
+        }
+        _ => {
+            out.push(254);
+            out.extend_from_slice(&(length as u64).to_le_bytes());
+        }
+    }
+}
+
+/// Appends bytes with their length before them.
+#[inline]
+pub fn put_value(out: &mut Vec<u8>, value: &[u8]) {
+    put_length(out, value.len());
+    out.extend_from_slice(value);
+}
+
+/// The part that a request for TLS and the client's answer to the greeting share.
+pub fn put_client_start(out: &mut Vec<u8>, capabilities: u32) {
+    out.extend_from_slice(&capabilities.to_le_bytes());
+    out.extend_from_slice(&(LONGEST_BODY as u32).to_le_bytes());
+    out.push(CHARACTER_SET);
+    out.extend_from_slice(&[0; 23]);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What Debian's MariaDB 10.11 says first, with another salt.
+    const GREETING: &[u8] = b"\x0a5.5.5-10.11.19-MariaDB-0+deb12u1\0\x07\0\0\012345678\0\xfe\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\x3d\0\0\0abcdefghijkl\0mysql_native_password\0";
+
+    #[test]
+    fn a_greeting_is_read() {
+        let greeting = greeting(GREETING).expect("a greeting");
+        assert_eq!(greeting.version, "5.5.5-10.11.19-MariaDB-0+deb12u1");
+        assert_eq!(greeting.salt, b"12345678abcdefghijkl");
+        assert_eq!(greeting.plugin, "mysql_native_password");
+        // That server had no certificate.
+        assert_eq!(greeting.capabilities & capability::SSL, 0);
+        assert_ne!(greeting.capabilities & capability::DEPRECATE_EOF, 0);
+    }
+
+    #[test]
+    fn errors_are_told_with_their_codes() {
+        let fault = server_error(b"\xff\x26\x04#23000Duplicate entry");
+        assert_eq!(fault, Fault::Server("1062 (23000): Duplicate entry".to_owned()));
+        let fault = server_error(b"\xff\x15\x04#28000Access denied");
+        assert_eq!(fault, Fault::Refused("1045 (28000): Access denied".to_owned()));
+        // Before the client has said what it can do, the server sends no state.
+        let fault = server_error(b"\xff\x10\x04Too many connections");
+        assert_eq!(fault, Fault::Server("1040 (?): Too many connections".to_owned()));
+    }
+
+    #[test]
+    fn rows_are_handed_over_by_their_types() {
+        let mut seen = Vec::new();
+        let row = [&[0, 0b1000][..], &[1], &[255; 8], b"\x03abc"].concat();
+        binary_row(&row, &[kind::TINY, kind::VARCHAR, kind::LONGLONG, kind::BLOB], |column, value| {
+            seen.push((column, value.map(|value| String::from_utf8_lossy(value).into_owned())));
+        })
+        .expect("a row");
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(seen, [(0, some("1")), (1, None), (2, some("-1")), (3, some("abc"))]);
+    }
+
+    proptest! {
+        #[test]
+        fn lengths_are_read_back(length in prop_oneof![0..300usize, 0..70_000usize, 0..20_000_000usize, any::<usize>()]) {
+            let mut out = Vec::new();
+            put_length(&mut out, length);
+            let mut body = Body(&out);
+            prop_assert_eq!(body.length().expect("a length"), length as u64);
+            prop_assert!(body.0.is_empty());
+        }
+
+        #[test]
+        fn packets_are_read_back(number: u8, content in proptest::collection::vec(any::<u8>(), 0..300), cut in 0..300usize) {
+            let mut out = Vec::new();
+            put_packet(&mut out, number, |out| out.extend_from_slice(&content)).expect("a packet");
+            let cut = cut % out.len();
+            prop_assert_eq!(next_packet(&out[..cut]).expect("the start of a packet"), None);
+            let packet = next_packet(&out).expect("a packet").expect("whole");
+            prop_assert_eq!((packet.number, &out[packet.body]), (number, &content[..]));
+        }
+
+        #[test]
+        fn foreign_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120), columns in proptest::collection::vec(any::<u8>(), 0..9)) {
+            let _ = next_packet(&bytes);
+            let _ = greeting(&bytes);
+            let _ = server_error(&bytes);
+            let _ = affected(&bytes);
+            let _ = column_type(&bytes);
+            let _ = binary_row(&bytes, &columns, |_, _| {});
+            let _ = Body(&bytes).text_value();
+        }
+
+        #[test]
+        fn almost_greetings_never_panic(at in 0..GREETING.len(), byte: u8, cut in 0..=GREETING.len()) {
+            let mut said = GREETING.to_vec();
+            said[at] = byte;
+            let _ = greeting(&said[..cut]);
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! One connection to MariaDB or MySQL as a [`SqlSession`]: prepared statements of the binary protocol, one system call to
+//! ask and one to be answered.
+//!
+//! Values travel as bytes; numbers in rows are handed over as text. After an error of the server the session goes on.
+
+use std::os::fd::{AsRawFd, RawFd};
+
+use tithe_harness::{
+    fault::Fault,
+    session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready},
+    wire::{TlsFacts, Wire},
+};
+
+use super::{
+    protocol::{
+        BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
+        ends_rows, next_packet, put_packet, put_value, server_error,
+    },
+    startup::open,
+};
+use crate::target::Target;
+
+const COM_QUIT: u8 = 0x01;
+const COM_QUERY: u8 = 0x03;
+const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_EXECUTE: u8 = 0x17;
+
+/// One connection.
+pub struct MariaDbSession {
+    wire: Wire,
+    method: String,
+    task: ServerTask,
+    statements: Vec<Prepared>,
+    awaited: Awaited,
+    /// Types of the columns of the answer that is being taken.
+    columns: Vec<u8>,
+    /// Rows of the answer that is being taken.
+    rows: u64,
+}
+
+/// What executing a statement needs to know.
+struct Prepared {
+    number: u32,
+    parameters: usize,
+}
+
+/// Which packet of an answer comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    First,
+    /// So many column definitions, then rows.
+    Columns(u64),
+    Rows,
+}
+
+/// What has come of an answer.
+enum Event {
+    /// Nothing more yet.
+    Pending,
+    /// A row; its body in the unread bytes, which the caller consumes up to its end.
+    Row(std::ops::Range<usize>),
+    /// The end: rows delivered or affected.
+    Done(u64),
+}
+
+impl MariaDbSession {
+    /// Connects to `target`. It blocks until [`MariaDbSession::set_blocking`].
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(target: &Target) -> Result<Self, Fault> {
+        let (wire, method) = open(target)?;
+        Ok(Self {
+            wire,
+            method,
+            task: ServerTask::Unknown,
+            statements: Vec::new(),
+            awaited: Awaited::First,
+            columns: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    /// Lets reads and writes wait in the kernel, or not.
+    ///
+    /// # Errors
+    /// When the machine refuses.
+    pub fn set_blocking(&mut self, blocking: bool) -> Result<(), Fault> {
+        self.wire.set_blocking(blocking)
+    }
+
+    /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. MySQL does not
+    /// tell; then nobody is watched.
+    pub fn find_thread(&mut self, process: i32) {
+        let asked = self.value("SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()");
+        if let Some(thread) = asked.ok().and_then(|thread| thread.parse().ok()) {
+            self.task = ServerTask::Thread { process, thread };
+        }
+    }
+
+    /// How the client said who it is: `none`, or the name of the proof.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// What TLS agreed on, as the client sees it.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        self.wire.tls_facts()
+    }
+
+    /// The first value of the first row of `sql`.
+    ///
+    /// # Errors
+    /// The server's error; [`Fault::Wrong`] when there is no such value.
+    pub fn value(&mut self, sql: &str) -> Result<String, Fault> {
+        let first = self.run(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
+        first.ok_or_else(|| Fault::Wrong(format!("no value for `{sql}`")))
+    }
+
+    /// The value of one server variable or status, `SHOW` being what says so (`GLOBAL VARIABLES`, `SESSION STATUS`); `None`
+    /// when the server has none of this name.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn shown(&mut self, what: &str, name: &str) -> Result<Option<String>, Fault> {
+        let rows = self.run(&format!("SHOW {what} LIKE '{name}'"))?;
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten())
+    }
+
+    /// Sends one request of a byte and what follows it, and waits until all of it is sent.
+    fn send(&mut self, request: u8, rest: &[u8]) -> Result<(), Fault> {
+        self.begin();
+        put_packet(self.wire.output(), 0, |out| {
+            out.push(request);
+            out.extend_from_slice(rest);
+        })?;
+        self.wire.flush()?;
+        while self.wire.wants_write() {
+            wait_ready(self)?;
+            self.wire.flush()?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.awaited = Awaited::First;
+        self.rows = 0;
+    }
+
+    /// Takes what has arrived of an answer, up to its next row.
+    #[inline]
+    fn event(&mut self) -> Result<Event, Fault> {
+        loop {
+            let Some(packet) = next_packet(self.wire.unread())? else {
+                if self.wire.fill()? {
+                    continue;
+                }
+                return Ok(Event::Pending);
+            };
+            let body = &self.wire.unread()[packet.body.clone()];
+            let mut done = None;
+            match (self.awaited, body.first()) {
+                (_, Some(0xff)) => done = Some(Err(server_error(body))),
+                (Awaited::First, Some(0)) => done = Some(affected(body)),
+                (Awaited::First, _) => {
+                    self.columns.clear();
+                    self.awaited = Awaited::Columns(Body(body).length()?);
+                }
+                (Awaited::Columns(left), _) => {
+                    self.columns.push(column_type(body)?);
+                    self.awaited = if left <= 1 { Awaited::Rows } else { Awaited::Columns(left - 1) };
+                }
+                (Awaited::Rows, _) if ends_rows(body) => done = Some(Ok(self.rows)),
+                (Awaited::Rows, _) => {
+                    self.rows += 1;
+                    return Ok(Event::Row(packet.body));
+                }
+            }
+            self.wire.consume(packet.body.end);
+            if let Some(done) = done {
+                return done.map(Event::Done);
+            }
+        }
+    }
+
+    /// The next packet of an answer outside the load.
+    fn packet(&mut self) -> Result<Vec<u8>, Fault> {
+        loop {
+            if let Some(packet) = next_packet(self.wire.unread())? {
+                let body = self.wire.unread()[packet.body.clone()].to_vec();
+                self.wire.consume(packet.body.end);
+                return Ok(body);
+            }
+            if !self.wire.fill()? {
+                wait_ready(self)?;
+            }
+        }
+    }
+}
+
+/// The fields of a row of the text protocol.
+fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
+    let mut body = Body(body);
+    let mut texts = Vec::new();
+    while !body.0.is_empty() {
+        texts.push(body.text_value()?.map(|value| String::from_utf8_lossy(value).into_owned()));
+    }
+    Ok(texts)
+}
+
+impl Connection for MariaDbSession {
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.wire.as_raw_fd())
+    }
+
+    fn wants_write(&self) -> bool {
+        self.wire.wants_write()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        self.task.clone()
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.wire.bytes()
+    }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.run(statement).map(drop)
+    }
+}
+
+impl SqlSession for MariaDbSession {
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+        self.send(COM_STMT_PREPARE, sql.as_bytes())?;
+        let answer = self.packet()?;
+        if answer.first() != Some(&0) {
+            return Err(server_error(&answer));
+        }
+        let mut body = Body(&answer[1..]);
+        let number = body.number::<4>()? as u32;
+        let (columns, parameters) = (body.number::<2>()?, body.number::<2>()?);
+        // Definitions of parameters and columns: they are not needed before the rows, which bring them again.
+        for _ in 0..columns + parameters {
+            self.packet()?;
+        }
+        self.statements.push(Prepared { number, parameters: parameters as usize });
+        Ok(Statement(self.statements.len() - 1))
+    }
+
+    fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        let prepared = self
+            .statements
+            .get(statement.0)
+            .filter(|prepared| prepared.parameters == parameters.len())
+            .ok_or_else(|| Fault::Protocol("no such statement with so many parameters".to_owned()))?;
+        let number = prepared.number;
+        self.begin();
+        put_packet(self.wire.output(), 0, |out| put_execution(out, number, parameters))?;
+        self.wire.flush()
+    }
+
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        if self.wire.wants_write() {
+            self.wire.flush()?;
+        }
+        loop {
+            match self.event()? {
+                Event::Pending => return Ok(Progress::Pending),
+                Event::Done(count) => return Ok(Progress::Done(count)),
+                Event::Row(body) => {
+                    rows.row(None);
+                    let row = &self.wire.unread()[body.clone()];
+                    binary_row(row, &self.columns, |column, value| rows.field(column, value))?;
+                    self.wire.consume(body.end);
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        self.send(COM_QUERY, sql.as_bytes())?;
+        let mut rows = Vec::new();
+        loop {
+            match self.event()? {
+                Event::Pending => wait_ready(self)?,
+                Event::Done(_) => return Ok(rows),
+                Event::Row(body) => {
+                    rows.push(texts(&self.wire.unread()[body.clone()])?);
+                    self.wire.consume(body.end);
+                }
+            }
+        }
+    }
+
+    fn as_connection(&mut self) -> &mut dyn Connection {
+        self
+    }
+}
+
+/// The body of `COM_STMT_EXECUTE` without a cursor: number, NULLs, types, values.
+#[inline]
+fn put_execution(out: &mut Vec<u8>, number: u32, parameters: &[Parameter<'_>]) {
+    out.push(COM_STMT_EXECUTE);
+    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(&[0, 1, 0, 0, 0]);
+    if parameters.is_empty() {
+        return;
+    }
+    let nulls = out.len();
+    out.resize(nulls + parameters.len().div_ceil(8), 0);
+    // The types stand here.
+    out.push(1);
+    for (position, parameter) in parameters.iter().enumerate() {
+        let kind = match parameter {
+            Parameter::Text(_) => TEXT_PARAMETER,
+            Parameter::Bytes(_) => BYTES_PARAMETER,
+            Parameter::Integer(_) => INTEGER_PARAMETER,
+            Parameter::Null => {
+                out[nulls + position / 8] |= 1 << (position % 8);
+                NULL_PARAMETER
+            }
+        };
+        out.extend_from_slice(&kind);
+    }
+    for parameter in parameters {
+        match parameter {
+            Parameter::Text(value) | Parameter::Bytes(value) => put_value(out, value),
+            Parameter::Integer(number) => out.extend_from_slice(&number.to_le_bytes()),
+            Parameter::Null => {}
+        }
+    }
+}
+
+impl Drop for MariaDbSession {
+    /// Says good-bye, so that the server does not log a lost connection. Best effort: it may be lost already.
+    fn drop(&mut self) {
+        if !self.wire.wants_write() {
+            let _ = put_packet(self.wire.output(), 0, |out| out.push(COM_QUIT));
+            let _ = self.wire.flush();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! PostgreSQL for workloads on SQL tables.
+
+use tithe_harness::{
+    database::{Connect, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession,
+    sql::{Dialect, Isolation, SqlDatabase},
+};
+
+use super::{Postgres, schema, session::PostgresSession, target::Target};
+
+/// How PostgreSQL writes SQL. REPEATABLE READ is snapshot isolation there, under which TPC-C is serialisable: Fekete,
+/// Liarokapis, O'Neil, O'Neil, Shasha, "Making Snapshot Isolation Serializable", TODS 30(2), 2005.
+pub static DIALECT: Dialect = Dialect {
+    integer: "integer",
+    long: "bigint",
+    text: |length| format!("varchar({length})"),
+    bytes: |_| "bytea".to_owned(),
+    row_lock: " FOR UPDATE",
+    begin: |isolation| match isolation {
+        Isolation::RepeatableRead => &["BEGIN ISOLATION LEVEL REPEATABLE READ"],
+        Isolation::Serializable => &["BEGIN ISOLATION LEVEL SERIALIZABLE"],
+    },
+    // serialization_failure and deadlock_detected, of the documentation's "PostgreSQL Error Codes".
+    is_conflict: |text| text.starts_with("40001") || text.starts_with("40P01"),
+};
+
+impl SqlDatabase for Postgres {
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
+        let target = Target::of(server, setup)?;
+        let mut session = PostgresSession::open(&target, how.blocking, schema::is_local(server))?;
+        session.run("SET search_path = tithe")?;
+        for statement in &setup.session_statements {
+            session.run(statement)?;
+        }
+        Ok(Box::new(session))
+    }
+
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault> {
+        let mut session = schema::own_schema(server, setup)?;
+        session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+        session.run(definition)?;
+        schema::mark(&mut session, name)?;
+        indexes.iter().try_for_each(|index| session.run(index).map(drop))
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        let mut session = schema::own_schema(server, setup)?;
+        names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        let mut session = schema::own_schema(server, setup)?;
+        names.iter().try_for_each(|name| session.run(&format!("VACUUM (ANALYZE) {name}")).map(drop))
+    }
+}

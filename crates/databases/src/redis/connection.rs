@@ -1,0 +1,192 @@
+//! One connection to Redis, from TCP to being let in, and commands on it that are not measured.
+//!
+//! Nothing falls back: a server that closes the connection at the first command (it speaks TLS only), asks for a
+//! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
+
+use tithe_harness::{
+    fault::Fault,
+    wire::{TlsFacts, Wire},
+};
+
+use super::protocol::{Head, Reader, complete, error, put_command, put_part, unexpected};
+use crate::target::Target;
+
+/// A connection that was let in; it blocks.
+pub struct RedisConnection {
+    wire: Wire,
+    method: &'static str,
+}
+
+/// A whole reply, copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Text or bytes.
+    Value(Vec<u8>),
+    /// A whole number.
+    Integer(i64),
+    /// No such value.
+    Nothing,
+    /// Several replies.
+    Array(Vec<Reply>),
+}
+
+impl RedisConnection {
+    /// Connects to `target`.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(target: &Target) -> Result<Self, Fault> {
+        let mut wire = Wire::connect(&target.host, target.port)?;
+        if let Some(tls) = &target.tls {
+            tls.start(&mut wire, &target.host)?;
+        }
+        let mut connection = Self { wire, method: "none" };
+        connection.enter(target)?;
+        if target.database != "0" {
+            connection.call(&["SELECT", &target.database])?;
+        }
+        Ok(connection)
+    }
+
+    /// Finds out whether the server asks for a password, and gives it.
+    fn enter(&mut self, target: &Target) -> Result<(), Fault> {
+        let asks = match self.call(&["PING"]) {
+            Ok(_) => false,
+            Err(Fault::Refused(words)) if words.starts_with("NOAUTH") => match target.password {
+                Some(_) => true,
+                None => return Err(Fault::Refused(words)),
+            },
+            // A server that speaks TLS only hangs up, as does one that rejects the client's certificate.
+            Err(Fault::Connection(words)) => return Err(Fault::Refused(format!("at the first command: {words}"))),
+            Err(fault) => return Err(fault),
+        };
+        if !asks && target.must_ask {
+            let why = "the server lets clients in without the password that was to be asked for";
+            return Err(Fault::Refused(why.to_owned()));
+        }
+        let Some(password) = target.password.as_ref().filter(|_| asks || !target.user.is_empty()) else {
+            return Ok(());
+        };
+        if target.user.is_empty() {
+            self.send(&[b"AUTH", password.expose()])?;
+        } else {
+            self.send(&[b"AUTH", target.user.as_bytes(), password.expose()])?;
+        }
+        self.receive().map_err(|fault| match fault {
+            // Redis 6 answers a plain error for a password that no account has.
+            Fault::Server(words) => Fault::Refused(words),
+            fault => fault,
+        })?;
+        self.method = if target.user.is_empty() { "password" } else { "user and password" };
+        Ok(())
+    }
+
+    /// How the client said who it is: `none`, `password`, `user and password`.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// What TLS agreed on, as the client sees it.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        self.wire.tls_facts()
+    }
+
+    /// The connection as a stream, for the measured session.
+    pub fn into_wire(self) -> Wire {
+        self.wire
+    }
+
+    /// Sends one command and waits for its reply.
+    ///
+    /// # Errors
+    /// The server's error, or a broken connection.
+    pub fn call(&mut self, parts: &[&str]) -> Result<Reply, Fault> {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+        self.call_bytes(&parts)
+    }
+
+    /// As [`RedisConnection::call`], with parts that are not text.
+    ///
+    /// # Errors
+    /// As [`RedisConnection::call`].
+    pub fn call_bytes(&mut self, parts: &[&[u8]]) -> Result<Reply, Fault> {
+        self.send(parts)?;
+        self.receive()
+    }
+
+    /// Runs a command written with spaces between its parts.
+    ///
+    /// # Errors
+    /// As [`RedisConnection::call`].
+    pub fn run(&mut self, command: &str) -> Result<Reply, Fault> {
+        self.call(&command.split_ascii_whitespace().collect::<Vec<_>>())
+    }
+
+    /// The value of one server setting; `None` when the server has no such setting.
+    ///
+    /// # Errors
+    /// As [`RedisConnection::call`].
+    pub fn setting(&mut self, name: &str) -> Result<Option<String>, Fault> {
+        let Reply::Array(pair) = self.call(&["CONFIG", "GET", name])? else { return Ok(None) };
+        Ok(pair.get(1).and_then(Reply::text))
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) -> Result<(), Fault> {
+        let out = self.wire.output();
+        put_command(out, parts.len());
+        parts.iter().for_each(|part| put_part(out, b"", part));
+        self.wire.flush()
+    }
+
+    fn receive(&mut self) -> Result<Reply, Fault> {
+        loop {
+            if let Some(length) = complete(self.wire.unread())? {
+                let reply = copied(&mut Reader(&self.wire.unread()[..length]));
+                self.wire.consume(length);
+                return reply;
+            }
+            self.wire.fill()?;
+        }
+    }
+}
+
+/// The next reply, copied. It is whole, so its depth is bounded by its length; arrays of replies are read in a loop of
+/// one level, which is all that Tithe's commands get.
+fn copied(reader: &mut Reader<'_>) -> Result<Reply, Fault> {
+    Ok(match reader.next()? {
+        Head::Error(text) => return Err(error(text)),
+        Head::Array(count) => Reply::Array((0..count).map(|_| leaf(reader)).collect::<Result<_, _>>()?),
+        head => value(head)?,
+    })
+}
+
+/// An element of an array; of an array within it only the elements that are no arrays.
+fn leaf(reader: &mut Reader<'_>) -> Result<Reply, Fault> {
+    Ok(match reader.next()? {
+        Head::Array(count) => {
+            let elements = (0..count).map(|_| reader.next().and_then(value));
+            Reply::Array(elements.collect::<Result<_, _>>()?)
+        }
+        head => value(head)?,
+    })
+}
+
+fn value(head: Head<'_>) -> Result<Reply, Fault> {
+    Ok(match head {
+        Head::Simple(text) | Head::Bulk(Some(text)) => Reply::Value(text.to_vec()),
+        Head::Integer(number) => Reply::Integer(number),
+        Head::Bulk(None) => Reply::Nothing,
+        head => return Err(unexpected(head)),
+    })
+}
+
+impl Reply {
+    /// A value as text.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::Value(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Self::Integer(number) => Some(number.to_string()),
+            Self::Nothing | Self::Array(_) => None,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Does every write stand in the append-only file?
+
+use std::time::{Duration, Instant};
+
+use tithe_harness::{
+    evidence::{
+        Evidence, Scene, Sight,
+        canary::{Canaries, Targets, key_value},
+        needles::Needles,
+        scan::{Places, files_of, scan},
+    },
+    fault::Fault,
+};
+
+use crate::{
+    evidence::sight,
+    redis::store::{administrator, info},
+};
+
+/// How long a write may take into the file with `everysec`: Redis holds writes back for at most two seconds while the
+/// disk is busy (documentation, "Redis persistence").
+const EVERYSEC_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Writes canaries and looks for all of them in the append-only file: at once with `always`, within
+/// [`EVERYSEC_PATIENCE`] with `everysec`. Asks the server for its settings. Id `aof-written`.
+///
+/// That the disk has been told to keep what was written (`fsync`) cannot be seen from outside; the server's word is
+/// quoted for it.
+pub struct AofWritten {
+    fsync: &'static str,
+}
+
+impl AofWritten {
+    /// A check of `appendfsync = fsync`.
+    pub fn new(fsync: &'static str) -> Self {
+        Self { fsync }
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let mut administrator = administrator(scene.server, scene.setup)?;
+        let on = administrator.setting("appendonly")?.unwrap_or_default();
+        let fsync = administrator.setting("appendfsync")?.unwrap_or_default();
+        let status = info(&mut administrator, "persistence", "aof_last_write_status")?.unwrap_or_default();
+        let said = format!("the server says appendonly {on}, appendfsync {fsync}, aof_last_write_status {status}");
+        if scene.server.paths.journal.is_empty() {
+            return Ok(Sight::Unknown(format!("the file is not on this machine; {said}")));
+        }
+        let canaries = Canaries::new(scene, self.id());
+        canaries.write(key_value(scene.connect()?)?.as_mut())?;
+        let answered = Instant::now();
+        let tokens = canaries.tokens(Targets::Everything);
+        let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
+        let patience = if self.fsync == "always" { Duration::ZERO } else { EVERYSEC_PATIENCE };
+        let found = loop {
+            let report = scan(&needles, files_of(scene.server, Places::JOURNAL));
+            let found = report.total().distinct("canary");
+            // Without a file there is nothing to wait for.
+            if found == tokens.len() || report.files == 0 || answered.elapsed() >= patience {
+                break found;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        let quotation = format!("{found} of {} canaries in the append-only file; {said}", tokens.len());
+        let asked = on == "yes" && fsync == self.fsync && status == "ok";
+        Ok(if asked && found == tokens.len() { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+impl Evidence for AofWritten {
+    fn id(&self) -> &'static str {
+        "aof-written"
+    }
+
+    fn claim(&self) -> String {
+        format!(
+            "every acknowledged write stands in the append-only file, and the server says appendfsync {}",
+            self.fsync
+        )
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}

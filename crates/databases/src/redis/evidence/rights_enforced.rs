@@ -1,0 +1,56 @@
+//! Can the measured account do what it needs, and nothing else?
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+};
+
+use crate::{
+    evidence::{Attempt, sight},
+    redis::{connection::RedisConnection, target::of_clients},
+};
+
+/// As the measured account: reads a key outside Tithe's names and asks for a setting of the server, which must be
+/// refused; then reads a key of Tithe's, which must be served. Neither changes anything. Id `rights-enforced`.
+pub struct RightsEnforced;
+
+/// What must be refused, each with its name.
+const FORBIDDEN: [(&str, &[&str]); 3] = [
+    ("a key of someone else", &["GET", "someone:else"]),
+    ("a setting of the server", &["CONFIG", "GET", "maxmemory"]),
+    ("the list of accounts", &["ACL", "LIST"]),
+];
+
+impl RightsEnforced {
+    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let mut connection = RedisConnection::open(&of_clients(scene.server, scene.setup)?)?;
+        let mut words = Vec::new();
+        let mut served = false;
+        for (name, command) in FORBIDDEN {
+            words.push(match Attempt::of(connection.call(command))? {
+                Attempt::Refused(refusal) => format!("{name}: refused ({refusal})"),
+                Attempt::Served => {
+                    served = true;
+                    format!("{name}: served")
+                }
+            });
+        }
+        connection.call(&["GET", "tithe"])?;
+        let quotation = format!("{}; a key of Tithe's: served", words.join("; "));
+        Ok(if served { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+    }
+}
+
+impl Evidence for RightsEnforced {
+    fn id(&self) -> &'static str {
+        "rights-enforced"
+    }
+
+    fn claim(&self) -> String {
+        "the measured account is refused other keys and commands that manage the server".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| Self::look_at(scene))
+    }
+}

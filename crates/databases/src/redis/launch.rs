@@ -1,0 +1,158 @@
+//! What starts one server: files, commands and arguments as data. Pure.
+//!
+//! `redis.conf` is written whole. The server listens on 127.0.0.1 only and runs in the foreground with its log on standard
+//! output. Passwords stand in files of their own, readable by the server alone, so that the configuration can be shown.
+
+use std::{collections::BTreeMap, path::Path};
+
+use ring::digest::{SHA256, digest};
+use tithe_harness::{
+    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    protection::{Authentication, Setup, TlsVersion, Transport},
+    secret::Secret,
+};
+
+use super::{
+    install::PROGRAM,
+    target::{ACL, ADMINISTRATOR, USER},
+};
+
+/// File below [`Place::folder`] that the sandbox redirects the server's output to.
+const SERVER_LOG: &str = "server.log";
+
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them.
+const COMMON: &[(&str, &str, &str)] = &[
+    ("appendonly", "no", "the default; the protection `aof` decides"),
+    ("auto-aof-rewrite-percentage", "0", "a rewrite would fall into the slots of one arm by chance"),
+    (
+        "save",
+        "\"\"",
+        "as auto-aof-rewrite-percentage: a snapshot forks the server; Tithe saves all arms between epochs",
+    ),
+];
+
+/// Settings that Tithe sets itself, with the reason.
+pub const RESERVED: &[(&str, &str)] = &[
+    ("aclfile", "decided by the protection `acl`"),
+    ("appenddirname", "evidence looks for the append-only file where Tithe expects it"),
+    ("bind", "servers listen on 127.0.0.1 only"),
+    ("daemonize", "the server runs in the foreground, so that it ends with Tithe"),
+    ("dir", "each server has a folder of its own"),
+    ("include", "the configuration is written whole"),
+    ("logfile", "evidence reads the log where Tithe puts it"),
+    ("pidfile", "everything that a server writes stays in its folder"),
+    ("port", "Tithe chooses a free one"),
+    ("requirepass", "decided by the protection `requirepass`"),
+    ("syslog-enabled", "as logfile"),
+    ("tls-auth-clients", "decided by the protection `tls`"),
+    ("tls-ca-cert-file", "decided by the protection `tls`"),
+    ("tls-cert-file", "decided by the protection `tls`"),
+    ("tls-key-file", "decided by the protection `tls`"),
+    ("tls-port", "decided by the protection `tls`"),
+    ("tls-protocols", "decided by the protection `tls`"),
+    ("unixsocket", "clients come by TCP, as the measured ones do"),
+    ("user", "decided by the protection `acl`"),
+];
+
+/// Everything that starts one server of this arm in `place`.
+pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
+    let data = place.folder.join("data");
+    let mut steps = vec![Step::Folder(data.clone())];
+    if let Authentication::Password { mechanism } = &setup.authentication {
+        let (name, content) = secret_file(mechanism, &setup.materials.password);
+        steps.push(Step::Write { path: place.folder.join(name), content: Content::Secret(content), mode: 0o600 });
+    }
+    let configuration = place.folder.join("redis.conf");
+    steps.push(Step::Write { path: configuration.clone(), content: Content::Text(text(setup, place)), mode: 0o600 });
+    Launch {
+        steps,
+        server: Some(Command {
+            program: install.programs.join(install.facts.get(PROGRAM).map_or("redis-server", String::as_str)),
+            arguments: vec![configuration.display().to_string()],
+            environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
+        }),
+        stop_signal: libc::SIGTERM,
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        paths: Paths {
+            // Before Redis 7 the append-only file is one file in the data folder.
+            journal: vec![data.join(AOF_FOLDER), data.join("appendonly.aof")],
+            data: vec![data],
+            logs: vec![place.folder.join(SERVER_LOG)],
+        },
+    }
+}
+
+/// Redis's own default for `appenddirname`.
+const AOF_FOLDER: &str = "appendonlydir";
+
+/// Name and content of the file that holds what proves who a client is. The file of accounts holds hashes only.
+fn secret_file(mechanism: &str, password: &Secret) -> (&'static str, Secret) {
+    if mechanism != ACL {
+        return ("password.conf", Secret::new(format!("requirepass {}\n", password.expose_text())));
+    }
+    let hash: String = digest(&SHA256, password.expose()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let accounts = format!(
+        "user default off resetpass -@all\n\
+         user {USER} on #{hash} resetkeys ~tithe ~tithe:* -@all {CLIENT_RIGHTS}\n\
+         user {ADMINISTRATOR} on #{hash} ~* &* +@all\n"
+    );
+    ("users.acl", Secret::new(accounts))
+}
+
+/// What the measured account may do: read and write under Tithe's names, and nothing that manages the server.
+pub const CLIENT_RIGHTS: &str = "+@read +@write +@connection -@dangerous";
+
+/// The configuration file.
+fn text(setup: &Setup, place: &Place) -> String {
+    let file = |path: &Path| path.display().to_string();
+    let mut lines: BTreeMap<String, String> =
+        COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
+    lines.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value_of(value))));
+    let mut own = |name: &str, value: String| drop(lines.insert(name.to_owned(), value));
+    own("bind", "127.0.0.1".to_owned());
+    own("daemonize", "no".to_owned());
+    own("dir", file(&place.folder.join("data")));
+    own("logfile", "\"\"".to_owned());
+    match setup.transport {
+        Transport::Plain => own("port", place.port.to_string()),
+        Transport::Tls { version, mutual } => {
+            own("port", "0".to_owned());
+            own("tls-port", place.port.to_string());
+            own("tls-cert-file", file(&setup.materials.server_certificate));
+            own("tls-key-file", file(&setup.materials.server_key));
+            own("tls-protocols", version_name(version).to_owned());
+            own("tls-auth-clients", if mutual { "yes" } else { "no" }.to_owned());
+            if mutual {
+                own("tls-ca-cert-file", file(&setup.materials.authority));
+            }
+        }
+    }
+    match &setup.authentication {
+        Authentication::Password { mechanism } if mechanism == ACL => {
+            own("aclfile", file(&place.folder.join("users.acl")))
+        }
+        Authentication::Password { .. } => own("include", file(&place.folder.join("password.conf"))),
+        Authentication::None => {}
+    }
+    lines.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+}
+
+/// A TLS version in Redis's words, which are OpenSSL's.
+pub fn version_name(version: TlsVersion) -> &'static str {
+    match version {
+        TlsVersion::V1_2 => "TLSv1.2",
+        TlsVersion::V1_3 => "TLSv1.3",
+    }
+}
+
+/// A setting's name from an experiment, which can be nothing but a name.
+fn name_of(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' }).collect()
+}
+
+/// A setting's value from an experiment: one line, whatever it holds; several words are several arguments, as in
+/// `save = "3600 1"`.
+fn value_of(value: &str) -> String {
+    let value = value.replace(char::is_control, " ");
+    if value.trim().is_empty() { "\"\"".to_owned() } else { value }
+}

@@ -1,0 +1,97 @@
+//! Redis 6 and newer, and Valkey: launched on this machine, or attached to by URL.
+//!
+//! The client is Tithe's own ([`protocol`], [`session`]). Redis encrypts no file: data at rest is protected by a volume
+//! below it or by columns above it, and neither is claimed here. It has no audit log either.
+
+mod connection;
+mod evidence;
+mod inspect;
+mod install;
+mod launch;
+mod protection;
+mod protocol;
+mod session;
+mod store;
+mod target;
+
+use tithe_harness::{
+    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    fault::Fault,
+    inspect::Observation,
+    protection::{Protection, Setup},
+    session::Session,
+    workload::Table,
+};
+use tithe_model::{experiment::Url, record::ArmFacts};
+
+use self::{connection::RedisConnection, session::RedisSession};
+
+/// Redis and Valkey.
+pub struct Redis;
+
+impl Database for Redis {
+    fn id(&self) -> &'static str {
+        "redis"
+    }
+
+    fn title(&self) -> &'static str {
+        "Redis"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["redis", "rediss"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url)
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        launch::RESERVED
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        install::find(search)
+    }
+
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+        launch::launch(install, setup, place)
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let mut connection = RedisConnection::open(&target::of_clients(server, setup)?)?;
+        for statement in &setup.session_statements {
+            connection.run(statement)?;
+        }
+        let session = RedisSession::new(connection, how.blocking, &how.table)?;
+        Ok(Session::KeyValue(Box::new(session)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::create(server, setup, table)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::remove(server, setup, table)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::settle(server, setup)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        store::facts(server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        inspect::inspect(server, setup)
+    }
+
+    fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
+        store::log_length(server, setup)
+    }
+}

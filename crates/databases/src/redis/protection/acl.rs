@@ -1,0 +1,49 @@
+//! Accounts with rights of their own.
+
+use tithe_harness::{
+    evidence::Evidence,
+    protection::{Authentication, Protection, Setup},
+};
+use tithe_model::experiment;
+
+use crate::{
+    evidence::password_asked::PasswordAsked,
+    redis::{
+        evidence::{DOORS, rights_enforced::RightsEnforced},
+        target::ACL,
+    },
+};
+
+/// An ACL file: nobody comes in without an account, and the clients' account may only read and write Tithe's keys. Each
+/// command is checked against it.
+pub struct Acl;
+
+impl Protection for Acl {
+    fn id(&self) -> &'static str {
+        ACL
+    }
+
+    fn title(&self) -> &'static str {
+        "accounts and rights (ACL)"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "clients without an account, and accounts that reach for other keys or manage the server."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the password itself, which travels in the clear without TLS; who did what is not recorded, only what was denied."
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.authentication = Authentication::Password { mechanism: ACL.to_owned() };
+    }
+
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(PasswordAsked(&DOORS)), Box::new(RightsEnforced)]
+    }
+}

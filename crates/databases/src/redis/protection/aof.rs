@@ -1,0 +1,55 @@
+//! The append-only file: writes survive the server.
+
+use tithe_harness::{
+    evidence::Evidence,
+    protection::{Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::redis::evidence::aof_written::AofWritten;
+
+/// `appendonly yes`.
+pub struct Aof;
+
+impl Protection for Aof {
+    fn id(&self) -> &'static str {
+        "aof"
+    }
+
+    fn title(&self) -> &'static str {
+        "append-only file"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "loss of acknowledged writes when the server stops, and with `always` when the machine does."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the file itself, which holds every key and value in the clear; with `everysec` the last second and more."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "fsync",
+            kind: OptionKind::Choice(&["everysec", "always"]),
+            default: Some(Default::Text("everysec")),
+            help: "When the disk is told to keep what was written (appendfsync).",
+        }]
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.settings.insert("appendonly".to_owned(), "yes".to_owned());
+        setup.settings.insert("appendfsync".to_owned(), fsync(chosen).to_owned());
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(AofWritten::new(fsync(chosen)))]
+    }
+}
+
+fn fsync(chosen: &experiment::Protection) -> &'static str {
+    if chosen.text("fsync") == "always" { "always" } else { "everysec" }
+}

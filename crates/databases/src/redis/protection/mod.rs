@@ -1,0 +1,14 @@
+//! The protections of Redis: one file and one line in [`ALL`] each.
+
+mod acl;
+mod aof;
+mod requirepass;
+mod tls;
+
+use tithe_harness::{columns::COLUMNS, protection::Protection};
+
+/// In the order of `tithe ls`.
+pub const ALL: &[&dyn Protection] = &[&tls::Tls, &requirepass::RequirePass, &acl::Acl, &aof::Aof, &COLUMNS];
+
+#[cfg(test)]
+mod tests;

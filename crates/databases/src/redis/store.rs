@@ -1,0 +1,221 @@
+//! Where the records are, and everything else that an administrator's connection does around them.
+//!
+//! Everything that Tithe makes is called `tithe` or begins with `tithe:`, and the value [`MARK`] of the key `tithe` says
+//! that these names are Tithe's. Where such names exist without the mark they are somebody else's: refused, and never
+//! removed.
+
+use std::collections::BTreeMap;
+
+use tithe_harness::{database::Server, fault::Fault, protection::Setup, workload::Table};
+use tithe_model::record::ArmFacts;
+
+use super::{
+    connection::{RedisConnection, Reply},
+    target::{of_administrator, of_clients},
+};
+use crate::target::is_local;
+
+/// The key that bears the mark.
+const MARKED: &str = "tithe";
+/// What it says.
+const MARK: &str = "made by tithe";
+/// Records removed at a time.
+const REMOVED_AT_ONCE: &str = "999";
+
+/// Settings whose values go into the report, where the server has them. None of them is a secret.
+const TOLD: [&str; 16] = [
+    "aof-use-rdb-preamble",
+    "appendfsync",
+    "appendonly",
+    "auto-aof-rewrite-percentage",
+    "hash-max-listpack-value",
+    "hz",
+    "io-threads",
+    "maxmemory",
+    "maxmemory-policy",
+    "no-appendfsync-on-rewrite",
+    "port",
+    "save",
+    "tls-auth-clients",
+    "tls-ciphersuites",
+    "tls-port",
+    "tls-protocols",
+];
+
+/// Before the key of each record of `table`.
+pub fn prefix_of(table: &Table) -> String {
+    format!("tithe:{}:", table.name)
+}
+
+/// The sorted set with the keys of all records of `table`.
+pub fn index_of(table: &Table) -> String {
+    format!("tithe:{}", table.name)
+}
+
+/// A connection that is not measured. It runs none of the statements of the clients' sessions.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn administrator(server: &Server, setup: &Setup) -> Result<RedisConnection, Fault> {
+    RedisConnection::open(&of_administrator(server, setup)?)
+}
+
+/// Makes the names of `table` Tithe's own. On a server that Tithe launched, runs the arm's own commands first.
+///
+/// # Errors
+/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut connection = administrator(server, setup)?;
+    if is_local(server) {
+        for statement in &setup.statements {
+            connection.run(statement)?;
+        }
+    }
+    match look(&mut connection)? {
+        // Left over from a run that was killed.
+        Found::Ours => clear(&mut connection, table),
+        Found::Nothing => connection.call(&["SET", MARKED, MARK]).map(drop),
+    }
+}
+
+/// Removes the records of `table`, and the mark when nothing else is left of Tithe's.
+///
+/// # Errors
+/// As [`create`].
+pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut connection = administrator(server, setup)?;
+    if look(&mut connection)? == Found::Nothing {
+        return Ok(());
+    }
+    clear(&mut connection, table)?;
+    if find_other(&mut connection)?.is_none() {
+        connection.call(&["DEL", MARKED])?;
+    }
+    Ok(())
+}
+
+/// What stands where Tithe works.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Ours,
+}
+
+fn look(connection: &mut RedisConnection) -> Result<Found, Fault> {
+    let foreign = |what: &str| Fault::Refused(format!("{what} is on this server, and Tithe did not make it"));
+    match connection.call(&["GET", MARKED]) {
+        Ok(Reply::Value(mark)) if mark == MARK.as_bytes() => Ok(Found::Ours),
+        Ok(Reply::Nothing) => match find_other(connection)? {
+            Some(name) => Err(foreign(&format!("a key `{name}`"))),
+            None => Ok(Found::Nothing),
+        },
+        Ok(_) => Err(foreign("a key `tithe`")),
+        Err(Fault::Server(words)) if words.starts_with("WRONGTYPE") => Err(foreign("a key `tithe`")),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Some key that begins with `tithe:`; goes through all keys of the database.
+fn find_other(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
+    let mut cursor = "0".to_owned();
+    loop {
+        let Reply::Array(answer) = connection.call(&["SCAN", &cursor, "MATCH", "tithe:*", "COUNT", "1000"])? else {
+            return Err(Fault::Protocol("SCAN gave no array".to_owned()));
+        };
+        if let Some(Reply::Array(keys)) = answer.get(1)
+            && let Some(key) = keys.first().and_then(Reply::text)
+        {
+            return Ok(Some(key));
+        }
+        cursor = answer.first().and_then(Reply::text).unwrap_or_default();
+        if cursor == "0" {
+            return Ok(None);
+        }
+    }
+}
+
+/// Removes every record that the index names, and the index.
+fn clear(connection: &mut RedisConnection, table: &Table) -> Result<(), Fault> {
+    let (prefix, index) = (prefix_of(table).into_bytes(), index_of(table));
+    while let Reply::Array(keys) = connection.call(&["ZRANGE", &index, "0", REMOVED_AT_ONCE])? {
+        if keys.is_empty() {
+            break;
+        }
+        let keys: Vec<&[u8]> =
+            keys.iter().filter_map(|key| if let Reply::Value(key) = key { Some(&key[..]) } else { None }).collect();
+        let records: Vec<Vec<u8>> = keys.iter().map(|key| [&prefix[..], key].concat()).collect();
+        let unlink: Vec<&[u8]> = [&b"UNLINK"[..]].into_iter().chain(records.iter().map(Vec::as_slice)).collect();
+        connection.call_bytes(&unlink)?;
+        let forget: Vec<&[u8]> = [&b"ZREM"[..], index.as_bytes()].into_iter().chain(keys).collect();
+        connection.call_bytes(&forget)?;
+    }
+    Ok(())
+}
+
+/// Writes everything in memory to the data file of a launched server. On an attached one its owner decides that.
+///
+/// # Errors
+/// The server's error.
+pub fn settle(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    if !is_local(server) {
+        return Ok(());
+    }
+    administrator(server, setup)?.call(&["SAVE"]).map(drop)
+}
+
+/// One value of `INFO`.
+///
+/// # Errors
+/// The server's error.
+pub fn info(connection: &mut RedisConnection, section: &str, name: &str) -> Result<Option<String>, Fault> {
+    let text = connection.call(&["INFO", section])?.text().unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    Ok(lines.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned()))
+}
+
+/// Length of the append-only file, bytes; `None` where there is none.
+pub fn log_length(server: &Server, setup: &Setup) -> Option<u64> {
+    info(&mut administrator(server, setup).ok()?, "persistence", "aof_current_size").ok()??.parse().ok()
+}
+
+/// What the figure depends on, as the server and the client's TLS say it.
+///
+/// # Errors
+/// The server's error; [`Fault::Wrong`] when it does not say its version.
+pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let mut connection = administrator(server, setup)?;
+    let version = version(&mut connection)?;
+    let mut facts = BTreeMap::new();
+    for name in ["redis_mode", "os", "multiplexing_api", "mem_allocator", "gcc_version"] {
+        let section = if name == "mem_allocator" { "memory" } else { "server" };
+        if let Some(value) = info(&mut connection, section, name)? {
+            facts.insert(name.to_owned(), value);
+        }
+    }
+    for name in TOLD {
+        // An attached server may keep its settings to itself: then they are not told.
+        match connection.setting(name) {
+            Ok(Some(value)) => drop(facts.insert(name.to_owned(), value)),
+            Ok(None) => {}
+            Err(Fault::Refused(_) | Fault::Server(_)) if !is_local(server) => break,
+            Err(fault) => return Err(fault),
+        }
+    }
+    // The measured clients may have another account than the administrator.
+    let client = RedisConnection::open(&of_clients(server, setup)?)?;
+    facts.insert("authentication".to_owned(), client.method().to_owned());
+    let tls =
+        client.tls_facts().map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    facts.insert("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned()));
+    Ok(ArmFacts { version, facts, configuration: Vec::new() })
+}
+
+fn version(connection: &mut RedisConnection) -> Result<String, Fault> {
+    let redis = info(connection, "server", "redis_version")?;
+    let valkey = info(connection, "server", "valkey_version")?;
+    match (redis, valkey) {
+        (_, Some(valkey)) => Ok(format!("Valkey {valkey}")),
+        (Some(redis), None) => Ok(format!("Redis {redis}")),
+        (None, None) => Err(Fault::Wrong("the server does not say its version".to_owned())),
+    }
+}

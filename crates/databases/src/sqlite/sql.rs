@@ -1,0 +1,66 @@
+//! SQLite for workloads on SQL tables: one writer at a time, and every transaction takes the writer's lock at once.
+
+use tithe_harness::{
+    database::{Connect, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession,
+    sql::{Dialect, SqlDatabase},
+};
+
+use super::{Sqlite, checkpoint, open, path, session::SqliteSession};
+
+/// How SQLite writes SQL.
+pub static DIALECT: Dialect = Dialect {
+    integer: "INTEGER",
+    long: "INTEGER",
+    text: |_| "TEXT".to_owned(),
+    bytes: |_| "BLOB".to_owned(),
+    row_lock: "",
+    begin: |_| &["BEGIN IMMEDIATE"],
+    // SQLITE_BUSY, with or without an extended code in the higher bytes: <https://sqlite.org/rescode.html>.
+    is_conflict: |text| {
+        let code = text.rsplit_once("(SQLite error ").and_then(|(_, code)| code.strip_suffix(')'));
+        code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
+    },
+};
+
+impl SqlDatabase for Sqlite {
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, _how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
+        let mut connection = open(path(server)?, setup)?;
+        for statement in &setup.session_statements {
+            connection.run(statement)?;
+        }
+        Ok(Box::new(SqliteSession::new(connection)))
+    }
+
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault> {
+        let mut connection = open(path(server)?, setup)?;
+        connection.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+        connection.run(definition)?;
+        indexes.iter().try_for_each(|index| connection.run(index).map(drop))?;
+        checkpoint(&mut connection)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        let mut connection = open(path(server)?, setup)?;
+        names.iter().try_for_each(|name| connection.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, _names: &[&str]) -> Result<(), Fault> {
+        let mut connection = open(path(server)?, setup)?;
+        connection.run("ANALYZE")?;
+        checkpoint(&mut connection)
+    }
+}

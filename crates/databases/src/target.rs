@@ -1,0 +1,276 @@
+//! Where a connection goes, as whom, and how protected: what the wire clients of all servers share.
+//!
+//! For a launched server everything follows from the set-up. For an attached one the user's URL says it; options that
+//! might fall back to plaintext are refused by every product, and nothing of a URL is ever quoted in an error, because
+//! it may hold a password. What a product calls its options is in its [`Product`].
+
+use std::{path::PathBuf, sync::Arc};
+
+use tithe_harness::{
+    database::{Address, Server},
+    fault::Fault,
+    protection::{Authentication, Setup, TlsVersion, Transport},
+    secret::Secret,
+    wire::{Identity, Trust, Wire, client_config},
+};
+use tithe_model::experiment::Url;
+
+/// What differs from product to product.
+pub struct Product {
+    /// Name in errors.
+    pub title: &'static str,
+    /// Port where a URL names none.
+    pub port: u16,
+    /// Account in servers that Tithe launches; empty where the product has a nameless one.
+    pub user: &'static str,
+    /// Database in servers that Tithe launches.
+    pub database: &'static str,
+    /// Database where a URL names none; `None`: the one that is called like the user.
+    pub url_database: Option<&'static str>,
+    /// True when a URL must name a user.
+    pub needs_user: bool,
+    /// Environment variable with the password, used when the URL holds none.
+    pub password_variable: &'static str,
+    /// Reads what the URL says about TLS; `None` means that nothing but plaintext is spoken.
+    pub tls: fn(&UrlParts) -> Result<Option<Tls>, Fault>,
+    /// What a URL needs for TLS, and for a client certificate.
+    pub tls_hints: [&'static str; 2],
+}
+
+/// Where a connection goes, as whom, and how protected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// Name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Account.
+    pub user: String,
+    /// Database.
+    pub database: String,
+    /// Password, used when the server asks for one.
+    pub password: Option<Secret>,
+    /// True when a server that does not ask for the password is an error.
+    pub must_ask: bool,
+    /// TLS; `None` means that nothing but plaintext is spoken.
+    pub tls: Option<Tls>,
+}
+
+/// How to speak TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Authority that signed the server's certificate, PEM; `None` accepts anyone's.
+    pub authority: Option<PathBuf>,
+    /// Versions allowed.
+    pub versions: Vec<TlsVersion>,
+    /// Certificate and key of the client, PEM.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Tls {
+    /// TLS of any version, as far as a URL says it.
+    pub fn of_url(authority: Option<PathBuf>, identity: Option<(PathBuf, PathBuf)>) -> Self {
+        Self { authority, versions: vec![TlsVersion::V1_3, TlsVersion::V1_2], identity }
+    }
+
+    /// Speaks TLS on `wire` from here on.
+    ///
+    /// # Errors
+    /// As [`client_config`] and [`Wire::start_tls`].
+    pub fn start(&self, wire: &mut Wire, host: &str) -> Result<(), Fault> {
+        let trust = self.authority.as_deref().map_or(Trust::Anyone, Trust::Authority);
+        let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
+        let config = client_config(trust, identity, &self.versions)?;
+        wire.start_tls(Arc::clone(&config), host)
+    }
+}
+
+impl Product {
+    /// The target of an arm's clients.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for a URL that cannot be used, or that contradicts the set-up.
+    pub fn target(&self, server: &Server, setup: &Setup) -> Result<Target, Fault> {
+        match &server.address {
+            Address::Tcp { host, port } => Ok(self.launched(host, *port, setup)),
+            Address::Attached(url) => self.attached(url, setup, std::env::var(self.password_variable).ok()),
+            Address::File(_) | Address::Nowhere => Err(Fault::Refused(format!("{} is reached by TCP", self.title))),
+        }
+    }
+
+    /// Looks whether `url` can be used at all.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
+    pub fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        (self.tls)(&UrlParts::read(url.expose(), self)?).map(drop)
+    }
+
+    fn launched(&self, host: &str, port: u16, setup: &Setup) -> Target {
+        let must_ask = matches!(setup.authentication, Authentication::Password { .. });
+        let materials = &setup.materials;
+        let tls = match setup.transport {
+            Transport::Plain => None,
+            Transport::Tls { version, mutual } => Some(Tls {
+                authority: Some(materials.authority.clone()),
+                versions: vec![version],
+                identity: mutual.then(|| (materials.client_certificate.clone(), materials.client_key.clone())),
+            }),
+        };
+        Target {
+            host: host.to_owned(),
+            port,
+            user: self.user.to_owned(),
+            database: self.database.to_owned(),
+            password: must_ask.then(|| materials.password.clone()),
+            must_ask,
+            tls,
+        }
+    }
+
+    /// The target that `url` names, with a password from outside where it holds none.
+    ///
+    /// # Errors
+    /// As [`Product::target`].
+    pub fn attached(&self, url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<Target, Fault> {
+        let parts = UrlParts::read(url.expose(), self)?;
+        let mut tls = (self.tls)(&parts)?;
+        if let Transport::Tls { version, mutual } = setup.transport {
+            let Some(tls) = &mut tls else {
+                return Err(refused(&format!("this arm asks for TLS: its URL needs {}", self.tls_hints[0])));
+            };
+            if mutual && tls.identity.is_none() {
+                return Err(refused(&format!("this arm asks for mutual TLS: its URL needs {}", self.tls_hints[1])));
+            }
+            tls.versions = vec![version];
+        }
+        Ok(Target {
+            password: parts.password.or(password_outside).map(Secret::new),
+            host: parts.host,
+            port: parts.port,
+            database: parts
+                .database
+                .unwrap_or_else(|| self.url_database.map_or_else(|| parts.user.clone(), str::to_owned)),
+            user: parts.user,
+            must_ask: matches!(setup.authentication, Authentication::Password { .. }),
+            tls,
+        })
+    }
+}
+
+/// True for a server that Tithe launched: the processes that it names are on this machine.
+pub fn is_local(server: &Server) -> bool {
+    matches!(server.address, Address::Tcp { .. })
+}
+
+/// A refusal. It never quotes the URL, which may hold a password.
+pub fn refused(why: &str) -> Fault {
+    Fault::Refused(format!("the server's URL: {why}"))
+}
+
+/// A URL taken apart and decoded.
+pub struct UrlParts {
+    /// What stands before `://`.
+    pub scheme: String,
+    user: String,
+    password: Option<String>,
+    host: String,
+    port: u16,
+    database: Option<String>,
+    options: Vec<(String, String)>,
+}
+
+impl UrlParts {
+    fn read(url: &str, product: &Product) -> Result<Self, Fault> {
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| refused("it has no ://"))?;
+        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        // A password may hold an `@` that was not encoded; a host cannot.
+        let (user, place) = match authority.rsplit_once('@') {
+            Some((user, place)) => (user, place),
+            None if product.needs_user => return Err(refused("it names no user")),
+            None => ("", authority),
+        };
+        let (user, password) = match user.split_once(':') {
+            Some((user, password)) => (user, Some(decode(password)?)),
+            None => (user, None),
+        };
+        let (host, port) = host_and_port(place)?;
+        let options = options.split('&').filter(|option| !option.is_empty()).map(|option| {
+            let (name, value) = option.split_once('=').ok_or_else(|| refused("an option has no ="))?;
+            Ok((decode(name)?, decode(value)?))
+        });
+        Ok(Self {
+            scheme: scheme.to_owned(),
+            user: decode(user)?,
+            password,
+            host: decode(host)?,
+            port: port.unwrap_or(product.port),
+            database: if database.is_empty() { None } else { Some(decode(database)?) },
+            options: options.collect::<Result<_, Fault>>()?,
+        })
+    }
+
+    /// The value of the option `wanted`; the last one counts.
+    pub fn option(&self, wanted: &str) -> Option<&str> {
+        self.options.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    }
+
+    /// Refuses options other than `known`.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with the first unknown name.
+    pub fn only(&self, known: &[&str]) -> Result<(), Fault> {
+        match self.options.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            Some((name, _)) => Err(refused(&format!("option {name} is not known; known are {}", known.join(", ")))),
+            None => Ok(()),
+        }
+    }
+
+    /// The client's certificate and key, in options of these names: both or none.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for one without the other.
+    pub fn identity(&self, certificate: &str, key: &str) -> Result<Option<(PathBuf, PathBuf)>, Fault> {
+        match (self.option(certificate), self.option(key)) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
+            (None, None) => Ok(None),
+            _ => Err(refused(&format!("{certificate} and {key} belong together"))),
+        }
+    }
+}
+
+/// Splits `host:port`, `[v6]:port` or `host`.
+fn host_and_port(place: &str) -> Result<(&str, Option<u16>), Fault> {
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']').ok_or_else(|| refused("an IPv6 address is not closed"))?;
+            (host, port.strip_prefix(':'))
+        }
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() || host.contains(',') {
+        return Err(refused("it must name one host"));
+    }
+    let port = port.filter(|port| !port.is_empty()).map(str::parse).transpose();
+    Ok((host, port.map_err(|_| refused("its port is not a number up to 65535"))?))
+}
+
+/// Decodes `%41` (RFC 3986, section 2.1).
+fn decode(text: &str) -> Result<String, Fault> {
+    let malformed = || refused("a % is not followed by two hexadecimal digits of UTF-8 text");
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        if byte == b'%' {
+            let (digits, after) = after.split_first_chunk::<2>().ok_or_else(malformed)?;
+            let digit = |digit: u8| (digit as char).to_digit(16).ok_or_else(malformed);
+            bytes.push((digit(digits[0])? * 16 + digit(digits[1])?) as u8);
+            rest = after;
+        } else {
+            bytes.push(byte);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| malformed())
+}

@@ -1,0 +1,89 @@
+//! What tests of launches and protections share; none of it needs a server.
+
+use std::collections::BTreeMap;
+
+use tithe_harness::{
+    database::{Command, Content, Launch, Step},
+    protection::{Materials, Protection, Setup},
+    secret::Secret,
+};
+use tithe_model::experiment::{self, OptionValue};
+
+/// A plain set-up with made-up paths.
+pub fn plain() -> Setup {
+    let materials = Materials {
+        authority: "/m/ca.pem".into(),
+        server_certificate: "/m/server.pem".into(),
+        server_key: "/m/server.key".into(),
+        client_certificate: "/m/client.pem".into(),
+        client_key: "/m/client.key".into(),
+        stranger: "/m/stranger.pem".into(),
+        password: Secret::new("correct horse"),
+        key: Secret::new([7; 32]),
+    };
+    Setup::plain(BTreeMap::new(), materials)
+}
+
+/// The protection `id` of `all` with its defaults, but for `options`.
+pub fn chosen(all: &[&dyn Protection], id: &str, options: &[(&str, &str)]) -> experiment::Protection {
+    let protection = all.iter().find(|protection| protection.id() == id).expect("a protection");
+    let mut values: BTreeMap<String, OptionValue> = protection
+        .options()
+        .iter()
+        .filter_map(|option| Some((option.name.to_owned(), option.default?.value())))
+        .collect();
+    for (name, value) in options {
+        let value = match *value {
+            "true" => OptionValue::Flag(true),
+            "false" => OptionValue::Flag(false),
+            text => OptionValue::Text(text.to_owned()),
+        };
+        values.insert((*name).to_owned(), value);
+    }
+    experiment::Protection { id: id.to_owned(), options: values }
+}
+
+/// Applies `chosen`, which are of `all`, to `setup`.
+pub fn apply(all: &[&dyn Protection], chosen: &[experiment::Protection], setup: &mut Setup) {
+    for chosen in chosen {
+        let protection = all.iter().find(|protection| protection.id() == chosen.id).expect("a protection");
+        protection.apply(chosen, setup);
+    }
+}
+
+/// Everything that `launch` and `setup` do, as text.
+pub fn shown(launch: &Launch, setup: &Setup) -> String {
+    let run = |command: &Command| {
+        let environment: Vec<_> = command.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        format!("{}{} {}", environment.concat(), command.program.display(), command.arguments.join(" "))
+    };
+    let mut lines = Vec::new();
+    for step in &launch.steps {
+        lines.push(match step {
+            Step::Write { path, content: Content::Text(text), mode } => {
+                format!("write {} {mode:o}\n{}", path.display(), text.trim_end())
+            }
+            Step::Write { path, content, mode } => format!("write {} {mode:o} {content:?}", path.display()),
+            Step::Run(command) => format!("run {}", run(command)),
+            other => format!("{other:?}"),
+        });
+    }
+    lines.push(format!("serve {}", run(launch.server.as_ref().expect("a server"))));
+    lines.push(format!("stop by signal {} at {:?}", launch.stop_signal, launch.address));
+    lines.push(format!("paths {:?}", launch.paths));
+    for statement in &setup.statements {
+        lines.push(format!("then {statement}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The lines that are in one text only: `-` in `before`, `+` in `after`.
+pub fn difference(before: &str, after: &str) -> String {
+    let missing = |from: &str, of: &str, sign: char| -> String {
+        of.lines()
+            .filter(|line| !from.lines().any(|other| other == *line))
+            .map(|line| format!("{sign} {line}\n"))
+            .collect()
+    };
+    missing(after, before, '-') + &missing(before, after, '+')
+}

@@ -1,0 +1,107 @@
+//! The load loop on a real server: several connections a lane, closed and open, and requests larger than a socket takes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use tithe_databases::postgres::Postgres;
+use tithe_harness::{
+    database::Database,
+    load::frame::{ArmRig, Rig},
+    session::Session,
+    workload::{self, Workload},
+};
+use tithe_model::{
+    experiment::{self, Arrivals, Values},
+    plan::Cell,
+    record::{ArmFrame, Slot},
+};
+
+use super::{how_for, sandbox::Sandbox};
+
+fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
+    let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let described = experiment::Workload { name: "mixed".to_owned(), kind: "ycsb".to_owned(), properties };
+    workload::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
+}
+
+fn load(sandbox: &Sandbox, workload: &dyn Workload) {
+    Postgres.create(&sandbox.server, &sandbox.setup, &workload.table()).expect("a table");
+    let how = how_for(workload.table(), true);
+    let mut session: Session = Postgres.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
+    workload.load(&mut session, 0, 1, &AtomicU64::new(0)).expect("loaded");
+}
+
+/// One frame of four slots of 50 ms; nothing may spoil it, and what the slots, the counters and the histograms say
+/// of the number of operations must agree.
+fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arrivals) -> ArmFrame {
+    let cell = Cell {
+        id: "mixed".to_owned(),
+        workload: 0,
+        resources: 0,
+        clients,
+        arrivals,
+        seed: 1,
+        slot_ns: 50_000_000,
+        guard_ns: 0,
+        warmup_ns: 10_000_000,
+        blocks: 4,
+        frames_max: 1,
+        epochs: 1,
+        design: tithe_model::experiment::Design::Interleaved,
+        restarts: false,
+        pinned: true,
+        free_frames: 0,
+    };
+    let arm = ArmRig {
+        server: sandbox.server.clone(),
+        setup: sandbox.setup.clone(),
+        state: workload.arm_state(),
+        on: Vec::new(),
+        off: Vec::new(),
+    };
+    let mut rig = Rig::new(&Postgres, workload, &cell, 0, true, vec![arm]);
+    let (mut frame, slots) = rig.frame(0, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled");
+    assert_eq!(frame.spoiled, None, "{clients} clients, {arrivals:?}");
+    let arm = frame.arms.remove(0);
+    let count = |field: fn(&Slot) -> u64| slots.iter().map(field).sum::<u64>();
+    assert_eq!((arm.operations, arm.failed), (count(|slot| slot.n), 0));
+    assert_eq!(arm.latency.values().map(|histogram| histogram.total()).sum::<u64>(), count(|slot| slot.n_g));
+    arm
+}
+
+#[test]
+fn many_connections_a_lane_lose_and_invent_no_operation() {
+    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+    let workload = ycsb(1000, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
+    load(&sandbox, workload.as_ref());
+    for clients in [1, 8, 64] {
+        let closed = frame(&sandbox, workload.as_ref(), clients, Arrivals::Closed);
+        assert!(closed.intended.is_empty() && closed.undrained == 0);
+        for arrivals in [Arrivals::Even(1000.0), Arrivals::Poisson(1000.0)] {
+            let open = frame(&sandbox, workload.as_ref(), clients, arrivals);
+            let from_intended: u64 = open.intended.values().map(|histogram| histogram.total()).sum();
+            assert_eq!(from_intended, open.latency.values().map(|histogram| histogram.total()).sum::<u64>());
+            if arrivals == Arrivals::Even(1000.0) {
+                // Four slots of 50 ms, of which four fifths are offered.
+                assert_eq!(open.operations + open.undrained, 160);
+            }
+        }
+    }
+}
+
+#[test]
+fn updates_larger_than_a_socket_takes_at_once_are_sent_whole() {
+    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+    let properties = [
+        ("readproportion", "0"),
+        ("updateproportion", "1"),
+        ("fieldcount", "2"),
+        ("fieldlength", "6000000"),
+        ("writeallfields", "true"),
+    ];
+    let workload = ycsb(8, &properties);
+    load(&sandbox, workload.as_ref());
+    for clients in [1, 8] {
+        let seen = frame(&sandbox, workload.as_ref(), clients, Arrivals::Closed);
+        assert!(seen.counters.sent_bytes.expect("counted") > 12_000_000 * seen.operations);
+    }
+}

@@ -1,0 +1,111 @@
+//! One server with its protections, in a sandbox of its own, gone when the test ends.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tithe_harness::{
+    database::{Database, Install, Search, Server},
+    protection::{Materials, Protection, Setup},
+    sandbox::{Sandbox as Folder, certificates, process::Running},
+};
+use tithe_model::experiment::{OptionValue, Protection as Chosen};
+
+/// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.
+pub struct Sandbox {
+    pub database: &'static dyn Database,
+    pub setup: Setup,
+    pub server: Server,
+    _running: Option<Running>,
+    _folder: Folder,
+}
+
+/// What is missing fails the tests where `CI` is set; elsewhere they say loudly that they are skipped.
+fn present<T>(found: Result<T, tithe_harness::database::Missing>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
+        Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
+        Err(missing) => {
+            eprintln!("SKIPPED: {missing:?}");
+            None
+        }
+    }
+}
+
+/// The protection of `database` called `id`.
+pub fn protection(database: &dyn Database, id: &str) -> &'static dyn Protection {
+    *database.protections().iter().find(|protection| protection.id() == id).expect("a protection")
+}
+
+/// A protection with its defaults, but for `options`.
+pub fn chosen(database: &dyn Database, id: &str, options: &[(&str, OptionValue)]) -> Chosen {
+    let options_of = protection(database, id).options().iter();
+    let mut all: BTreeMap<String, OptionValue> =
+        options_of.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
+    all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    Chosen { id: id.to_owned(), options: all }
+}
+
+impl Sandbox {
+    /// Starts a server of `database` with `protections`; `None`, said loudly, when something is not installed.
+    pub fn start(database: &'static dyn Database, protections: &[Chosen]) -> Option<Self> {
+        let install = present(database.find(&Search::default()))?;
+        for chosen in protections {
+            present(protection(database, &chosen.id).needs(&install, chosen))?;
+        }
+        let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
+        let mut setup = Setup::plain(settings(database), materials(&folder));
+        for chosen in protections {
+            protection(database, &chosen.id).apply(chosen, &mut setup);
+        }
+        Some(Self::launch(database, &install, setup, folder))
+    }
+
+    fn launch(database: &'static dyn Database, install: &Install, setup: Setup, mut folder: Folder) -> Self {
+        let place = folder.place(database.id()).expect("a place");
+        let launch = database.launch(install, &setup, &place);
+        folder.prepare(&launch).expect("all steps run");
+        let log = place.folder.join("server.log");
+        let running = folder.start(&launch, &log).expect("the server starts");
+        let process = running.as_ref().map(Running::process);
+        let server = Server { address: launch.address, process, paths: launch.paths, folder: place.folder };
+        let sandbox = Self { database, setup, server, _running: running, _folder: folder };
+        sandbox.await_answer();
+        sandbox
+    }
+
+    fn await_answer(&self) {
+        let begun = Instant::now();
+        while let Err(fault) = self.database.facts(&self.server, &self.setup) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{fault}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.server.folder.join("server.log")).expect("a log")
+    }
+}
+
+/// Settings of every server of `database`: small files, so that scans are short, and logs that would be off.
+fn settings(database: &dyn Database) -> BTreeMap<String, String> {
+    let settings: &[(&str, &str)] = match database.id() {
+        "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],
+        _ => &[],
+    };
+    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Certificates, keys and passwords of one test, given to the server's account.
+fn materials(sandbox: &Folder) -> Materials {
+    let folder = sandbox.folder().join("materials");
+    let materials = certificates::prepare(&folder).expect("materials");
+    let give = |path: &Path| sandbox.give(path).expect("given");
+    give(&folder);
+    fs::read_dir(&folder).expect("a folder").flatten().for_each(|file| give(&file.path()));
+    materials
+}

@@ -1,0 +1,83 @@
+//! TPC-C on a real server, plain and with encrypted columns.
+
+use tithe_databases::postgres::Postgres;
+use tithe_harness::protection::Setup;
+use tithe_model::experiment::OptionValue;
+
+use super::{
+    sandbox::{self, Sandbox},
+    support::{Arm, evidence, workload},
+};
+
+fn arm<'a>(sandbox: &'a Sandbox, setup: &'a Setup, workload: &'a tithe_harness::workload::tpcc::Tpcc) -> Arm<'a> {
+    Arm { database: &Postgres, server: &sandbox.server, setup, workload }
+}
+
+#[test]
+fn conditions_hold_after_loading_and_with_terminals_in_each_others_way() {
+    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+    for (compute, isolation) in
+        [("server", "repeatable-read"), ("client", "repeatable-read"), ("client", "serializable")]
+    {
+        let workload = workload(&[("compute", compute), ("isolation", isolation)]);
+        let arm = arm(&sandbox, &sandbox.setup, &workload);
+        assert!(arm.load() > 5000);
+        arm.check(true).expect("consistent when fresh");
+        let counted = arm.run_together(4, 150);
+        assert_eq!((0..5).map(|operation| counted[&operation]).sum::<u64>(), 600, "{counted:?}");
+        arm.check(false).expect("consistent when used");
+    }
+}
+
+#[test]
+fn encrypted_columns_are_proven_and_consistent() {
+    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+    let workload = workload(&[("compute", "client")]);
+    let Some(plain_sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+    let plain = arm(&plain_sandbox, &plain_sandbox.setup, &workload);
+    plain.load();
+    let columns = sandbox::protection(&Postgres, "columns");
+    for (share, names, cipher) in [
+        (0.2, "", "aes-256-gcm"),
+        (0.5, "", "sm4-128-gcm"),
+        (1.0, "", "aes-256-gcm"),
+        (1.0, "c_data,c_last,d_next_o_id,w_ytd", "sm4-128-gcm"),
+    ] {
+        let text = |text: &str| OptionValue::Text(text.to_owned());
+        let options = [("share", OptionValue::Number(share)), ("names", text(names)), ("cipher", text(cipher))];
+        let chosen = sandbox::chosen(&Postgres, "columns", &options);
+        let mut setup = sandbox.setup.clone();
+        columns.apply(&chosen, &mut setup);
+        let guarded = arm(&sandbox, &setup, &workload);
+        guarded.load();
+        guarded.check(true).expect("consistent when fresh");
+        guarded.run_together(2, 100);
+        guarded.check(false).expect("consistent when used");
+        let seen = evidence(columns, &chosen, guarded, plain);
+        assert_eq!(
+            seen,
+            ["ciphertext-seen: holds", "wrong-column-key: holds", "disk-canary: holds", "wire-canary: holds"]
+        );
+        guarded.check(false).expect("the evidence leaves nothing behind");
+    }
+}
+
+#[test]
+fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are() {
+    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+    let workload = workload(&[("compute", "client")]);
+    let plain = arm(&sandbox, &sandbox.setup, &workload);
+    plain.load();
+    for (id, options, expected) in [
+        ("columns", [("share", OptionValue::Number(0.0))].as_slice(), "wrapper-idle: holds"),
+        ("ordinary-statements", &[], "statements-ordinary: holds"),
+    ] {
+        let mut setup = sandbox.setup.clone();
+        let chosen = sandbox::chosen(&Postgres, id, options);
+        sandbox::protection(&Postgres, id).apply(&chosen, &mut setup);
+        let guarded = arm(&sandbox, &setup, &workload);
+        assert_eq!(evidence(sandbox::protection(&Postgres, id), &chosen, guarded, plain), [expected]);
+        guarded.run(0, 60);
+        guarded.check(false).expect("consistent when used");
+    }
+}

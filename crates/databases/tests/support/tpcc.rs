@@ -1,0 +1,134 @@
+//! TPC-C on any database: made, loaded, run and checked, in one arm.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use tithe_harness::{
+    clock::Clock,
+    data,
+    database::{Connect, Database, Server},
+    evidence::{Control, Scene, Sight, judge},
+    fault::Fault,
+    protection::{Protection, Setup},
+    session::{Progress, Session, wait_ready},
+    workload::{
+        Client, Parts, Workload,
+        tpcc::{Tpcc, config::Config},
+    },
+};
+use tithe_model::{experiment::Protection as Chosen, record::Verdict};
+
+/// The workload of `properties` on the smallest data set.
+pub fn workload(properties: &[(&str, &str)]) -> Tpcc {
+    let small = [("customers", "30"), ("items", "40"), ("warehouses", "2")];
+    let all: BTreeMap<String, String> =
+        small.iter().chain(properties).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Tpcc::new(Config::resolve(&all).expect("possible properties"), 7)
+}
+
+/// One database with one set-up.
+#[derive(Clone, Copy)]
+pub struct Arm<'a> {
+    pub database: &'a dyn Database,
+    pub server: &'a Server,
+    pub setup: &'a Setup,
+    pub workload: &'a Tpcc,
+}
+
+/// Counts parts of operations by number.
+#[derive(Default)]
+struct Counted(BTreeMap<usize, u64>);
+
+impl Parts for Counted {
+    fn part(&mut self, operation: usize) {
+        *self.0.entry(operation).or_default() += 1;
+    }
+}
+
+impl Arm<'_> {
+    pub fn connect(&self) -> Session {
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.workload.table() };
+        data::connect(self.database, self.server, self.setup, &how, self.workload).expect("a session")
+    }
+
+    /// Makes and loads the data, in two parts; returns the rows that were told.
+    pub fn load(&self) -> u64 {
+        data::create(self.database, self.server, self.setup, self.workload).expect("tables");
+        let done = AtomicU64::new(0);
+        for part in 0..2 {
+            self.workload.load(&mut self.connect(), part, 2, &done).expect("rows");
+        }
+        data::settle(self.database, self.server, self.setup, self.workload).expect("settled");
+        done.load(Ordering::SeqCst)
+    }
+
+    pub fn check(&self, fresh: bool) -> Result<String, Fault> {
+        self.workload.check(&mut self.connect(), fresh).map(|holds| holds.expect("TPC-C has rules"))
+    }
+
+    /// Runs `count` transactions of terminal `number`; returns how often each operation and part occurred.
+    pub fn run(&self, number: u64, count: u64) -> BTreeMap<usize, u64> {
+        let mut session = self.connect();
+        let mut client: Box<dyn Client> = self.workload.client(&self.workload.arm_state());
+        client.take_seat(number);
+        if let Some(compute) = self.setup.compute {
+            client.compute_in(compute);
+        }
+        client.seed(number);
+        let mut counted = Counted::default();
+        for _ in 0..count {
+            client.prepare();
+            client.submit(&mut session).expect("a transaction begins");
+            while client.advance(&mut session, &mut counted).expect("a transaction goes on") == Progress::Pending {
+                wait_ready(session.connection()).expect("an answer");
+            }
+            counted.part(client.operation());
+        }
+        counted.0
+    }
+
+    /// Runs `terminals` at once.
+    pub fn run_together(&self, terminals: u64, count: u64) -> BTreeMap<usize, u64> {
+        let mut sum = BTreeMap::new();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..terminals).map(|number| scope.spawn(move || self.run(number, count))).collect();
+            for thread in threads {
+                for (operation, times) in thread.join().expect("a terminal") {
+                    *sum.entry(operation).or_default() += times;
+                }
+            }
+        });
+        sum
+    }
+}
+
+/// What every check of `protection` says of `guarded` with `plain` as control, one line each.
+pub fn evidence(protection: &dyn Protection, chosen: &Chosen, guarded: Arm<'_>, plain: Arm<'_>) -> Vec<String> {
+    let table = guarded.workload.table();
+    let scene = |arm: Arm<'_>, is_guarded: bool, nonce: u64, look: &mut dyn FnMut(&mut Scene<'_>) -> Sight| {
+        look(&mut Scene {
+            database: arm.database,
+            server: arm.server,
+            setup: arm.setup,
+            table: &table,
+            guarded: is_guarded,
+            nonce,
+        })
+    };
+    let checks = protection.evidence_on(chosen, guarded.workload.tables());
+    // Canaries of one look must not be those of an earlier one: what that left in the journal would be found again.
+    static LOOKS: AtomicU64 = AtomicU64::new(0);
+    let lines = checks.into_iter().map(|check| {
+        let nonce = LOOKS.fetch_add(1, Ordering::SeqCst);
+        let mut look = |scene: &mut Scene<'_>| check.look(scene);
+        let seen = scene(guarded, true, nonce, &mut look);
+        let control = (check.control() == Control::PlainArm).then(|| scene(plain, false, nonce, &mut look));
+        match judge(check.control(), &seen, control.as_ref()) {
+            Verdict::Holds => format!("{}: holds", check.id()),
+            other => format!("{}: {other:?}: {seen:?}; control {control:?}", check.id()),
+        }
+    });
+    lines.collect()
+}

@@ -1,0 +1,172 @@
+//! Column encryption as a protection, and the arm that prices the statements it needs.
+
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::{
+    evidence::{
+        Evidence,
+        canary::Targets,
+        columns::{CiphertextSeen, WrapperIdle, WrongColumnKey},
+        disk_canary::DiskCanary,
+        scan::Places,
+        sql_columns::{
+            SqlCiphertext, SqlDiskCanary, SqlWireCanary, SqlWrapperIdle, SqlWrongKey, StatementsOrdinary, Subject,
+        },
+        wire_canary::WireCanary,
+    },
+    protection::{ColumnCipher, Columns, Protection, Setup},
+    sql::{Compute, SqlTable},
+};
+
+/// Column encryption, for any database that has a server: one line in its list of protections.
+pub static COLUMNS: ColumnsProtection = ColumnsProtection { wire: true };
+
+/// Column encryption, for any embedded database: there is no wire to look at.
+pub static COLUMNS_EMBEDDED: ColumnsProtection = ColumnsProtection { wire: false };
+
+/// The ordinary statements of a SQL workload, for any database with SQL: one line in its list of protections.
+pub static ORDINARY_STATEMENTS: OrdinaryStatements = OrdinaryStatements;
+
+/// Client-side encryption of values, AES-256-GCM or SM4-128-GCM. Id `columns`.
+pub struct ColumnsProtection {
+    wire: bool,
+}
+
+impl Protection for ColumnsProtection {
+    fn id(&self) -> &'static str {
+        "columns"
+    }
+
+    fn title(&self) -> &'static str {
+        "column encryption by the client"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Whoever reads field values in the server's memory, files, logs or backups, or on the wire."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "Keys, the other fields, lengths and access patterns are visible, older values can be put back, and the \
+         client holds the key."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[
+            OptionEntry {
+                name: "share",
+                kind: OptionKind::Number { low: 0.0, high: 1.0 },
+                default: Some(Default::Number(1.0)),
+                help: "Share of the fields that is encrypted, from the first on; of SQL tables 0.2 for identifiers, 0.5 \
+                       for prices, dates and quantities too, 1 for all; 0 prices the wrapping alone.",
+            },
+            OptionEntry {
+                name: "names",
+                kind: OptionKind::Text,
+                default: Some(Default::Text("")),
+                help: "Columns of SQL tables by name, with commas between them, in place of a share.",
+            },
+            OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&["aes-256-gcm", "sm4-128-gcm"]),
+                default: Some(Default::Text("aes-256-gcm")),
+                help: "The cipher; columns that the server compares are encrypted by the same one in SIV mode.",
+            },
+        ]
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let cipher = match chosen.text("cipher") {
+            "sm4-128-gcm" => ColumnCipher::Sm4Gcm,
+            _ => ColumnCipher::Aes256Gcm,
+        };
+        setup.columns = Some(Columns {
+            share: chosen.number("share"),
+            names: names(chosen),
+            cipher,
+            key: setup.materials.key.clone(),
+        });
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        let share = chosen.number("share");
+        if share == 0.0 {
+            return vec![Box::new(WrapperIdle)];
+        }
+        let targets = Targets::Fields { share };
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
+            Box::new(CiphertextSeen::new(share)),
+            Box::new(WrongColumnKey::new(share)),
+            Box::new(DiskCanary::new(Places::ALL, targets)),
+        ];
+        if self.wire {
+            checks.push(Box::new(WireCanary::new(targets)));
+        }
+        checks
+    }
+
+    fn evidence_on(&self, chosen: &experiment::Protection, tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
+        if tables.is_empty() {
+            return self.evidence(chosen);
+        }
+        let subject = Subject { share: chosen.number("share"), names: names(chosen), tables };
+        if subject.share == 0.0 && subject.names.is_empty() {
+            return vec![Box::new(SqlWrapperIdle(subject))];
+        }
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
+            Box::new(SqlCiphertext(subject.clone())),
+            Box::new(SqlWrongKey(subject.clone())),
+            Box::new(SqlDiskCanary(subject.clone())),
+        ];
+        if self.wire {
+            checks.push(Box::new(SqlWireCanary(subject)));
+        }
+        checks
+    }
+}
+
+/// The names in the option `names`.
+fn names(chosen: &experiment::Protection) -> Vec<String> {
+    let names = chosen.text("names").split(',').map(|name| name.trim().to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// No protection: the arm runs the ordinary statements of its workload, which compute in the server, where the other
+/// arms compute in the client. Its cost is that of the restructuring, with the sign turned. Id `ordinary-statements`.
+pub struct OrdinaryStatements;
+
+impl Protection for OrdinaryStatements {
+    fn id(&self) -> &'static str {
+        "ordinary-statements"
+    }
+
+    fn title(&self) -> &'static str {
+        "ordinary statements, computing in the server"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Nothing: it is there to price the statements that column encryption needs."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "Everything."
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.compute = Some(Compute::Server);
+    }
+
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(StatementsOrdinary)]
+    }
+}

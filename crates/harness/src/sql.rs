@@ -1,0 +1,280 @@
+//! SQL workloads: tables, statements and dialects, described so that one text serves every product.
+//!
+//! A statement is written once with named parameters (`WHERE c_id = ?c_id`). The name says which column a parameter
+//! belongs to, and the list after `SELECT` says which columns come back; so a session that encrypts columns knows what
+//! it carries, and a workload need not know that it does. Left out: quoting (names are plain), and any SQL beyond what
+//! the workloads use.
+
+use crate::{
+    database::{Connect, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession,
+};
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number of 32 bits.
+    Integer,
+    /// A whole number of 64 bits.
+    Long,
+    /// Text of at most so many bytes.
+    Text(usize),
+}
+
+/// What a value tells whoever reads it; sets of columns to protect are made from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holds {
+    /// Which thing it is: an identifier, an order number.
+    Identifier,
+    /// A price, a balance, a date, a quantity.
+    Figure,
+    /// Anything else: names, addresses, remarks.
+    Remark,
+}
+
+/// A column. Its name is unique among the tables of its workload.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// What its values tell.
+    pub holds: Holds,
+    /// Set where statements compare the column for equality: columns of one domain may be compared with each other.
+    pub domain: Option<&'static str>,
+    /// True when it may be NULL.
+    pub nullable: bool,
+}
+
+impl Column {
+    /// A column that is never NULL and never compared.
+    pub const fn new(name: &'static str, kind: Kind, holds: Holds) -> Self {
+        Self { name, kind, holds, domain: None, nullable: false }
+    }
+
+    /// The same column, compared for equality within `domain`.
+    pub const fn compared(self, domain: &'static str) -> Self {
+        Self { domain: Some(domain), ..self }
+    }
+
+    /// The same column, which may be NULL.
+    pub const fn nullable(self) -> Self {
+        Self { nullable: true, ..self }
+    }
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct SqlTable {
+    /// Its name, as statements write it.
+    pub name: &'static str,
+    /// Its columns, in order.
+    pub columns: &'static [Column],
+    /// The primary key; empty where there is none.
+    pub key: &'static [&'static str],
+    /// Columns of each further index.
+    pub indexes: &'static [&'static [&'static str]],
+}
+
+/// How well transactions are kept apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// What the product calls REPEATABLE READ.
+    RepeatableRead,
+    /// What the product calls SERIALIZABLE.
+    Serializable,
+}
+
+/// Where a transaction computes with values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compute {
+    /// In the server: `SET w_ytd = w_ytd + ?`, `ORDER BY`, `sum`. The ordinary statements.
+    Server,
+    /// In the client: fetch, compute, write back. Nothing is ordered, summed or compared in the server but for
+    /// equality, so that every column may be encrypted.
+    Client,
+}
+
+/// What of SQL differs between products.
+#[derive(Debug)]
+pub struct Dialect {
+    /// Type of a 32-bit number.
+    pub integer: &'static str,
+    /// Type of a 64-bit number.
+    pub long: &'static str,
+    /// Type of text of at most so many bytes.
+    pub text: fn(usize) -> String,
+    /// Type of at most so many bytes; must be possible in a key.
+    pub bytes: fn(usize) -> String,
+    /// What ends a `SELECT` that locks its rows until the transaction ends; empty where a transaction locks everything.
+    pub row_lock: &'static str,
+    /// The statements that begin a transaction.
+    pub begin: fn(Isolation) -> &'static [&'static str],
+    /// True for the text of a server error that says: another transaction was in the way, try again.
+    pub is_conflict: fn(&str) -> bool,
+}
+
+/// The dialect of a session that names no other: no product's, for tests.
+pub static STANDARD: Dialect = Dialect {
+    integer: "integer",
+    long: "bigint",
+    text: |length| format!("varchar({length})"),
+    bytes: |length| format!("varbinary({length})"),
+    row_lock: " FOR UPDATE",
+    begin: |_| &["BEGIN"],
+    is_conflict: |_| false,
+};
+
+/// What a database with SQL workloads offers beside [`crate::database::Database`].
+pub trait SqlDatabase: Sync {
+    /// How it writes SQL.
+    fn dialect(&self) -> &'static Dialect;
+
+    /// Opens a session whose statements name tables without a schema.
+    ///
+    /// # Errors
+    /// As [`crate::database::Database::connect`].
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault>;
+
+    /// Makes a table called `name` by the statement `definition` where Tithe keeps its tables, in place of one that
+    /// Tithe left there, and its indexes by `indexes`.
+    ///
+    /// # Errors
+    /// When something is there that Tithe did not make, or the server refuses.
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault>;
+
+    /// Removes the tables `names`, on a server that Tithe does not stop.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+
+    /// Brings the tables `names` to where they end up, as [`crate::database::Database::settle`].
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+}
+
+/// The statement that makes `table`. `stored` gives the length in bytes of what stands in a column whose values are
+/// not stored as they are (encrypted ones), `None` for the others.
+pub fn definition(table: &SqlTable, dialect: &Dialect, stored: &dyn Fn(&Column) -> Option<usize>) -> String {
+    let column = |column: &Column| {
+        let kind = match (stored(column), column.kind) {
+            (Some(length), _) => (dialect.bytes)(length),
+            (None, Kind::Integer) => dialect.integer.to_owned(),
+            (None, Kind::Long) => dialect.long.to_owned(),
+            (None, Kind::Text(length)) => (dialect.text)(length),
+        };
+        let null = if column.nullable { "" } else { " NOT NULL" };
+        format!("{} {kind}{null}", column.name)
+    };
+    let mut parts: Vec<String> = table.columns.iter().map(column).collect();
+    if !table.key.is_empty() {
+        parts.push(format!("PRIMARY KEY ({})", table.key.join(", ")));
+    }
+    format!("CREATE TABLE {} ({})", table.name, parts.join(", "))
+}
+
+/// The statements that make the further indexes of `table`.
+pub fn indexes(table: &SqlTable) -> Vec<String> {
+    let index = |(number, columns): (usize, &&[&str])| {
+        format!("CREATE INDEX {0}_{number} ON {0} ({1})", table.name, columns.join(", "))
+    };
+    table.indexes.iter().enumerate().map(index).collect()
+}
+
+/// The statement that adds `rows` rows to `table`, its parameters row by row in the order of the columns.
+pub fn insert(table: &SqlTable, rows: usize) -> String {
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+    let row = format!("(?{})", names.join(", ?"));
+    format!("INSERT INTO {} ({}) VALUES {}", table.name, names.join(", "), vec![row; rows].join(", "))
+}
+
+/// A statement as a session prepares it, and the columns that its parameters and results belong to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Described {
+    /// The text, with `?` for each parameter.
+    pub sql: String,
+    /// The column of each parameter.
+    pub parameters: Vec<&'static Column>,
+    /// The column of each result; `None` for one that the server computes.
+    pub results: Vec<Option<&'static Column>>,
+}
+
+/// Reads a `template` over `tables`: `?name` is a parameter of the column `name`, `{lock}` the dialect's row lock.
+///
+/// # Panics
+/// When a parameter names no column: templates are constants of the program.
+pub fn describe(template: &str, tables: &'static [SqlTable], dialect: &Dialect) -> Described {
+    let find = |name: &str| tables.iter().flat_map(|table| table.columns).find(|column| column.name == name);
+    let template = template.replace("{lock}", dialect.row_lock);
+    let mut parts = template.split('?');
+    let mut sql = parts.next().unwrap_or_default().to_owned();
+    let mut parameters = Vec::new();
+    for part in parts {
+        let end = part.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_').unwrap_or(part.len());
+        let name = &part[..end];
+        parameters.push(find(name).unwrap_or_else(|| panic!("`{name}` in `{template}` is no column")));
+        sql.push('?');
+        sql.push_str(&part[end..]);
+    }
+    let list = sql.strip_prefix("SELECT ").and_then(|rest| rest.split_once(" FROM ")).map(|(list, _)| list);
+    let results = list.map(|list| list.split(", ").map(find).collect()).unwrap_or_default();
+    Described { sql, parameters, results }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    static TABLES: [SqlTable; 1] = [SqlTable {
+        name: "thing",
+        columns: &[
+            Column::new("t_id", Kind::Integer, Holds::Identifier).compared("thing"),
+            Column::new("t_price", Kind::Long, Holds::Figure).nullable(),
+            Column::new("t_name", Kind::Text(24), Holds::Remark),
+        ],
+        key: &["t_id"],
+        indexes: &[&["t_name", "t_id"]],
+    }];
+
+    #[test]
+    fn tables_are_written_in_the_dialect_with_room_for_ciphertext() {
+        let plain = definition(&TABLES[0], &STANDARD, &|_| None);
+        expect!["CREATE TABLE thing (t_id integer NOT NULL, t_price bigint, t_name varchar(24) NOT NULL, PRIMARY KEY (t_id))"]
+            .assert_eq(&plain);
+        let all = definition(&TABLES[0], &STANDARD, &|_| Some(36));
+        expect!["CREATE TABLE thing (t_id varbinary(36) NOT NULL, t_price varbinary(36), t_name varbinary(36) NOT NULL, PRIMARY KEY (t_id))"]
+            .assert_eq(&all);
+        expect!["CREATE INDEX thing_0 ON thing (t_name, t_id)"].assert_eq(&indexes(&TABLES[0]).join("\n"));
+    }
+
+    #[test]
+    fn statements_know_the_columns_of_parameters_and_results() {
+        let told = |template: &str| {
+            let Described { sql, parameters, results } = describe(template, &TABLES, &STANDARD);
+            let names = parameters.iter().map(|column| column.name).collect::<Vec<_>>().join(" ");
+            let results = results.iter().map(|column| column.map_or("-", |column| column.name)).collect::<Vec<_>>();
+            format!("{sql} | {names} | {}", results.join(" "))
+        };
+        expect![
+            "SELECT t_price, count(*) FROM thing WHERE t_id = ? AND t_name = ? FOR UPDATE | t_id t_name | t_price -"
+        ]
+        .assert_eq(&told("SELECT t_price, count(*) FROM thing WHERE t_id = ?t_id AND t_name = ?t_name{lock}"));
+        expect!["INSERT INTO thing (t_id, t_price, t_name) VALUES (?, ?, ?), (?, ?, ?) | t_id t_price t_name t_id t_price t_name | "]
+            .assert_eq(&told(&insert(&TABLES[0], 2)));
+    }
+}

@@ -1,0 +1,191 @@
+//! A terminal: draws inputs, and drives one transaction at a time through its session.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::{
+    config::Config,
+    input::{Input, Kind, Place},
+    random::Random,
+    statements::Statements,
+    talk::{Shared, Talk, open},
+    transactions::{Outcome, Rules, carry_out},
+};
+use crate::{
+    fault::Fault,
+    session::{Progress, Session, SqlSession, Statement},
+    sql::Compute,
+    workload::{Client, Parts},
+};
+
+/// The operation under which a begin-again is recorded: from the begin of the attempt to the next.
+pub const RETRY: usize = 5;
+/// The operation under which New-Orders that must be rolled back are recorded, beside New-Order itself.
+pub const ROLLBACK: usize = 6;
+
+type Transaction = Pin<Box<dyn Future<Output = Result<Outcome, Fault>> + Send>>;
+
+/// One terminal.
+pub struct Terminal {
+    config: Arc<Config>,
+    compute: Compute,
+    place: Place,
+    random: Random,
+    mailbox: Shared,
+    kind: Kind,
+    input: Option<Input>,
+    transaction: Option<Transaction>,
+    prepared: Option<Prepared>,
+}
+
+/// The statements of the terminal's session.
+struct Prepared {
+    statements: Statements,
+    handles: Vec<Statement>,
+    rules: Rules,
+}
+
+impl Prepared {
+    fn new(session: &mut dyn SqlSession, config: &Config, compute: Compute) -> Result<Self, Fault> {
+        if compute == Compute::Server && session.hides_values() {
+            return Err(Fault::Refused(
+                "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`"
+                    .to_owned(),
+            ));
+        }
+        let dialect = session.dialect();
+        let statements = Statements::new(compute, config.isolation, dialect);
+        let handles = statements.prepare(session)?;
+        let rules = Rules { compute, begins: statements.begins(), dialect };
+        Ok(Self { statements, handles, rules })
+    }
+}
+
+impl Terminal {
+    /// Terminal 0, until it takes another seat.
+    pub fn new(config: Arc<Config>) -> Self {
+        Self {
+            compute: config.compute,
+            place: Place::of(0, &config),
+            config,
+            random: Random::new(0),
+            mailbox: Shared::default(),
+            kind: Kind::NewOrder,
+            input: None,
+            transaction: None,
+            prepared: None,
+        }
+    }
+
+    /// Lets the transaction go on to its next statement, which is sent; `None` while it has one.
+    fn go_on(&mut self, session: &mut dyn SqlSession) -> Result<Option<Outcome>, Fault> {
+        let (Some(transaction), Some(prepared)) = (&mut self.transaction, &self.prepared) else {
+            return Err(Fault::Machine("no transaction was submitted".to_owned()));
+        };
+        if let Poll::Ready(outcome) = transaction.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            self.transaction = None;
+            return outcome.map(Some);
+        }
+        let mailbox = &mut *open(&self.mailbox);
+        let query = mailbox.query.take();
+        let query = query.ok_or_else(|| Fault::Machine("a transaction waits for nothing".to_owned()))?;
+        let statement = prepared.statements.pick(&prepared.handles, query);
+        mailbox.parameters.with(|parameters| session.submit(statement, parameters))?;
+        Ok(None)
+    }
+
+    /// Takes what has arrived of a statement's answer; true when it is complete.
+    fn take(&mut self, session: &mut dyn SqlSession) -> Result<bool, Fault> {
+        let mailbox = &mut *open(&self.mailbox);
+        mailbox.outcome = Some(match session.advance(&mut mailbox.answer) {
+            Ok(Progress::Pending) => return Ok(false),
+            Ok(Progress::Done(rows)) => Ok(rows),
+            // The transaction decides: it may be begun again.
+            Err(Fault::Server(text)) => Err(Fault::Server(text)),
+            Err(fault) => return Err(fault),
+        });
+        Ok(true)
+    }
+}
+
+impl Client for Terminal {
+    fn take_seat(&mut self, number: u64) {
+        self.place = Place::of(number, &self.config);
+    }
+
+    fn compute_in(&mut self, compute: Compute) {
+        self.compute = compute;
+    }
+
+    fn seed(&mut self, seed: u64) {
+        self.random = Random::new(seed);
+    }
+
+    fn prepare(&mut self) {
+        let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+        let input = Input::draw(&self.config, self.place, &mut self.random, now_us);
+        self.kind = input.kind;
+        self.input = Some(input);
+    }
+
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        let session = sql(session)?;
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => Prepared::new(session, &self.config, self.compute)?,
+        };
+        let rules = self.prepared.insert(prepared).rules;
+        let input = self.input.take().ok_or_else(|| Fault::Machine("no transaction was prepared".to_owned()))?;
+        self.transaction = None;
+        open(&self.mailbox).reset();
+        self.transaction = Some(Box::pin(carry_out(Talk::new(Arc::clone(&self.mailbox)), input, rules)));
+        self.go_on(session).map(drop)
+    }
+
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault> {
+        let session = sql(session)?;
+        // An embedded database answers at once, so its transactions go through in one call.
+        let at_once = session.as_connection().descriptor().is_none();
+        loop {
+            if !self.take(session)? {
+                return Ok(Progress::Pending);
+            }
+            let outcome = self.go_on(session)?;
+            for _ in 0..std::mem::take(&mut open(&self.mailbox).retries) {
+                parts.part(RETRY);
+            }
+            match outcome {
+                Some(outcome) => {
+                    if outcome.rolled_back {
+                        parts.part(ROLLBACK);
+                    }
+                    return Ok(Progress::Done(outcome.shown.unsigned_abs()));
+                }
+                None if at_once => {}
+                None => return Ok(Progress::Pending),
+            }
+        }
+    }
+
+    fn operation(&self) -> usize {
+        self.kind as usize
+    }
+}
+
+/// The SQL shape of `session`.
+///
+/// # Errors
+/// [`Fault::Protocol`] when it has another shape.
+pub fn sql(session: &mut Session) -> Result<&mut (dyn SqlSession + 'static), Fault> {
+    match session {
+        Session::Sql(session) => Ok(session.as_mut()),
+        Session::KeyValue(_) => {
+            Err(Fault::Protocol("TPC-C speaks SQL; this session speaks to records by key only".to_owned()))
+        }
+    }
+}
