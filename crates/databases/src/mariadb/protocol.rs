@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     /// What Debian's MariaDB 10.11 says first, with another salt.
-    const GREETING: &[u8] = b"\x0a5.5.5-10.11.19-MariaDB-0+deb12u1\0\x07\0\0\012345678\0\xfe\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\x3d\0\0\0abcdefghijkl\0mysql_native_password\0";
+    const GREETING: &[u8] = b"\x0a5.5.5-10.11.19-MariaDB-0+deb12u1\0\x07\0\0\x0012345678\0\xfe\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\x3d\0\0\0abcdefghijkl\0mysql_native_password\0";
 
     #[test]
     fn a_greeting_is_read() {

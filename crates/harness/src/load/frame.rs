@@ -38,6 +38,12 @@ use crate::{
     workload::{ArmState, Workload},
 };
 
+/// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
+const OPERATIONS_PER_SLOT: u64 = 40;
+
+/// Longest slot that few operations may ask for, ns.
+const SLOT_MAX_NS: u64 = 1_000_000_000;
+
 /// One arm of a cell, started and loaded.
 pub struct ArmRig {
     /// Its server.
@@ -60,6 +66,8 @@ pub struct Rig<'a> {
     /// Carry-over that the arms have shown.
     profiles: Vec<Profile>,
     planned: (u64, u64),
+    /// The slots of the last frame held too few operations of some arm.
+    sparse: bool,
     slot_fixed: bool,
 }
 
@@ -116,6 +124,7 @@ impl<'a> Rig<'a> {
             done: vec![0; arms.len()],
             profiles: vec![Profile::default(); arms.len()],
             planned: (cell.guard_ns, cell.slot_ns),
+            sparse: false,
             slot_fixed,
             site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms },
         }
@@ -223,6 +232,8 @@ impl<'a> Rig<'a> {
         }
         let mut slots: Vec<Slot> = seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect();
         slots.sort_by_key(|slot| (slot.block, slot.client, slot.arm));
+        let share = slots.len() as u64 / self.site.arms.len() as u64;
+        self.sparse = frame.arms.iter().any(|arm| arm.operations < OPERATIONS_PER_SLOT * share);
         self.check_processors(&mut frame);
         Ok(Some((frame, slots)))
     }
@@ -243,6 +254,9 @@ impl<'a> Rig<'a> {
         let adaptable = matches!(cell.design, Design::Interleaved | Design::Duet) && cell.arrivals == Arrivals::Closed;
         if !adaptable {
             return;
+        }
+        if self.sparse && !self.slot_fixed && self.planned.1 * 2 <= SLOT_MAX_NS {
+            self.planned.1 *= 2;
         }
         let (guard_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, self.slot_fixed);
         if slot_ns > cell.slot_ns {
