@@ -11,7 +11,7 @@ use std::{
     ptr::{self, NonNull},
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
         mpsc::{self, RecvTimeoutError},
     },
     thread,
@@ -39,6 +39,7 @@ pub struct Engine {
     messages: Arc<Messages>,
     cipher: Option<Arc<dyn PageCipher>>,
     threads: String,
+    failed: AtomicBool,
     flusher: Option<Flusher>,
     /// The engine calls it until it is closed.
     _handler: Box<Handler>,
@@ -80,7 +81,16 @@ impl Engine {
             Fault::Refused(format!("{} ({said})", library.words(status)))
         })?;
         let raw = NonNull::new(raw).ok_or_else(|| Fault::Machine("the engine gives no connection".to_owned()))?;
-        let mut engine = Self { raw, library, messages, cipher, threads, flusher: None, _handler: handler };
+        let mut engine = Self {
+            raw,
+            library,
+            messages,
+            cipher,
+            threads,
+            failed: AtomicBool::new(false),
+            flusher: None,
+            _handler: handler,
+        };
         if settings.commit_interval_ms > 0 {
             let session = engine.raw_session()?;
             engine.flusher = Some(Flusher::start(session, &engine.threads, settings.commit_interval_ms)?);
@@ -116,9 +126,18 @@ impl Engine {
     /// The engine's own words for `status`, with what it said before.
     #[cold]
     pub fn fault(&self, status: c_int) -> Fault {
+        if [ffi::ERROR, ffi::PANIC].contains(&status) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
         let said = self.messages.take();
         let words = self.library.words(status);
         Fault::Server(if said.is_empty() { words } else { format!("{words} ({said})") })
+    }
+
+    /// True when it could not read or write a page. Such an engine may never close: it waits for transactions that it
+    /// cannot end any more.
+    pub fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 
     fn check(&self, status: c_int) -> Result<(), Fault> {

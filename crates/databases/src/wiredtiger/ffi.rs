@@ -19,6 +19,8 @@ pub const DUPLICATE_KEY: c_int = -31801;
 pub const ERROR: c_int = -31802;
 /// No such record, or the end.
 pub const NOTFOUND: c_int = -31803;
+/// The engine has stopped.
+pub const PANIC: c_int = -31804;
 
 /// `WT_CONNECTION`: an open database.
 #[repr(C)]

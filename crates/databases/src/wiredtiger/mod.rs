@@ -172,7 +172,10 @@ impl Database for WiredTiger {
         if let Ok(folder) = folder(server) {
             // Outside the lock: closing takes its time.
             let closed = all_opened().remove(folder);
-            drop(closed);
+            if closed.as_ref().is_some_and(|closed| closed.engine.failed()) {
+                // Its threads and its memory are left until Tithe ends, rather than that Tithe waits for them for ever.
+                std::mem::forget(closed);
+            }
         }
     }
 }
