@@ -280,11 +280,12 @@ pub(crate) fn objections(experiment: &Experiment, cells: &[Cell]) -> Vec<Objecti
 }
 
 fn slot_objection(cells: &[Cell]) -> Option<Objection> {
-    let minimum = cells.iter().map(|cell| slot_min_ns(cell.arrivals, cell.clients)).max()?;
-    let slot = cells.iter().map(|cell| cell.slot_ns).min()?;
-    (slot < minimum).then(|| Objection {
+    let minimum = |cell: &Cell| slot_min_ns(cell.arrivals, cell.clients);
+    let short = cells.iter().filter(|cell| cell.slot_ns < minimum(cell)).max_by_key(|cell| minimum(cell))?;
+    let minimum = minimum(short);
+    Some(Objection {
         key: "slot",
-        problem: format!("a slot of {} is too short for this rate", outline::duration(slot as f64 / 1e9)),
+        problem: format!("a slot of {} is too short for this rate", outline::duration(short.slot_ns as f64 / 1e9)),
         help: format!(
             "leave `slot` out or write at least `slot = \"{} ms\"`: an open loop drains after each slot, and a slot \
              needs {OPERATIONS_PER_SLOT} operations for each client thread",

@@ -431,7 +431,7 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
             insert(session.as_mut(), &key(number), [&[7; 1000]; 3]).unwrap();
         }
         // Far apart, so that pages are not read for their neighbours.
-        for number in 0..20_000 {
+        for number in 0..60_000 {
             let key = key(number * 7919 % 10_000);
             assert_eq!(session.call(&Request::Read { key: &key, fields: Fields::All }, &mut Discard).unwrap(), 1);
         }

@@ -86,8 +86,8 @@ fn experiment(
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
     let mut arms = arms::arms(top, database, catalogue, problems);
     let attached = arms.iter().any(|arm| arm.url.is_some());
-    let measure = measure(top, problems);
-    if guard_arm(top, problems) {
+    let (measure, guard_arm) = measure(top, problems);
+    if guard_arm {
         arms.extend(guard(&arms));
     }
     let resources = resources(top, database, attached, problems);
@@ -103,11 +103,6 @@ fn experiment(
         arms,
         measure,
     }
-}
-
-fn guard_arm(top: &Table<'_>, problems: &mut Problems) -> bool {
-    let table = top.table("measure", &keys::MEASURE, problems);
-    table.and_then(|table| table.get("guard_arm")?.flag(problems)).unwrap_or(false)
 }
 
 /// A second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the set-up's.
@@ -309,7 +304,8 @@ pub const DESIGNS: &[(&str, Design)] = &[
     ("sequential", Design::Sequential),
 ];
 
-fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
+/// How to measure, and whether a guard arm was asked for.
+fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
     const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
     const DAY_S: f64 = 86_400.0;
     let mut measure = Measure {
@@ -324,7 +320,7 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
         pin: true,
         until_decided: false,
     };
-    let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return measure };
+    let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return (measure, false) };
     let mut percent = |key, low: f64| {
         let item = table.get(key)?;
         let text = item.text(problems)?;
@@ -358,7 +354,8 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> Measure {
     measure.design = table.get("design").and_then(|item| item.choice(DESIGNS, problems)).unwrap_or(measure.design);
     measure.pin = table.get("pin").and_then(|item| item.flag(problems)).unwrap_or(measure.pin);
     measure.until_decided = table.get("until_decided").and_then(|item| item.flag(problems)).unwrap_or(false);
-    measure
+    let guard_arm = table.get("guard_arm").and_then(|item| item.flag(problems)).unwrap_or(false);
+    (measure, guard_arm)
 }
 
 /// Complains about a budget or slot that makes no plan, at the key, else at its table, else at the end.

@@ -95,7 +95,6 @@ fn syntax() {
         expect![[r#"
             22:17 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
             23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `design`, `pin`, `guard_arm`, `until_decided`)
-            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `design`, `pin`, `guard_arm`, `until_decided`)
         "#]],
     );
 }

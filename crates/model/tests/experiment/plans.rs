@@ -40,6 +40,7 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
+                "restarts": false,
                 "pinned": true,
                 "free_frames": 0
               },
@@ -59,6 +60,7 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
+                "restarts": false,
                 "pinned": true,
                 "free_frames": 0
               },
@@ -78,6 +80,7 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
+                "restarts": false,
                 "pinned": true,
                 "free_frames": 0
               },
@@ -97,6 +100,7 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
+                "restarts": false,
                 "pinned": true,
                 "free_frames": 0
               }
@@ -124,6 +128,7 @@ fn reads_of_one_client() {
                 "frames_max": 300,
                 "epochs": 3,
                 "design": "interleaved",
+                "restarts": false,
                 "pinned": true,
                 "free_frames": 5
               }
