@@ -240,7 +240,7 @@ fn cell(
 
 /// Epochs of a cell with `share_s` seconds of load: several where arms are servers that are not too dear to start anew.
 ///
-/// An embedded database has nothing that a fresh start would change, an attached server is not Tithe's to start.
+/// An embedded database is opened anew for each frame, an attached server is not Tithe's to start.
 fn epochs(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> u32 {
     let embedded = catalogue.database(&experiment.database).is_none_or(|entry| entry.embedded);
     let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
