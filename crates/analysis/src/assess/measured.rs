@@ -167,6 +167,7 @@ impl<'a> Measured<'a> {
             }
         }
         complaints.extend(self.checkpoint_phase());
+        complaints.extend(self.one_start());
         if self.cell.design == Design::Sequential {
             complaints.push(
                 "the arms were measured one after the other: the intervals do not cover the drift of the machine"
@@ -174,6 +175,16 @@ impl<'a> Measured<'a> {
             );
         }
         complaints
+    }
+
+    /// Said where every figure stands on one start of each server: the luck of a start looks like a cost.
+    fn one_start(&self) -> Option<String> {
+        let launched = !self.embedded && self.arms.iter().all(|arm| arm.url.is_none());
+        (launched && !self.frames.is_empty() && !self.cell.restarts && self.epochs.len() == 1).then(|| {
+            "each server was started once, so a difference of about 2 % can be the luck of that start, whatever the \
+             interval says: ask for more `epochs`"
+                .to_owned()
+        })
     }
 
     /// How the log per operation of the baseline fell with the distance from the last checkpoint, where it did: a page's

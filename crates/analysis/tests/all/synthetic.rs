@@ -129,7 +129,7 @@ impl Invented {
             frames_max: self.frames,
             epochs: 1,
             design: Design::Interleaved,
-            restarts: false,
+            restarts: true,
             pinned: true,
             free_frames: 0,
         };
