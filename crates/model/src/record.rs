@@ -103,6 +103,18 @@ pub const PHASES_NS: [u64; 8] = [200_000, 500_000, 1_000_000, 2_000_000, 4_000_0
 pub struct Counters {
     /// Processor time of the whole server process tree, background work included, ns.
     pub server_cpu_ns: Option<u64>,
+    /// Of that, in user mode, ns; in ticks of the kernel, 10 ms as a rule, so that many frames are needed.
+    #[serde(default)]
+    pub server_user_ns: Option<u64>,
+    /// Of that, in the kernel, ns; in ticks.
+    #[serde(default)]
+    pub server_system_ns: Option<u64>,
+    /// Processor time of the client threads in user mode, ns.
+    #[serde(default)]
+    pub client_user_ns: Option<u64>,
+    /// Processor time of the client threads in the kernel, ns.
+    #[serde(default)]
+    pub client_system_ns: Option<u64>,
     /// Bytes of write-ahead log, redo log or journal.
     pub wal_bytes: Option<u64>,
     /// Bytes appended to the server's log and audit files.

@@ -14,6 +14,7 @@ mod levels;
 mod measured;
 mod percentiles;
 mod proof;
+mod published;
 pub mod resolution;
 mod sequential;
 mod sizes;
@@ -94,7 +95,8 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
 }
 
 fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric) -> Vec<ArmAnalysis> {
-    let arms = &records.plan.experiment.arms;
+    let experiment = &records.plan.experiment;
+    let arms = &experiment.arms;
     let facts = |arm: usize| records.facts.get(cell).and_then(|arms| arms.get(arm)).cloned().unwrap_or_default();
     let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
     let plain = facts(0);
@@ -117,6 +119,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             },
             estimates: if index == 0 { Vec::new() } else { estimates(measured, index, primary, &levels) },
             levels: levels[index].clone(),
+            published: published::of(experiment, measured.cell, &arm.name),
             facts: guarded,
             findings,
         }

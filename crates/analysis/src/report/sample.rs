@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tithe_model::record::{ArmFacts, Finding, Host, Machine, Phase, Role, Verdict};
 
 use super::number;
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof, PublishedCost};
 
 /// Every sample.
 pub(super) fn all() -> Vec<Analysis> {
@@ -121,7 +121,14 @@ fn arm(name: &str, proof: Proof) -> ArmAnalysis {
         findings: Vec::new(),
         levels: Vec::new(),
         estimates: Vec::new(),
+        published: Vec::new(),
     }
+}
+
+/// A figure of others; the cost in percent.
+fn published(estimate: &'static str, printed: &str, cost: (f64, f64)) -> PublishedCost {
+    let source = "an invented report, 2020".to_owned();
+    PublishedCost { source, estimate, printed: printed.to_owned(), low: percent(cost.0), high: percent(cost.1) }
 }
 
 fn plain() -> ArmAnalysis {
@@ -162,6 +169,10 @@ fn tls() -> ArmAnalysis {
     let facts =
         [("cipher", "TLS_AES_256_GCM_SHA384"), ("TLS library", "OpenSSL 3.0.17 of the server, rustls of the client")];
     ArmAnalysis {
+        published: vec![
+            published("time", "time 40.1 → 57.2 µs", (42.6, 42.6)),
+            published("time", "throughput −20% to −30%", (25.0, 42.857)),
+        ],
         facts: ArmFacts {
             version: "PostgreSQL 15.14".to_owned(),
             facts: facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),

@@ -7,6 +7,7 @@
 pub(super) mod costs;
 mod details;
 pub(super) mod evidence;
+pub(super) mod published;
 
 use std::collections::BTreeSet;
 
@@ -204,6 +205,7 @@ fn legend(analysis: &Analysis) -> String {
 fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(2, cell.id.clone()), Block::Paragraph(conditions(cell))];
     blocks.extend(costs::of_cell(analysis, cell, form));
+    blocks.extend(published::of_cell(cell));
     blocks.push(Block::Facts(context(cell, form)));
     if form == Form::Long {
         blocks.extend(details::of_cell(analysis, cell));

@@ -159,6 +159,7 @@ impl Invented {
                 pin: true,
                 until_decided: false,
             },
+            published: Vec::new(),
         };
         Plan { format: tithe_model::plan::FORMAT, experiment, cells: vec![cell] }
     }

@@ -25,7 +25,7 @@ use super::{
     recorder::Recorder,
 };
 use crate::{
-    clock::{Clock, VirtualTime},
+    clock::{Clock, Modes, VirtualTime},
     data,
     database::{Connect, Database, Server},
     fault::Fault,
@@ -421,6 +421,7 @@ impl Site<'_> {
         let mut phases = Profile::default();
         let names = self.workload.operations();
         let (mut sent, mut received) = (0, 0);
+        let mut modes: Option<Modes> = None;
         for seen in seen {
             let recorder = &seen.opened.lane.arms[arm].recorder;
             frame.operations += recorder.operations;
@@ -435,6 +436,9 @@ impl Site<'_> {
                 }
             }
             frame.connect_ns += seen.opened.connect_ns[arm] / self.lanes() as u64;
+            if let Some(of_lane) = recorder.modes {
+                *modes.get_or_insert_default() += of_lane;
+            }
             sent += seen.wire[arm].0;
             received += seen.wire[arm].1;
         }
@@ -442,6 +446,8 @@ impl Site<'_> {
         let wired = !self.database.embedded() && !self.database.simulated();
         counters.sent_bytes = wired.then_some(sent);
         counters.received_bytes = wired.then_some(received);
+        counters.client_user_ns = modes.map(|modes| modes.user_ns);
+        counters.client_system_ns = modes.map(|modes| modes.system_ns);
         frame.counters = counters;
         frame
     }
@@ -465,6 +471,10 @@ impl Look {
         };
         Counters {
             server_cpu_ns: tree(|usage| Some(usage.cpu_ns)),
+            server_user_ns: tree(|usage| Some(usage.modes?.user_ns)),
+            server_system_ns: tree(|usage| Some(usage.modes?.system_ns)),
+            client_user_ns: None,
+            client_system_ns: None,
             wal_bytes: grown(self.wal_bytes, later.wal_bytes),
             log_bytes: grown(self.log_bytes, later.log_bytes),
             read_bytes: tree(|usage| usage.read_bytes),

@@ -11,7 +11,7 @@ use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
 
 use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
 use crate::{
-    clock::Clock,
+    clock::{Clock, Modes},
     fault::Fault,
     session::{Progress, Session},
     watch::process::{TaskUsage, TaskWatch},
@@ -224,6 +224,7 @@ impl Lane {
         arm.toggle(true);
         let server_before = arm.server_usage();
         let client_before = watch.read();
+        let modes_before = self.clock.thread_modes();
         let simulated_before = simulated_server_cpu(&self.clock);
         let mut visit = Visit {
             clock: &self.clock,
@@ -232,11 +233,15 @@ impl Lane {
             counts_from_ns: turn.start_ns + schedule.guard_ns,
             open: self.arrivals != Arrivals::Closed,
             idle_cpu_ns: 0,
+            idle_modes: Modes::default(),
             first_ns: 0,
             last_ns: 0,
         };
         let result = visit.drive(arm, &self.intended);
         let (first_ns, last_ns, idle_cpu_ns) = (visit.first_ns, visit.last_ns, visit.idle_cpu_ns);
+        let idle_modes = visit.idle_modes;
+        let modes = modes_before.zip(self.clock.thread_modes()).map(|(before, after)| after.since(before));
+        arm.recorder.spent(modes.map(|modes| modes.since(idle_modes)));
         let client_after = watch.read();
         let server_after = arm.server_usage();
         if let Err(fault) = result {
@@ -270,6 +275,8 @@ struct Visit<'a> {
     open: bool,
     /// Client processor time spent waiting for an intended start: not the operation's.
     idle_cpu_ns: u64,
+    /// The same by mode.
+    idle_modes: Modes,
     first_ns: u64,
     last_ns: u64,
 }
@@ -376,9 +383,12 @@ impl Visit<'_> {
         if at <= self.clock.now() {
             return;
         }
-        let before = self.clock.thread_cpu();
+        let (before, modes) = (self.clock.thread_cpu(), self.clock.thread_modes());
         self.clock.wait_until(at);
         self.idle_cpu_ns += self.clock.thread_cpu() - before;
+        if let (Some(before), Some(after)) = (modes, self.clock.thread_modes()) {
+            self.idle_modes += after.since(before);
+        }
     }
 
     #[inline]

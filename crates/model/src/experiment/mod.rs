@@ -7,6 +7,7 @@
 
 mod mask;
 mod parse;
+mod published;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
 pub use parse::{DESIGNS, TABLES, TableFormat, guard, parse, parse_bytes};
+pub use published::{Published, PublishedFigure, PublishedValue};
 
 /// A resolved experiment: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,9 @@ pub struct Experiment {
     pub arms: Vec<Arm>,
     /// How long and how precisely to measure.
     pub measure: Measure,
+    /// What others published, to stand beside what is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 /// The data set that every arm holds.

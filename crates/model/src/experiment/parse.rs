@@ -6,6 +6,7 @@
 
 mod arms;
 mod keys;
+mod published;
 mod reader;
 mod units;
 mod wording;
@@ -91,15 +92,18 @@ fn experiment(
         arms.extend(guard(&arms));
     }
     let resources = resources(top, database, attached, problems);
-    let sweep = sweep(top, problems);
+    let resources = swept(resources, &sweep(top, problems));
+    let data = data(top, problems);
+    let workloads = workloads::workloads(top, catalogue, read, problems);
     Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, attached, problems),
-        data: data(top, problems),
+        data,
         load: load(top, problems),
-        resources: swept(resources, &sweep),
-        workloads: workloads::workloads(top, catalogue, read, problems),
+        published: published::published(top, &workloads, &resources, &arms, problems),
+        resources,
+        workloads,
         arms,
         measure,
     }

@@ -304,3 +304,55 @@ arm = [
             }"#]],
     );
 }
+
+#[test]
+fn published_figures() {
+    let published = r#"
+[[published]]
+source = "a vendor's report, 2016"
+arm = "tls"
+workload = "c"
+figure = "time"
+plain = 32.4
+guarded = 40.9
+unit = "µs"
+
+[[published]]
+source = "another one"
+arm = "tls"
+figure = "throughput"
+change = ["-5%", "-20%"]
+"#;
+    let experiment = read_experiment(&format!("{SHORT}{published}")).unwrap_or_else(|them| panic!("{them:?}"));
+    expect![[r#"
+        [
+          {
+            "source": "a vendor's report, 2016",
+            "arm": "tls",
+            "workload": "c",
+            "resources": null,
+            "figure": "time",
+            "value": {
+              "levels": {
+                "plain": 32.4,
+                "guarded": 40.9,
+                "unit": "µs"
+              }
+            }
+          },
+          {
+            "source": "another one",
+            "arm": "tls",
+            "workload": null,
+            "resources": null,
+            "figure": "throughput",
+            "value": {
+              "change": {
+                "from": -0.05,
+                "to": -0.2
+              }
+            }
+          }
+        ]"#]]
+    .assert_eq(&serde_json::to_string_pretty(&experiment.published).expect("figures are JSON"));
+}

@@ -58,8 +58,8 @@ fn nothing_at_all() {
             1:1 the experiment has no `title` (add for example `title = "What TLS costs"`)
             1:1 the experiment has no `database` (add for example `database = "postgres"`)
             1:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
-            1:1 the experiment has no `[data]` (add `[data]` and below it for example `records = 100_000`)
             1:1 the experiment has no `[[workload]]` (add `[[workload]]` and below it `ycsb = "a"`)
+            1:1 the experiment has no `[data]` (add `[data]` and below it for example `records = 100_000`)
         "#]],
     );
 }
@@ -572,6 +572,34 @@ fn passwords_are_not_quoted() {
         &SHORT.replace("[data]", "[load]\narrivals = \"postgres://u:hunter2@h/db\"\nrate = 1\n[data]"),
         expect![[r#"
         5:12 `arrivals` cannot be `postgres://**************` (it is one of: `even`, `poisson`)
+    "#]],
+    );
+}
+
+#[test]
+fn published_figures_are_about_the_experiment() {
+    let published = r#"
+[[published]]
+source = "a report"
+arm = "tsl"
+figure = "latency"
+plain = 32.4
+
+[[published]]
+source = "a report"
+arm = "tls"
+workload = "d"
+figure = "throughput"
+change = ["-20%", "much"]
+"#;
+    check(
+        &format!("{SHORT}{published}"),
+        expect![[r#"
+        14:1 a published figure has either both levels or the change between them (write `plain = 32.4` and `guarded = 40.9`, or `change = "+26%"`)
+        16:7 `arm` cannot be `tsl` (did you mean `tls`? the experiment has: `tls`)
+        17:10 `figure` cannot be `latency` (it is one of: `time`, `throughput`, `cpu`, `client_cpu`, `server_cpu`)
+        23:12 `workload` cannot be `d` (the experiment has: `c`)
+        25:19 `change` must be a percentage from -99% to +9900%, this is `much` (write for example `change = "+26%"`)
     "#]],
     );
 }

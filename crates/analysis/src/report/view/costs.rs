@@ -23,7 +23,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
     }
     let footnotes = Footnotes::of(cell, form);
     let mut notes = footnotes.notes();
-    notes.extend(cell.arms.iter().filter_map(more));
+    notes.extend(more(cell));
     if headline.iter().filter_map(|name| Percentile::parse(name)).any(|percentile| percentile.intended()) {
         let text = "intended: latency from the moment the operation should have started, so that queueing behind a \
                     stall counts."
@@ -251,11 +251,20 @@ pub(super) fn verdict(estimate: &Estimate, proof: &Proof, margin: f64) -> Entry 
     }
 }
 
-/// How much longer it would take to be as precise as asked.
-fn more(arm: &ArmAnalysis) -> Option<Note> {
-    let primary = arm.estimates.iter().find(|estimate| estimate.primary)?;
-    let more = number::duration(primary.more_s?);
-    let text = format!("{}: about {more} more of measured load would reach the asked precision.", arm.name);
+/// How much longer it would take until every arm is as precise as asked.
+fn more(cell: &CellAnalysis) -> Option<Note> {
+    let primary = |arm: &ArmAnalysis| arm.estimates.iter().find(|estimate| estimate.primary)?.more_s;
+    let missing: Vec<f64> = cell.arms.iter().filter_map(primary).collect();
+    let most = missing.iter().copied().reduce(f64::max)?;
+    let guarded = cell.arms.iter().filter(|arm| !arm.estimates.is_empty()).count();
+    let arms = match (missing.len(), guarded) {
+        (1, 1) => String::new(),
+        (some, all) => format!(" in {some} of {all} arms"),
+    };
+    let text = format!(
+        "The asked precision was not reached{arms}: about {} more of measured load would reach it.",
+        number::duration(most)
+    );
     Some(Note { mark: "~".to_owned(), text, tone: Tone::Normal })
 }
 

@@ -21,6 +21,17 @@ pub(super) fn ln_ratio(text: &str) -> Option<f64> {
     (unit == "%").then(|| (number / 100.0).ln_1p())
 }
 
+/// The share of `+26.5%`, `-3 %` or `20%`: 0.265, -0.03, 0.2.
+pub(super) fn signed_share(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1.0, digits),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (number, unit) = split(digits)?;
+    (unit == "%").then_some(sign * number / 100.0)
+}
+
 /// A decimal number and what follows it.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
@@ -51,6 +62,14 @@ mod tests {
         assert_eq!(ln_ratio("100%"), Some(std::f64::consts::LN_2));
         for bad in ["", "%", "1", "1 percent", "-1%", "1%%"] {
             assert_eq!(ln_ratio(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        assert_eq!(["+25%", "-3 %", "50%"].map(signed_share), [Some(0.25), Some(-0.03), Some(0.5)]);
+        for bad in ["", "+", "--3%", "+-3%", "−3%", "3"] {
+            assert_eq!(signed_share(bad), None, "{bad}");
         }
     }
 }
