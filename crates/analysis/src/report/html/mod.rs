@@ -18,6 +18,7 @@ mod markup;
 mod proof;
 mod scale;
 mod story;
+mod sweep;
 mod timeline;
 
 use std::collections::BTreeSet;
@@ -40,6 +41,7 @@ pub fn render(analysis: &Analysis, story: &Story) -> String {
         analysis.cells.iter().enumerate().map(|(index, cell)| self::cell(analysis, cell, index, story)).collect();
     let body = [
         costs::chart(analysis),
+        sweep::chart(analysis),
         cells,
         timeline::chart(analysis, story),
         proof::evidence(analysis),
@@ -109,7 +111,7 @@ fn state(analysis: &Analysis) -> String {
 fn contents(analysis: &Analysis, body: &str) -> String {
     const CELLS: usize = 12;
     let part = |(id, name): (&str, &str)| (id.to_owned(), name.to_owned());
-    let mut links: Vec<(String, String)> = vec![part(("costs", "costs"))];
+    let mut links: Vec<(String, String)> = vec![part(("costs", "costs")), part(("clients", "clients"))];
     if analysis.cells.len() <= CELLS {
         links.extend(analysis.cells.iter().map(|cell| (anchor(cell), cell.id.clone())));
     }

@@ -53,6 +53,11 @@ fn an_open_loop() {
 }
 
 #[test]
+fn a_sweep() {
+    check(&sample::swept(), expect_file!["../golden/swept.html"]);
+}
+
+#[test]
 fn a_failed_cell() {
     check(&sample::failed(), expect_file!["../golden/failed.html"]);
 }
