@@ -31,7 +31,7 @@ pub struct Records {
     pub facts: Vec<Vec<ArmFacts>>,
     /// Complete frames, in order.
     pub frames: Vec<Frame>,
-    /// Slots of the complete frames, in order.
+    /// Slots of the complete frames, cell by cell.
     pub slots: Vec<Slot>,
     /// What the evidence checks saw.
     pub findings: Vec<Finding>,

@@ -217,7 +217,7 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     let class = class(estimate.verdict);
     let quoted: Vec<&PublishedCost> = arm.published.iter().filter(|it| it.estimate == column.name).collect();
     format!(
-        "<td class=\"{class}\">{}<span class=\"v\">{open}{} <small>{}</small>{close}{flag}</span></td>",
+        "<td class=\"{class}\">{}<span class=\"v\">{open}{}<small>{}</small>{close}{flag}</span></td>",
         interval(estimate, column, index, &words::outcome(estimate, analysis.margin), &quoted),
         lead(estimate, &figure),
         figure.rest
@@ -284,9 +284,9 @@ fn quotations(analysis: &Analysis) -> String {
 /// The estimate, or the word for none.
 fn lead(estimate: &Estimate, figure: &number::Figure) -> String {
     match estimate.verdict {
-        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => "noisy".to_owned(),
+        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => "noisy ".to_owned(),
         Outcome::TooNoisy => String::new(),
-        _ => format!("<b>{}</b>", figure.lead),
+        _ => format!("<b>{}</b> ", figure.lead),
     }
 }
 

@@ -61,18 +61,15 @@ pub(super) fn bars(cell: &CellAnalysis) -> String {
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table>\n");
-    let parts: Vec<Part> = cell.arms.iter().flat_map(processor_parts).collect();
-    let keys: String = [
-        ("client", "client, user mode"),
-        ("client kernel", "client, kernel"),
-        ("server", "server, user mode"),
-        ("server kernel", "server, kernel"),
-    ]
-    .iter()
-    .filter(|(class, _)| parts.iter().any(|part| part.class == *class))
-    .map(|(class, title)| format!("<i class=\"key {class}\"></i>{title} "))
-    .collect();
-    let keys = if keys.is_empty() { keys } else { format!("Processor time: {}. ", keys.trim_end()) };
+    let mut keys: Vec<(&str, &str)> = Vec::new();
+    for part in cell.arms.iter().flat_map(processor_parts) {
+        if !keys.contains(&(part.class, part.title)) {
+            keys.push((part.class, part.title));
+        }
+    }
+    let keys: Vec<String> = keys.iter().map(|(class, title)| format!("<i class=\"key {class}\"></i>{title}")).collect();
+    let keys = keys.join(" ");
+    let keys = if keys.is_empty() { keys } else { format!("Processor time: {keys}. ") };
     let note = format!(
         "<p class=\"legend\">{keys}Absolute levels are for orientation: they belong to this machine and hour.</p>\n"
     );
