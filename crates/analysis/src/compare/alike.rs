@@ -16,7 +16,7 @@ pub(super) fn names(subjects: &[Subject]) -> Vec<String> {
         first.to_owned()
     };
     let machine = |subject: &Subject| format!("{} on {}", version(subject), subject.analysis.machine.processor);
-    let folder = |subject: &Subject| format!("{} ({})", version(subject), subject.analysis.run);
+    let folder = |subject: &Subject| subject.analysis.run.clone();
     let told: [Vec<String>; 3] = [
         subjects.iter().map(version).collect(),
         subjects.iter().map(machine).collect(),

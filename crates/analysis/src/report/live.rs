@@ -197,7 +197,8 @@ pub(super) fn bar(interval: Option<&Interval>, scale: f64, columns: usize) -> St
     bar[columns / 2] = '│';
     if let Some(effect) = interval.filter(|effect| effect.low <= effect.high) {
         bar[place(effect.low)..=place(effect.high)].fill('━');
-        if effect.estimate.is_finite() {
+        // Where nothing is known yet, a point would say something.
+        if effect.estimate.is_finite() && known(effect) {
             bar[place(effect.estimate)] = '●';
         }
     }
@@ -293,7 +294,7 @@ mod tests {
     #[test]
     fn infinite_intervals_fill_the_bar() {
         let endless = Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        assert_eq!(bar(Some(&endless), 0.01, 15), "━━━━━━━●━━━━━━━");
+        assert_eq!(bar(Some(&endless), 0.01, 15), "━━━━━━━━━━━━━━━");
         assert_eq!(bar(None, 0.01, 15), "·······│·······");
     }
 }

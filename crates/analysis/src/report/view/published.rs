@@ -16,12 +16,16 @@ pub(super) fn of_cell(cell: &CellAnalysis) -> Vec<Block> {
             sources.push(&published.source);
         }
     }
+    let mut measured: Vec<&str> = quoted()
+        .filter_map(|(arm, published)| beside(arm, published))
+        .map(|estimate| estimate.title.as_str())
+        .collect();
+    measured.dedup();
     let columns = vec![
         Column::text("arm"),
         Column::text("published by others"),
         Column::text("as a cost"),
-        Column::text("beside it"),
-        Column::figures("measured here", ""),
+        Column::figures("measured here", measured.join(", ")),
     ];
     let text = format!("Published: {}. Other machines, versions and loads than here.", sources.join("; "));
     vec![
@@ -37,7 +41,6 @@ fn row(arm: &ArmAnalysis, published: &PublishedCost) -> Vec<Entry> {
         Entry::text(&arm.name, Tone::Strong),
         Entry::text(&published.printed, Tone::Normal),
         Entry::text(number::published(published.low, published.high), Tone::Normal),
-        Entry::text(measured.map_or("", |estimate| &estimate.title), Tone::Normal),
         figure.unwrap_or(Entry::absent()),
     ]
 }
