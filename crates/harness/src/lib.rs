@@ -21,6 +21,7 @@ pub mod secret;
 pub mod session;
 pub mod simulated;
 pub mod sql;
+pub mod volume;
 pub mod watch;
 pub mod wire;
 pub mod workload;

@@ -12,6 +12,7 @@ use crate::{
     evidence::Evidence,
     secret::Secret,
     sql::{Compute, SqlTable},
+    volume::Asked,
 };
 
 /// A security feature. One file beside its database, one line in its list.
@@ -79,6 +80,8 @@ pub struct Setup {
     pub columns: Option<Columns>,
     /// Where the clients of this arm compute with values; `None` leaves it to the workload.
     pub compute: Option<Compute>,
+    /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
+    pub volume: Option<Asked>,
     /// Certificates, keys and passwords of this run; the protections choose among them.
     pub materials: Materials,
 }
@@ -96,6 +99,7 @@ impl Setup {
             at_rest: None,
             columns: None,
             compute: None,
+            volume: None,
             materials,
         }
     }

@@ -20,7 +20,11 @@ use account::Account;
 use crate::{
     database::{Content, Launch, Place, Step},
     fault::Fault,
+    volume::journal,
 };
+
+/// What the names of sandboxes start with.
+pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
 
 /// Marks a folder as made by Tithe; locked while its maker lives.
 const LOCK: &str = "tithe-sandbox.lock";
@@ -45,7 +49,7 @@ impl Sandbox {
         let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
         remove_abandoned(&parent);
         let folder = parent.join(format!(
-            "tithe-sandbox-{}-{:08x}",
+            "{SANDBOX_PREFIX}{}-{:08x}",
             std::process::id(),
             crate::clock::read(libc::CLOCK_REALTIME) as u32
         ));
@@ -152,24 +156,32 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next run: the lock is free then.
-        let _ = fs::remove_dir_all(&self.folder);
+        remove(&self.folder);
     }
 }
 
-/// Removes sandboxes below `parent` whose makers are gone.
+/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes behind, wherever they are.
 fn remove_abandoned(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for folder in entries.flatten().map(|entry| entry.path()) {
-        let named =
-            folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("tithe-sandbox-"));
-        if !named {
-            continue;
-        }
+    let named = |folder: &PathBuf| {
+        folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
+    };
+    let near = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()).filter(named);
+    let mut folders = journal::sandboxes_in_use();
+    folders.extend(near);
+    for folder in folders {
         if let Ok(lock) = File::open(folder.join(LOCK))
             && try_lock(&lock)
         {
-            let _ = fs::remove_dir_all(&folder);
+            journal::undo_all(&folder);
+            remove(&folder);
         }
+    }
+}
+
+/// Removes a sandbox, unless something is still mounted in it: then the next run tries again.
+fn remove(folder: &Path) {
+    if !journal::in_use(folder) {
+        let _ = fs::remove_dir_all(folder);
     }
 }
 

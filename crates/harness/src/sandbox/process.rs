@@ -83,13 +83,18 @@ pub fn start(command: &Command, account: Option<&Account>, log: &Path, stop_sign
 
 /// Runs a command to its end.
 pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Result<(), Fault> {
+    output(command, account, folder).map(drop)
+}
+
+/// Runs a command to its end; returns what it wrote to its standard output.
+pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
     let name = command.program.display();
     let output = prepared(command, account, folder)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     Err(Fault::Machine(format!("{name} failed ({}): {}", output.status, tail(&said))))
