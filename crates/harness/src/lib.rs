@@ -14,6 +14,7 @@ pub mod evidence;
 pub mod fault;
 pub mod folder;
 pub mod inspect;
+pub mod limits;
 pub mod load;
 pub mod protection;
 pub mod run;

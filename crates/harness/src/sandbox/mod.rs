@@ -6,17 +6,21 @@
 //! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
 
 pub mod account;
+pub mod cache;
 pub mod certificates;
+pub mod cgroup;
 pub mod process;
 pub mod server;
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use account::Account;
+use cgroup::{Group, Limits};
 
 use crate::{
     database::{Content, Launch, Place, Step},
@@ -37,6 +41,8 @@ pub struct Sandbox {
     account: Option<Account>,
     _lock: File,
     servers: u32,
+    /// Control groups of servers that are kept to limits, by the servers' folders.
+    groups: BTreeMap<PathBuf, Group>,
 }
 
 impl Sandbox {
@@ -64,7 +70,7 @@ impl Sandbox {
         // The servers' account must pass through, others need not see what is inside.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
             .map_err(|error| Fault::machine("sandbox", error))?;
-        Ok(Self { folder, account, _lock: lock, servers: 0 })
+        Ok(Self { folder, account, _lock: lock, servers: 0, groups: BTreeMap::new() })
     }
 
     /// The folder.
@@ -129,7 +135,22 @@ impl Sandbox {
         if !log.exists() {
             self.write(log, b"", 0o600)?;
         }
-        process::start(command, self.account.as_ref(), log, launch.stop_signal).map(Some)
+        let group = log.parent().and_then(|folder| self.groups.get(folder));
+        process::start(command, self.account.as_ref(), group, log, launch.stop_signal).map(Some)
+    }
+
+    /// Keeps every server that is started in `folder` from now on to `limits`, and the process `helper` from now on;
+    /// returns what keeps them.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn confine(&mut self, folder: &Path, limits: Limits, helper: Option<i32>) -> Result<String, Fault> {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let group = Group::make(&format!("{}.{}", name(&self.folder), name(folder)), limits)?;
+        helper.map_or(Ok(()), |process| group.add(process))?;
+        let words = group.in_words();
+        self.groups.insert(folder.to_owned(), group);
+        Ok(words)
     }
 
     /// Gives `path` to the servers' account.
@@ -189,6 +210,7 @@ fn remove_abandoned(parent: &Path) {
             && try_lock(&lock)
         {
             journal::undo_all(&folder);
+            cgroup::remove_abandoned(&folder);
             remove(&folder);
         }
     }

@@ -136,7 +136,10 @@ mod tests {
         let mut long = disk(JSON);
         long[8] = 1;
         check(&long, expect!["it says that it is 72057594037944320 bytes long"]);
-        check(&disk(&JSON.replace("crypt", "linear")), expect!["its JSON area: missing field `encryption` at line 3 column 58"]);
+        check(
+            &disk(&JSON.replace("crypt", "linear")),
+            expect!["its JSON area: missing field `encryption` at line 3 column 58"],
+        );
         check(&disk(r#"{"keyslots":{},"segments":{}}"#), expect!["it has no key slot or no segment"]);
         check(&disk("{"), expect!["its JSON area: EOF while parsing an object at line 1 column 1"]);
     }

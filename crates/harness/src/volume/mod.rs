@@ -70,7 +70,7 @@ pub trait Volume: Sync + std::fmt::Debug {
 }
 
 /// The kinds that can be asked for, in the order of `tithe ls`.
-static PROTECTIONS: &[&dyn Protection] = &[&luks2::Luks2, &fscrypt::Fscrypt, &gocryptfs::Gocryptfs];
+pub static PROTECTIONS: &[&dyn Protection] = &[&luks2::Luks2, &fscrypt::Fscrypt, &gocryptfs::Gocryptfs];
 
 /// Volumes for `database`: none for a simulated one, which writes nothing.
 pub fn protections(database: &dyn Database) -> &'static [&'static dyn Protection] {

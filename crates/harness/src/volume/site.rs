@@ -176,7 +176,7 @@ impl<'a> Site<'a> {
         let log = self.layout.log();
         File::create(&log).map_err(|error| failed(&log, &error))?;
         let command = command(program, arguments)?;
-        let mut running = process::start(&command, None, &log, libc::SIGTERM)?;
+        let mut running = process::start(&command, None, None, &log, libc::SIGTERM)?;
         let deadline = Instant::now() + MOUNT_PATIENCE;
         while !mounts::mount_points().iter().any(|point| point == at) {
             if let Some(words) = running.ended() {
