@@ -60,7 +60,7 @@ pub fn catalogue() -> Catalogue {
                 title: "PostgreSQL",
                 embedded: false,
                 restarts: false,
-                keeps_data: false,
+                keeps_data: true,
                 schemes: &["postgres", "postgresql"],
                 protections: vec![
                     protection("tls", &[], true),

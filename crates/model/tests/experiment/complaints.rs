@@ -437,6 +437,14 @@ fn settings() {
 }
 
 #[test]
+fn limits() {
+    let with = |lines: &str| SHORT.replace("[data]", &format!("[[resources]]\n{lines}\n[data]"));
+    check(&with("cpus = 0\nmemory = \"lots\"\ndata_per_memory = 4\ncache = \"lukewarm\""), expect![[r#""#]]);
+    let embedded = with("memory = \"64 MiB\"").replace("\"postgres\"", "\"sqlite\"");
+    check(&embedded, expect![[r#""#]]);
+}
+
+#[test]
 fn urls() {
     let two = |first: &str, second: &str| {
         with_arms("postgres", &format!("[[arm]]\nname = \"a\"\n{first}\n[[arm]]\nname = \"b\"\n{second}\n"))
