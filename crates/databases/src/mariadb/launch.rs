@@ -46,7 +46,8 @@ const COMMON: &[(&str, &str, &str)] = &[
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
 
-/// Memory beside the buffer pool that a server with its clients lives in, bytes.
+/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no bound
+/// that was measured. A server that is killed for want of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 128 << 20;
 
 /// The least memory that a server with `settings` lives in, bytes; `None` where its buffer pool is not understood.
