@@ -308,4 +308,6 @@ pub enum Flag {
     Throttled,
     /// The hypervisor took more than 2 % of the processor time.
     Stolen,
+    /// The kernel encrypted without instructions that processors have for it.
+    SlowCipher,
 }

@@ -52,6 +52,23 @@ pub trait Database: Sync {
         false
     }
 
+    /// True when a server that is stopped and started again has its data, however long that takes: then its caches can be
+    /// emptied.
+    fn keeps_data(&self) -> bool {
+        self.restarts()
+    }
+
+    /// The least memory that a server with `settings` lives in, bytes; `None` where that is not known.
+    fn memory_needed(&self, _settings: &BTreeMap<String, String>) -> Option<u64> {
+        None
+    }
+
+    /// Pages that the server has looked for in its own cache so far, and those of them that it did not find there; `None`
+    /// where it does not say.
+    fn cache_use(&self, _server: &Server, _setup: &Setup) -> Option<CacheUse> {
+        None
+    }
+
     /// Settings that Tithe sets itself, with the reason.
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]
@@ -132,6 +149,15 @@ pub trait Database: Sync {
 
     /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
     fn close(&self, _server: &Server) {}
+}
+
+/// How often a server's own cache of pages has helped so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheUse {
+    /// Pages that were asked for.
+    pub asked: u64,
+    /// Of those, the ones that were not there and were read from a file.
+    pub missed: u64,
 }
 
 /// Where to look for an installation.

@@ -17,6 +17,7 @@ use crate::{
     fault::Fault,
     secret::Secret,
     sql::{Compute, SqlTable},
+    volume::{self, Asked},
 };
 
 /// A security feature. One file beside its database, one line in its list.
@@ -63,15 +64,18 @@ pub trait Protection: Sync {
     }
 }
 
+/// Everything that can protect `database`: its own protections, and the volumes that lie under any.
+pub fn all(database: &dyn Database) -> Vec<&'static dyn Protection> {
+    [database.protections(), volume::protections(database)].concat()
+}
+
 /// The protection of `database` that experiment files call `id`.
 ///
 /// # Errors
 /// When this build has none: a run folder of another build.
 pub fn named(database: &dyn Database, id: &str) -> Result<&'static dyn Protection, Fault> {
-    let found = database.protections().iter().find(|protection| protection.id() == id);
-    found
-        .copied()
-        .ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
+    let found = all(database).into_iter().find(|protection| protection.id() == id);
+    found.ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
 }
 
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
@@ -95,6 +99,8 @@ pub struct Setup {
     pub columns: Option<Columns>,
     /// Where the clients of this arm compute with values; `None` leaves it to the workload.
     pub compute: Option<Compute>,
+    /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
+    pub volume: Option<Asked>,
     /// Certificates, keys and passwords of this run; the protections choose among them.
     pub materials: Materials,
 }
@@ -112,6 +118,7 @@ impl Setup {
             at_rest: None,
             columns: None,
             compute: None,
+            volume: None,
             materials,
         }
     }
@@ -133,6 +140,7 @@ impl Setup {
         for chosen in &arm.protections {
             named(database, &chosen.id)?.apply(chosen, &mut setup);
         }
+        volume::level(&plan.experiment.arms, &mut setup);
         Ok(setup)
     }
 

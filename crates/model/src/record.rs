@@ -178,6 +178,10 @@ pub struct Finding {
     pub control: String,
 }
 
+/// The disclosure whose failing means that a kernel encrypted without instructions that processors have for it. Figures of
+/// the arm are flagged then.
+pub const CIPHER_DRIVER: &str = "cipher-driver";
+
 /// When evidence was gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -23,7 +23,7 @@ mod sweep;
 
 use tithe_model::{
     experiment::{Arm, Arrivals, Design, Metric},
-    record::{Finding, Host},
+    record::{CIPHER_DRIVER, Finding, Host, Verdict},
 };
 
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, Records, statistics, stopping};
@@ -117,7 +117,11 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             } else {
                 proof::proof(arm, &findings, &measured.epochs)
             },
-            estimates: if index == 0 { Vec::new() } else { estimates(measured, index, primary, &levels) },
+            estimates: if index == 0 {
+                Vec::new()
+            } else {
+                flagged(estimates(measured, index, primary, &levels), &findings)
+            },
             levels: levels[index].clone(),
             published: published::of(experiment, measured.cell, &arm.name),
             facts: guarded,
@@ -125,6 +129,15 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
         }
     };
     arms.iter().enumerate().map(assess_arm).collect()
+}
+
+/// `estimates`, with a flag where `findings` say that they hold for machines like this one only.
+fn flagged(mut estimates: Vec<Estimate>, findings: &[Finding]) -> Vec<Estimate> {
+    let slow = |finding: &Finding| finding.check == CIPHER_DRIVER && finding.verdict == Verdict::Fails;
+    if findings.iter().any(slow) {
+        estimates.iter_mut().for_each(|estimate| estimate.flags.push(Flag::SlowCipher));
+    }
+    estimates
 }
 
 /// Everything that can be said of arm `arm` against the baseline, the primary first.

@@ -144,6 +144,7 @@ impl Invented {
                 settings: BTreeMap::new(),
                 clients: None,
                 arrivals: None,
+                limits: Default::default(),
             }],
             workloads: vec![Workload { name: "c".to_owned(), kind: "ycsb".to_owned(), properties: BTreeMap::new() }],
             arms: arms.collect(),

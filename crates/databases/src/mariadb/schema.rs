@@ -9,7 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{database::Server, fault::Fault, protection::Setup, session::SqlSession as _, workload::Table};
+use tithe_harness::{
+    database::{CacheUse, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession as _,
+    workload::Table,
+};
 use tithe_model::record::ArmFacts;
 
 use super::{session::MariaDbSession, target::PRODUCT};
@@ -252,6 +258,13 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         facts.insert("tls as the client sees it".to_owned(), client);
     }
     Ok(ArmFacts { version: format!("{product} {number}"), facts, configuration: Vec::new() })
+}
+
+/// Pages that were asked of InnoDB's buffer pool (documentation, "InnoDB Status Variables").
+pub fn cache_use(server: &Server, setup: &Setup) -> Option<CacheUse> {
+    let mut session = administrator(server, setup).ok()?;
+    let mut number = |name: &str| session.shown("GLOBAL STATUS", name).ok()??.parse().ok();
+    Some(CacheUse { asked: number("Innodb_buffer_pool_read_requests")?, missed: number("Innodb_buffer_pool_reads")? })
 }
 
 /// TLS of `session` as the server sees it: `off`, or version and cipher.

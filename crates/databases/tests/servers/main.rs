@@ -10,6 +10,7 @@ mod sandbox;
 #[path = "../support/tpcc.rs"]
 mod support;
 mod tpcc;
+mod volumes;
 
 use expect_test::Expect;
 use sandbox::{Sandbox, protection};

@@ -80,6 +80,8 @@ struct Site<'a> {
     processors: Vec<usize>,
     clocks: Vec<Clock>,
     arms: Vec<ArmRig>,
+    /// Caches stay as empty as a fresh start leaves them.
+    cold: bool,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -126,8 +128,15 @@ impl<'a> Rig<'a> {
             planned: (cell.guard_ns, cell.slot_ns),
             sparse: false,
             slot_fixed,
-            site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms },
+            site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms, cold: false },
         }
+    }
+
+    /// The same, whose lanes do not read the data into the servers' caches first.
+    #[must_use]
+    pub fn left_cold(mut self, cold: bool) -> Self {
+        self.site.cold = cold;
+        self
     }
 
     /// The arms, in the experiment's order.
@@ -380,7 +389,7 @@ impl Site<'_> {
                 seats.push(Seat::new(session, terminal, *client));
             }
             let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;
-            if caches_are_empty {
+            if caches_are_empty && !self.cold {
                 // One connection warms what all share; an embedded database has a cache for each.
                 let cold = if self.database.embedded() { seats.len() } else { 1 };
                 seats[..cold].iter_mut().try_for_each(Seat::warm)?;

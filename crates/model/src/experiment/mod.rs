@@ -99,6 +99,38 @@ pub struct Resources {
     /// When operations start, where it differs from `[load]`.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// What the server of each arm may use.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// What the server of an arm may use, its clients not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processors: 0.5 is half of one. `None`: all.
+    pub cpus: Option<f64>,
+    /// Memory, page cache included. `None`: all.
+    pub memory: Option<Memory>,
+    /// Page cache and buffer pools are emptied before a server is measured.
+    #[serde(default)]
+    pub cold: bool,
+}
+
+/// A limit of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// So many bytes.
+    Bytes(u64),
+    /// So little that the data are this many times as large: above 1 they do not fit.
+    DataPer(f64),
+}
+
+impl Limits {
+    /// True when a server needs a control group for them.
+    pub fn confine(&self) -> bool {
+        self.cpus.is_some() || self.memory.is_some()
+    }
 }
 
 /// One workload.

@@ -19,7 +19,7 @@ use toml::de::DeTable;
 pub use keys::{TABLES, TableFormat};
 use reader::{Item, Problems, Table, Text};
 
-use super::{Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Resources, Values};
+use super::{Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Resources, Values};
 use crate::{
     catalogue::{Catalogue, DatabaseEntry},
     complaint::Complaint,
@@ -280,14 +280,53 @@ fn resources(
             settings: settings(table, database, attached, problems),
             clients: clients(table, problems),
             arrivals: None,
+            limits: limits(table, database, attached, problems),
         });
         names.extend(name);
     }
     refuse_duplicates("resources", &names, problems);
     if resources.is_empty() {
-        resources.push(Resources { name: String::new(), settings: BTreeMap::new(), clients: None, arrivals: None });
+        resources.push(Resources {
+            name: String::new(),
+            settings: BTreeMap::new(),
+            clients: None,
+            arrivals: None,
+            limits: Limits::default(),
+        });
     }
     resources
+}
+
+/// What servers may use. Only one that Tithe starts as a process of its own can be kept to it.
+fn limits(table: &Table<'_>, database: Option<&DatabaseEntry>, attached: bool, problems: &mut Problems) -> Limits {
+    const CACHES: &[(&str, bool)] = &[("warm", false), ("cold", true)];
+    for key in ["cpus", "memory", "data_per_memory", "cache"] {
+        let Some(item) = table.get(key) else { continue };
+        if attached {
+            item.refuse("needs servers that Tithe starts: leave out every `url`", problems);
+        } else if let Some(entry) = database.filter(|entry| entry.embedded) {
+            item.refuse(format!("needs a server, and {} runs inside Tithe's own process", entry.id), problems);
+        } else if let Some(entry) = database.filter(|entry| key == "cache" && !entry.keeps_data) {
+            item.refuse(
+                format!("needs a server that keeps its data over a restart, and {} does not", entry.id),
+                problems,
+            );
+        }
+    }
+    let cpus = table.get("cpus").and_then(|item| item.number(0.1..=1024.0, problems));
+    let per_memory = table.get("data_per_memory").and_then(|item| item.number(0.01..=1000.0, problems));
+    let memory = table.get("memory").and_then(|item| {
+        let bytes = units::bytes(item.text(problems)?).filter(|bytes| (1 << 20..1 << 50).contains(bytes));
+        if bytes.is_none() {
+            item.refuse("must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB)", problems);
+        }
+        bytes
+    });
+    if let (Some(item), Some(_)) = (table.get("data_per_memory"), table.get("memory")) {
+        item.refuse("cannot be given beside `memory`: it says how much memory there is", problems);
+    }
+    let cold = table.get("cache").and_then(|item| item.choice(CACHES, problems)).unwrap_or(false);
+    Limits { cpus, memory: memory.map(Memory::Bytes).or(per_memory.map(Memory::DataPer)), cold }
 }
 
 /// Complains about names that stood before in the same list.

@@ -43,13 +43,23 @@ fn everything() {
                     "cache_size": "-65536"
                   },
                   "clients": 4,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 },
                 {
                   "name": "on disk",
                   "settings": {},
                   "clients": null,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 }
               ],
               "workloads": [
@@ -162,7 +172,12 @@ fn defaults() {
                   "name": "",
                   "settings": {},
                   "clients": null,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 }
               ],
               "workloads": [
@@ -244,7 +259,12 @@ arm = [
                   "name": "",
                   "settings": {},
                   "clients": null,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 }
               ],
               "workloads": [

@@ -62,7 +62,15 @@ pub(super) const MEASURE: TableFormat = TableFormat {
 
 pub(super) const RESOURCES: TableFormat = TableFormat {
     header: "[[resources]]",
-    keys: &[("name", "\"in memory\""), ("settings", "{ shared_buffers = \"1GB\" }"), ("clients", "4")],
+    keys: &[
+        ("name", "\"in memory\""),
+        ("settings", "{ shared_buffers = \"1GB\" }"),
+        ("clients", "4"),
+        ("cpus", "2"),
+        ("memory", "\"512 MiB\""),
+        ("data_per_memory", "4"),
+        ("cache", "\"cold\""),
+    ],
 };
 
 pub(super) const WORKLOAD: TableFormat = TableFormat {

@@ -1,4 +1,4 @@
-//! Lengths of time and percentages as people write them.
+//! Lengths of time, sizes and percentages as people write them.
 
 /// Seconds in `5 min`, `90 s`, `20 ms`, `1.5 h`; `None` when it is not a length of time.
 pub(super) fn seconds(text: &str) -> Option<f64> {
@@ -11,6 +11,22 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
         _ => return None,
     };
     Some(number * scale)
+}
+
+/// Bytes in `512 MiB`, `1.5 GB`; `None` when it is not a size.
+pub(super) fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let scale = match unit {
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    // Rounds a fraction of a byte down; sizes beyond 16 EiB saturate and are refused as too large.
+    Some((number * scale) as u64)
 }
 
 /// The ratio of `1%` or `0.5 %` as a natural logarithm: ln(1 + p/100), so that 1 % is 0.00995.
@@ -52,6 +68,15 @@ mod tests {
         assert_eq!(seconds("20 ms"), Some(0.02));
         for bad in ["", "min", "5", "5 m", "-5 s", "5 s 3", "1..2 s", "∞ s", "5 мин"] {
             assert_eq!(seconds(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes("512 MiB"), Some(512 << 20));
+        assert_eq!(bytes("1.5GB"), Some(1_500_000_000));
+        for bad in ["", "512", "512 mb", "-1 MB", "1 MB 2"] {
+            assert_eq!(bytes(bad), None, "{bad}");
         }
     }
 
