@@ -228,6 +228,7 @@ mod tests {
             feature = "postgres",
             feature = "mariadb",
             feature = "redis",
+            feature = "cassandra",
             feature = "wiredtiger"
         ));
         for (path, text) in super::pages(all) {

@@ -62,6 +62,14 @@ pub trait Database: Sync {
         &[]
     }
 
+    /// Looks whether the settings of an experiment fit together.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn check_settings(&self, _settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Its protections, in the order of `tithe ls`.
     fn protections(&self) -> &'static [&'static dyn Protection];
 

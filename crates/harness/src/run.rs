@@ -174,6 +174,8 @@ impl Run<'_> {
         // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
         // the least tidy, and every protection would look cheaper than it is.
         self.settle(rig.arms(), workload)?;
+        let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
+        rig.warm_up_next(warmup_ns);
         let mut measured = 0;
         let mut enough = false;
         let mut free = 0;
@@ -186,6 +188,7 @@ impl Run<'_> {
             }
             if cell.restarts && measured + free > 0 {
                 stage.restart(rig.arms_mut())?;
+                rig.warm_up_next(warmup_ns);
             }
             let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
                 break;

@@ -1,5 +1,7 @@
 //! How many nodes there are, how many hold each record, and how many must answer: what an experiment says about a cluster.
 
+use std::collections::BTreeMap;
+
 use tithe_harness::{fault::Fault, protection::Setup};
 
 use super::protocol::Consistency;
@@ -38,7 +40,15 @@ impl Cluster {
     /// # Errors
     /// [`Fault::Refused`] for numbers that do not fit together, and for a level that is not known.
     pub fn of(setup: &Setup) -> Result<Self, Fault> {
-        let number = |name: &str, default: usize, most: usize| match setup.settings.get(name) {
+        Self::of_settings(&setup.settings)
+    }
+
+    /// As [`Cluster::of`], of settings alone.
+    ///
+    /// # Errors
+    /// As [`Cluster::of`].
+    pub fn of_settings(settings: &BTreeMap<String, String>) -> Result<Self, Fault> {
+        let number = |name: &str, default: usize, most: usize| match settings.get(name) {
             None => Ok(default.min(most)),
             Some(value) => value
                 .parse()
@@ -48,7 +58,7 @@ impl Cluster {
         };
         let nodes = number(NODES, 1, MOST_NODES)?;
         let replication = number(REPLICATION, 3, nodes)?;
-        let level_name = setup.settings.get(CONSISTENCY).map_or("QUORUM", String::as_str).to_ascii_uppercase();
+        let level_name = settings.get(CONSISTENCY).map_or("QUORUM", String::as_str).to_ascii_uppercase();
         let level = Consistency::named(&level_name).ok_or_else(|| {
             let known: Vec<&str> = Consistency::ALL.iter().map(|(name, _)| *name).collect();
             Fault::Refused(format!("the setting {CONSISTENCY} is one of {}", known.join(", ")))

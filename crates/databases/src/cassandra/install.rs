@@ -22,6 +22,8 @@ const JAVA: std::ops::RangeInclusive<u32> = 11..=17;
 pub const JAVA_PROGRAM: &str = "java";
 /// Name under which [`Install::facts`] holds what the virtual machine says about its version.
 pub const JAVA_VERSION: &str = "java version";
+/// Name under which [`Install::facts`] holds the program that makes key stores, where there is one.
+pub const KEYTOOL: &str = "keytool";
 /// Name under which [`Install::facts`] holds the class path.
 pub const CLASS_PATH: &str = "class path";
 /// Name under which [`Install::facts`] holds the library that measures objects, which must be loaded before all others.
@@ -55,6 +57,9 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
         });
     };
     let (program, version) = java()?;
+    if let Some(keytool) = keytool(&program) {
+        install.facts.insert(KEYTOOL.to_owned(), keytool.display().to_string());
+    }
     install.facts.extend([
         (AGENT.to_owned(), agent.display().to_string()),
         (JAVA_PROGRAM.to_owned(), program.display().to_string()),
@@ -149,16 +154,23 @@ fn java_version(said: &str) -> Option<u32> {
 }
 
 /// The program beside the virtual machine that makes key stores.
+fn keytool(java: &Path) -> Option<PathBuf> {
+    let real = java.canonicalize().unwrap_or_else(|_| java.to_owned());
+    [java, &real].into_iter().map(|program| program.with_file_name("keytool")).find(|program| program.is_file())
+}
+
+/// What an installation lacks for a key store.
 ///
 /// # Errors
-/// Where it was looked for, and how to install it.
-pub fn keytool(install: &Install) -> Result<PathBuf, Missing> {
-    let java = install.facts.get(JAVA_PROGRAM).map(PathBuf::from).unwrap_or_default();
-    let real = java.canonicalize().unwrap_or_else(|_| java.clone());
-    let candidates = [java.with_file_name("keytool"), real.with_file_name("keytool")];
-    candidates.iter().find(|program| program.is_file()).cloned().ok_or_else(|| Missing {
+/// Where `keytool` was looked for, and how to install it.
+pub fn needs_keytool(install: &Install) -> Result<(), Missing> {
+    if install.facts.contains_key(KEYTOOL) {
+        return Ok(());
+    }
+    let java = install.facts.get(JAVA_PROGRAM).map_or("java", String::as_str);
+    Err(Missing {
         what: "keytool, a program that comes with Java".to_owned(),
-        looked_in: candidates.iter().map(|program| program.display().to_string()).collect(),
+        looked_in: vec![format!("beside {java}")],
         how_to_install: vec!["Debian 12, Ubuntu: apt-get install openjdk-17-jre-headless".to_owned()],
     })
 }

@@ -18,7 +18,7 @@ use tithe_harness::{
 
 use super::{
     cluster::{CONSISTENCY, Cluster, HEAP, NODES, REPLICATION},
-    install::{AGENT, CLASS_PATH, JAVA_PROGRAM, keytool},
+    install::{AGENT, CLASS_PATH, JAVA_PROGRAM, KEYTOOL},
 };
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
@@ -395,7 +395,7 @@ fn key_store(install: &Install, setup: &Setup, place: &Place) -> [Step; 2] {
     [
         Step::Write { path: password, content: Content::Text(format!("{STORE_PASSWORD}\n")), mode: 0o600 },
         Step::Run(Command {
-            program: keytool(install).unwrap_or_else(|_| "keytool".into()),
+            program: install.facts.get(KEYTOOL).map_or("keytool", String::as_str).into(),
             arguments: arguments.concat().into_iter().map(str::to_owned).collect(),
             environment: BTreeMap::new(),
         }),

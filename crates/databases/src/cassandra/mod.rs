@@ -17,7 +17,7 @@ mod session;
 mod store;
 mod target;
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_harness::{
     database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
@@ -57,6 +57,10 @@ impl Database for Cassandra {
 
     fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
         launch::KNOWN
+    }
+
+    fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+        Cluster::of_settings(settings).map(drop)
     }
 
     fn protections(&self) -> &'static [&'static dyn Protection] {

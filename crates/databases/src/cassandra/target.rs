@@ -81,17 +81,46 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart() {
-        check("cassandra://localhost", expect![[r#"Target { host: "localhost", port: 9042, user: "", database: "tithe", password: None, must_ask: false, tls: None }"#]]);
-        check("cassandra://ann:p%40ss@db.example:9142/shop", expect![[r#"Target { host: "db.example", port: 9142, user: "ann", database: "shop", password: Some(***), must_ask: false, tls: None }"#]]);
-        check("cassandra://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem", expect![[r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")) }) }"#]]);
-        check("cassandra://ann@db?insecure=yes", expect![[r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None }) }"#]]);
+        check(
+            "cassandra://localhost",
+            expect![[
+                r#"Target { host: "localhost", port: 9042, user: "", database: "tithe", password: None, must_ask: false, tls: None }"#
+            ]],
+        );
+        check(
+            "cassandra://ann:p%40ss@db.example:9142/shop",
+            expect![[
+                r#"Target { host: "db.example", port: 9142, user: "ann", database: "shop", password: Some(***), must_ask: false, tls: None }"#
+            ]],
+        );
+        check(
+            "cassandra://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
+            expect![[
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")) }) }"#
+            ]],
+        );
+        check(
+            "cassandra://ann@db?insecure=yes",
+            expect![[
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None }) }"#
+            ]],
+        );
     }
 
     #[test]
     fn what_could_be_less_than_it_seems_is_refused() {
-        check("cassandra://db?ca=/ca.pem&insecure=yes", expect!["refused: the server's URL: insecure=yes stands alone, without ca=FILE"]);
-        check("cassandra://db?cert=/c.pem&key=/k.pem", expect!["refused: the server's URL: cert and key without ca=FILE or insecure=yes would not be used"]);
-        check("cassandra://db?ssl=true", expect!["refused: the server's URL: option ssl is not known; known are ca, insecure, cert, key"]);
+        check(
+            "cassandra://db?ca=/ca.pem&insecure=yes",
+            expect!["refused: the server's URL: insecure=yes stands alone, without ca=FILE"],
+        );
+        check(
+            "cassandra://db?cert=/c.pem&key=/k.pem",
+            expect!["refused: the server's URL: cert and key without ca=FILE or insecure=yes would not be used"],
+        );
+        check(
+            "cassandra://db?ssl=true",
+            expect!["refused: the server's URL: option ssl is not known; known are ca, insecure, cert, key"],
+        );
         check("cassandra://one,two", expect!["refused: the server's URL: it must name one host"]);
     }
 }

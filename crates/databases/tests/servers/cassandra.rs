@@ -140,13 +140,7 @@ fn a_plain_server_and_every_protection() {
     ];
     let Some(guarded) = Sandbox::start(&Cassandra, &strict) else { return };
     serve(&guarded);
-    let expected = [
-        expect![[""]],
-        expect![[""]],
-        expect![[""]],
-        expect![[""]],
-        expect![[""]],
-    ];
+    let expected = [expect![[""]], expect![[""]], expect![[""]], expect![[""]], expect![[""]]];
     for (chosen, expect) in strict.iter().zip(expected) {
         prove(&plain, &guarded, chosen, expect);
     }
@@ -162,12 +156,7 @@ fn a_plain_server_and_every_protection() {
     ];
     let Some(guarded) = Sandbox::start(&Cassandra, &lax) else { return };
     Cassandra.create(&guarded.server, &guarded.setup, &table()).expect("a table");
-    let expected = [
-        expect![[""]],
-        expect![[""]],
-        expect![[""]],
-        expect![[""]],
-    ];
+    let expected = [expect![[""]], expect![[""]], expect![[""]], expect![[""]]];
     for (chosen, expect) in lax.iter().zip(expected) {
         prove(&plain, &guarded, chosen, expect);
     }

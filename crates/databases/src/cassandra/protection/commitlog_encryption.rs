@@ -15,7 +15,7 @@ use tithe_model::{
 
 use crate::cassandra::{
     evidence::{commitlog::CommitlogEncrypted, data_files::DataFilesClear},
-    install::keytool,
+    install::needs_keytool,
     launch::COMMITLOG_CIPHER,
 };
 
@@ -51,7 +51,7 @@ impl Protection for CommitlogEncryption {
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
-        keytool(install).map(drop)
+        needs_keytool(install)
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {

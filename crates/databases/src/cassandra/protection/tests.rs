@@ -133,33 +133,47 @@ fn a_plain_server() {
 
 #[test]
 fn tls() {
-    check(&[chosen("tls", &[])], expect![[r#"
+    check(
+        &[chosen("tls", &[])],
+        expect![[r#"
         + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" join /m/server.key /m/server.pem /m/cassandra-identity-02-arm
         + client_encryption_options: {enabled: true, optional: false, require_client_auth: false, accepted_protocols: [TLSv1.3], ssl_context_factory: {class_name: org.apache.cassandra.security.PEMBasedSslContextFactory}, keystore: '/m/cassandra-identity-02-arm', truststore: '/m/ca.pem'}
-    "#]]);
-    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("tls", &[("version", "1.2"), ("mutual", "true")])],
+        expect![[r#"
         + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" join /m/server.key /m/server.pem /m/cassandra-identity-02-arm
         + client_encryption_options: {enabled: true, optional: false, require_client_auth: true, accepted_protocols: [TLSv1.2], ssl_context_factory: {class_name: org.apache.cassandra.security.PEMBasedSslContextFactory}, keystore: '/m/cassandra-identity-02-arm', truststore: '/m/ca.pem'}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn tls_between_nodes() {
-    check(&[chosen("internode-tls", &[])], expect![[r#"
+    check(
+        &[chosen("internode-tls", &[])],
+        expect![[r#"
         + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" join /m/server.key /m/server.pem /m/cassandra-identity-02-arm
         + server_encryption_options: {internode_encryption: all, optional: false, legacy_ssl_storage_port_enabled: false, require_client_auth: true, require_endpoint_verification: true, accepted_protocols: [TLSv1.3], ssl_context_factory: {class_name: org.apache.cassandra.security.PEMBasedSslContextFactory}, keystore: '/m/cassandra-identity-02-arm', truststore: '/m/ca.pem'}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn passwords() {
-    check(&[chosen("password", &[])], expect![[r#"
+    check(
+        &[chosen("password", &[])],
+        expect![[r#"
         - authenticator: AllowAllAuthenticator
         - authorizer: AllowAllAuthorizer
         + authenticator: PasswordAuthenticator
         + authorizer: CassandraAuthorizer
-    "#]]);
-    check(&[chosen("password", &[("caching", "false")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("password", &[("caching", "false")])],
+        expect![[r#"
         - authenticator: AllowAllAuthenticator
         - authorizer: AllowAllAuthorizer
         + authenticator: PasswordAuthenticator
@@ -167,30 +181,43 @@ fn passwords() {
         + credentials_validity: 0ms
         + permissions_validity: 0ms
         + roles_validity: 0ms
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn audit_logs() {
-    check(&[chosen("audit-file", &[])], expect![[r#"
+    check(
+        &[chosen("audit-file", &[])],
+        expect![[r#"
         + audit_logging_options: {enabled: true, logger: [{class_name: FileAuditLogger}]}
-    "#]]);
-    check(&[chosen("audit-file", &[("categories", "QUERY,DML")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("audit-file", &[("categories", "QUERY,DML")])],
+        expect![[r#"
         + audit_logging_options: {enabled: true, logger: [{class_name: FileAuditLogger}], included_categories: 'QUERY,DML'}
-    "#]]);
-    check(&[chosen("audit-bin", &[("categories", "DML")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("audit-bin", &[("categories", "DML")])],
+        expect![[r#"
         + audit_logging_options: {enabled: true, logger: [{class_name: BinAuditLogger}], included_categories: 'DML', block: true, roll_cycle: HOURLY}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn encryption_of_the_commit_log() {
-    check(&[chosen("commitlog-encryption", &[])], expect![[r#"
+    check(
+        &[chosen("commitlog-encryption", &[])],
+        expect![[r#"
         + write /m/cassandra-store-password-02-arm 600
         + tithe-key-store
         + run keytool -genseckey -noprompt -keyalg AES -keysize 256 -alias tithe:1 -storetype JCEKS -storepass:file /m/cassandra-store-password-02-arm -keypass:file /m/cassandra-store-password-02-arm -keystore /m/cassandra-commitlog-key-02-arm
         + transparent_data_encryption_options: {enabled: true, chunk_length_kb: 64, cipher: AES/CBC/PKCS5Padding, key_alias: 'tithe:1', iv_length: 16, key_provider: [{class_name: org.apache.cassandra.security.JKSKeyProvider, parameters: [{keystore: '/m/cassandra-commitlog-key-02-arm', keystore_password: tithe-key-store, store_type: JCEKS, key_password: tithe-key-store}]}]}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -201,7 +228,9 @@ fn columns_change_nothing_of_the_server() {
 #[test]
 fn several_protections_stand_in_one_arm() {
     let all = [chosen("tls", &[]), chosen("internode-tls", &[]), chosen("password", &[]), chosen("audit-file", &[])];
-    check(&all, expect![[r#"
+    check(
+        &all,
+        expect![[r#"
         - authenticator: AllowAllAuthenticator
         - authorizer: AllowAllAuthorizer
         + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" join /m/server.key /m/server.pem /m/cassandra-identity-02-arm
@@ -210,7 +239,8 @@ fn several_protections_stand_in_one_arm() {
         + authorizer: CassandraAuthorizer
         + client_encryption_options: {enabled: true, optional: false, require_client_auth: false, accepted_protocols: [TLSv1.3], ssl_context_factory: {class_name: org.apache.cassandra.security.PEMBasedSslContextFactory}, keystore: '/m/cassandra-identity-02-arm', truststore: '/m/ca.pem'}
         + server_encryption_options: {internode_encryption: all, optional: false, legacy_ssl_storage_port_enabled: false, require_client_auth: true, require_endpoint_verification: true, accepted_protocols: [TLSv1.3], ssl_context_factory: {class_name: org.apache.cassandra.security.PEMBasedSslContextFactory}, keystore: '/m/cassandra-identity-02-arm', truststore: '/m/ca.pem'}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -272,5 +302,6 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
         + row_cache_size: '1MiB authenticator: x'
         + -Xms1GDxy
         + -Xmx1GDxy
-    "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+    "#]]
+    .assert_eq(&difference(&shown(&plain()), &shown(&setup)));
 }
