@@ -34,7 +34,9 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     seen.push(observe(Feature::Authorisation, || authorisation(&mut connection)));
     seen.push(observe(Feature::AtRest, || of(at_rest)));
     seen.push(observe(Feature::Auditing, || of(auditing)));
-    seen.push(observe(Feature::AuthenticationCaching, || of(caching)));
+    seen.push(observe(Feature::AuthenticationCaching, || {
+        settings.as_ref().map(|settings| caching(settings, &method)).map_err(Clone::clone)
+    }));
     seen.push(observe(Feature::NodeToNode, || of(node_to_node)));
     seen.push(observe(Feature::JmxAuthentication, || management(&mut connection)));
     seen.extend(not_offered(&[(Feature::ProxyRoles, "roles are granted to roles, but no account acts for another")]));
@@ -89,12 +91,10 @@ fn auditing(settings: &Settings) -> (State, String) {
     }
 }
 
-fn caching(settings: &Settings) -> (State, String) {
-    let of = |name: &str| settings.get(name).cloned().unwrap_or_default();
-    let (authenticator, validity) = (of("authenticator"), of("credentials_validity"));
-    let seen = format!("authenticator = {authenticator}, credentials_validity = {validity}");
-    let off = authenticator.contains("AllowAll") || validity.trim_end_matches(char::is_alphabetic) == "0";
-    (if off { State::Off } else { State::Enforced }, seen)
+fn caching(settings: &Settings, method: &str) -> (State, String) {
+    let validity = settings.get("credentials_validity").map_or("unknown", String::as_str);
+    let off = method == "none" || validity.trim_end_matches(char::is_alphabetic) == "0";
+    (if off { State::Off } else { State::Enforced }, format!("login by {method}, credentials_validity = {validity}"))
 }
 
 fn node_to_node(settings: &Settings) -> (State, String) {

@@ -38,13 +38,16 @@ const MARKER: &str = "tithe_made_this";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Settings whose values go into the report, where the server has them. None of them is a secret.
-const TOLD: [&str; 24] = [
+/// Of two names the newer version has the second.
+const TOLD: [&str; 26] = [
     "audit_logging_options_enabled",
     "authenticator",
+    "authenticator.class_name",
     "authorizer",
-    "client_encryption_options_accepted_protocols",
-    "client_encryption_options_enabled",
-    "client_encryption_options_optional",
+    "authorizer.class_name",
+    "client_encryption_options.accepted_protocols",
+    "client_encryption_options.enabled",
+    "client_encryption_options.optional",
     "commitlog_segment_size",
     "commitlog_sync",
     "commitlog_sync_period",

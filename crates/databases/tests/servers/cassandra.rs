@@ -128,7 +128,19 @@ fn a_plain_server_and_every_protection() {
     eprintln!("{facts:?}");
     assert!(facts.version.starts_with("Apache Cassandra "), "{}", facts.version);
     assert_eq!((facts.facts["nodes"].as_str(), facts.facts["authentication"].as_str()), ("1", "none"));
-    expect![[""]].assert_eq(&inspected(&plain.server, &plain.setup));
+    expect![[r#"
+        authentication: off
+        authorisation: off
+        tls: off
+        at-rest: off
+        audit: off
+        jmx-authentication: off
+        authentication-caching: enforced
+        proxy-roles: not offered by this product
+        node-to-node: off
+        client-to-node: off
+    "#]]
+    .assert_eq(&inspected(&plain.server, &plain.setup));
     keeps_what_is_not_ours(&plain);
 
     let strict = [
@@ -140,11 +152,44 @@ fn a_plain_server_and_every_protection() {
     ];
     let Some(guarded) = Sandbox::start(&Cassandra, &strict) else { return };
     serve(&guarded);
-    let expected = [expect![[""]], expect![[""]], expect![[""]], expect![[""]], expect![[""]]];
+    let expected = [
+        expect![[r#"
+        tls-negotiated Claim CannotTell
+        wire-canary Claim Holds
+    "#]],
+        expect![[r#"
+        internode-tls Claim Holds
+    "#]],
+        expect![[r#"
+        password-asked Claim Holds
+        rights-enforced Claim Holds
+        auth-caching Claim Holds
+    "#]],
+        expect![[r#"
+        audit-complete Claim Holds
+        logs-free Disclosure Holds
+    "#]],
+        expect![[r#"
+        commitlog-encrypted Claim CannotTell
+        data-files-clear Disclosure Fails
+    "#]],
+    ];
     for (chosen, expect) in strict.iter().zip(expected) {
         prove(&plain, &guarded, chosen, expect);
     }
-    expect![[""]].assert_eq(&inspected(&guarded.server, &guarded.setup));
+    expect![[r#"
+        authentication: enforced
+        authorisation: enforced
+        tls: enforced
+        at-rest: could not look
+        audit: could not look
+        jmx-authentication: could not look
+        authentication-caching: could not look
+        proxy-roles: not offered by this product
+        node-to-node: could not look
+        client-to-node: enforced
+    "#]]
+    .assert_eq(&inspected(&guarded.server, &guarded.setup));
     nothing_falls_back(&plain, &guarded);
     drop(guarded);
 
@@ -156,7 +201,27 @@ fn a_plain_server_and_every_protection() {
     ];
     let Some(guarded) = Sandbox::start(&Cassandra, &lax) else { return };
     Cassandra.create(&guarded.server, &guarded.setup, &table()).expect("a table");
-    let expected = [expect![[""]], expect![[""]], expect![[""]], expect![[""]]];
+    let expected = [
+        expect![[r#"
+        tls-negotiated Claim Holds
+        wire-canary Claim Holds
+    "#]],
+        expect![[r#"
+        password-asked Claim Holds
+        rights-enforced Claim Holds
+        auth-caching Claim Holds
+    "#]],
+        expect![[r#"
+        audit-complete Claim Holds
+        logs-free Disclosure Holds
+    "#]],
+        expect![[r#"
+        ciphertext-seen Claim Holds
+        wrong-column-key Claim Holds
+        disk-canary Claim Holds
+        wire-canary Claim Holds
+    "#]],
+    ];
     for (chosen, expect) in lax.iter().zip(expected) {
         prove(&plain, &guarded, chosen, expect);
     }

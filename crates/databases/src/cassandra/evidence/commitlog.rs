@@ -24,9 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The head of a segment fits into this.
 const HEAD_BYTES: u64 = 1024;
 
-/// Writes canaries, waits until the server has written its commit log after them, and looks for them there: an encrypted log
-/// is filled in the server's memory first, and would hold nothing of them for that reason alone. Beside that every
-/// segment's head must name the cipher. Id `commitlog-encrypted`.
+/// Writes canaries and looks for them in the commit log until the server has written it after them: an encrypted log is
+/// filled in the server's memory first, and would hold nothing of them for that reason alone, where one in the clear is
+/// mapped and holds them at once. Beside that every segment's head must name the cipher. Id `commitlog-encrypted`.
 pub struct CommitlogEncrypted {
     cipher: String,
 }
@@ -47,20 +47,23 @@ impl CommitlogEncrypted {
         canaries.read_back(session.as_mut())?;
         let after = SystemTime::now();
         let begun = Instant::now();
-        while !segments(scene).iter().any(|file| written_since(&file.path, after)) {
+        let tokens = canaries.tokens(Targets::Everything);
+        let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
+        let report = loop {
+            // Looked at before the log is: what is written in between is not taken for what was looked at.
+            let written = segments(scene).iter().any(|file| written_since(&file.path, after));
+            let report = scan(&needles, segments(scene));
+            if report.total().hits() > 0 {
+                return Ok(Sight::Exposed(report.describe_found()));
+            }
+            if written {
+                break report;
+            }
             if begun.elapsed() > PATIENCE {
                 return Ok(Sight::Unknown(format!("the commit log was not written within {} s", PATIENCE.as_secs())));
             }
-            // What is not written to is not synchronised either.
-            canaries.read_back(session.as_mut())?;
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        let tokens = canaries.tokens(Targets::Everything);
-        let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
-        let report = scan(&needles, segments(scene));
-        if report.total().hits() > 0 {
-            return Ok(Sight::Exposed(report.describe_found()));
-        }
+            std::thread::sleep(Duration::from_millis(200));
+        };
         if let Some(file) = report.unreadable.first() {
             return Ok(Sight::Unknown(format!("cannot read {file}")));
         }
