@@ -27,6 +27,15 @@ pub struct CqlConnection {
 /// Rows of an answer, copied. What is not text is as the server sends it.
 pub type Table = Vec<Vec<Option<Vec<u8>>>>;
 
+/// A server that speaks TLS only hangs up on others, or answers in TLS; one that rejects the client's certificate hangs up, and
+/// what it says to that may be lost. Whoever was reached and hung up on was refused.
+fn turned_away(when: &str, fault: Fault) -> Fault {
+    match fault {
+        Fault::Connection(words) | Fault::Protocol(words) => Fault::Refused(format!("{when}: {words}")),
+        fault => fault,
+    }
+}
+
 impl CqlConnection {
     /// Connects to `target`.
     ///
@@ -35,7 +44,7 @@ impl CqlConnection {
     pub fn open(target: &Target) -> Result<Self, Fault> {
         let mut wire = Wire::connect(&target.host, target.port)?;
         if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host)?;
+            tls.start(&mut wire, &target.host).map_err(|fault| turned_away("in the handshake", fault))?;
         }
         let mut connection = Self { wire, method: "none".to_owned() };
         connection.enter(target)?;
@@ -46,17 +55,12 @@ impl CqlConnection {
     fn enter(&mut self, target: &Target) -> Result<(), Fault> {
         let options =
             [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", DRIVER), ("DRIVER_VERSION", env!("CARGO_PKG_VERSION"))];
-        self.send(opcode::STARTUP, |out| {
+        let sent = self.send(opcode::STARTUP, |out| {
             out.extend_from_slice(&(options.len() as u16).to_be_bytes());
             options.iter().flat_map(|(name, value)| [name, value]).for_each(|text| put_string(out, text.as_bytes()));
-        })?;
-        let answer = self.receive().map_err(|fault| match fault {
-            // A server that speaks TLS only hangs up or answers in TLS, one that rejects the client's certificate hangs up.
-            Fault::Connection(words) | Fault::Protocol(words) => {
-                Fault::Refused(format!("at the first message: {words}"))
-            }
-            fault => fault,
-        })?;
+        });
+        let answer = sent.and_then(|()| self.receive());
+        let answer = answer.map_err(|fault| turned_away("at the first message", fault))?;
         let asks = match answer.opcode {
             opcode::READY => None,
             opcode::AUTHENTICATE => Some(self.text_of(&answer)?),

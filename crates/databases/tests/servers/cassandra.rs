@@ -154,7 +154,7 @@ fn a_plain_server_and_every_protection() {
     serve(&guarded);
     let expected = [
         expect![[r#"
-        tls-negotiated Claim CannotTell
+        tls-negotiated Claim Holds
         wire-canary Claim Holds
     "#]],
         expect![[r#"
@@ -170,7 +170,7 @@ fn a_plain_server_and_every_protection() {
         logs-free Disclosure Holds
     "#]],
         expect![[r#"
-        commitlog-encrypted Claim CannotTell
+        commitlog-encrypted Claim Holds
         data-files-clear Disclosure Fails
     "#]],
     ];
@@ -305,11 +305,41 @@ fn the_older_version_is_served_too() {
     let Some(guarded) = Sandbox::start_of(&Cassandra, &search, &all, &[]) else { return };
     serve(&plain);
     serve(&guarded);
-    let expected = [expect![[""]], expect![[""]], expect![[""]], expect![[""]]];
+    let expected = [
+        expect![[r#"
+        tls-negotiated Claim Holds
+        wire-canary Claim Holds
+    "#]],
+        expect![[r#"
+        audit-complete Claim Holds
+        logs-free Disclosure Holds
+    "#]],
+        expect![[r#"
+        password-asked Claim Holds
+        rights-enforced Claim Holds
+        auth-caching Claim Holds
+    "#]],
+        expect![[r#"
+        commitlog-encrypted Claim Holds
+        data-files-clear Disclosure Fails
+    "#]],
+    ];
     for (chosen, expect) in all.iter().zip(expected) {
         prove(&plain, &guarded, chosen, expect);
     }
-    expect![[""]].assert_eq(&inspected(&guarded.server, &guarded.setup));
+    expect![[r#"
+        authentication: enforced
+        authorisation: enforced
+        tls: enforced
+        at-rest: could not look
+        audit: could not look
+        jmx-authentication: could not look
+        authentication-caching: could not look
+        proxy-roles: not offered by this product
+        node-to-node: could not look
+        client-to-node: enforced
+    "#]]
+    .assert_eq(&inspected(&guarded.server, &guarded.setup));
 }
 
 #[test]
@@ -325,6 +355,13 @@ fn several_nodes_speak_tls_among_themselves() {
         let facts = Cassandra.facts(&sandbox.server, &sandbox.setup).expect("facts");
         assert_eq!((facts.facts["nodes"].as_str(), facts.facts["consistency"].as_str()), ("2", "ALL"));
     }
-    prove(&plain, &guarded, &tls, expect![[""]]);
+    prove(
+        &plain,
+        &guarded,
+        &tls,
+        expect![[r#"
+        internode-tls Claim Holds
+    "#]],
+    );
     Cassandra.settle(&guarded.server, &guarded.setup, &table()).expect("both nodes write their files");
 }
