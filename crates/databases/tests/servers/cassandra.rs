@@ -190,6 +190,25 @@ fn a_plain_server_and_every_protection() {
         client-to-node: enforced
     "#]]
     .assert_eq(&inspected(&guarded.server, &guarded.setup));
+    // An administrator may look at what the measured account may not.
+    let materials = &guarded.setup.materials;
+    let user = format!("tithe_administrator:{}@", materials.password.expose_text());
+    let file = |path: &std::path::Path| path.display().to_string();
+    let (certificate, key) = (file(&materials.client_certificate), file(&materials.client_key));
+    let options = format!("?ca={}&cert={certificate}&key={key}", file(&materials.authority));
+    expect![[r#"
+        authentication: enforced
+        authorisation: could not look
+        tls: enforced
+        at-rest: available but not enforced
+        audit: enforced
+        jmx-authentication: off
+        authentication-caching: off
+        proxy-roles: not offered by this product
+        node-to-node: enforced
+        client-to-node: enforced
+    "#]]
+    .assert_eq(&inspected(&attached(&guarded, &user, &options), &Setup::bare()));
     nothing_falls_back(&plain, &guarded);
     drop(guarded);
 
