@@ -245,6 +245,7 @@ mod tests {
             feature = "postgres",
             feature = "mariadb",
             feature = "redis",
+            feature = "cassandra",
             feature = "wiredtiger"
         ));
         for (path, text) in super::pages(all) {

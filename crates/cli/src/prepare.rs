@@ -85,6 +85,13 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
             return Err(Stop::new(exit::USAGE, format!("arm {}: {fault}; nothing was started", arm.name)));
         }
     }
+    for resources in &plan.experiment.resources {
+        let settings = plan.experiment.settings.iter().chain(&resources.settings);
+        let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Err(fault) = database.check_settings(&settings) {
+            return Err(Stop::new(exit::USAGE, format!("{fault}; nothing was started")));
+        }
+    }
     let install = catalogue::missing(database, &plan.experiment, &search(&arguments.machine))
         .map_err(|all| complain::missing(&all))?;
     let workloads = workloads(&plan.experiment)?;

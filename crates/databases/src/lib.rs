@@ -2,9 +2,11 @@
 
 use tithe_harness::database::Database;
 
-#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(feature = "cassandra")]
+pub mod cassandra;
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "postgres", feature = "redis"))]
 mod evidence;
-#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "postgres", feature = "redis"))]
 mod inspect;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
@@ -14,7 +16,7 @@ pub mod postgres;
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "postgres", feature = "redis"))]
 mod target;
 #[cfg(test)]
 mod test_setup;
@@ -33,6 +35,8 @@ pub fn all() -> &'static [&'static dyn Database] {
         &mariadb::MariaDb,
         #[cfg(feature = "redis")]
         &redis::Redis,
+        #[cfg(feature = "cassandra")]
+        &cassandra::Cassandra,
         #[cfg(feature = "wiredtiger")]
         &wiredtiger::WiredTiger,
     ]

@@ -154,6 +154,10 @@ impl KeyValueSession for Encrypted {
         self.inner.end_bulk()
     }
 
+    fn scans_in_key_order(&self) -> bool {
+        self.inner.scans_in_key_order()
+    }
+
     fn as_connection(&mut self) -> &mut dyn Connection {
         self
     }

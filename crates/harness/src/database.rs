@@ -79,6 +79,14 @@ pub trait Database: Sync {
         &[]
     }
 
+    /// Looks whether the settings of an experiment fit together.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn check_settings(&self, _settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Its protections, in the order of `tithe ls`.
     fn protections(&self) -> &'static [&'static dyn Protection];
 
@@ -87,6 +95,15 @@ pub trait Database: Sync {
     /// # Errors
     /// Where it looked, and how to install it.
     fn find(&self, search: &Search) -> Result<Install, Missing>;
+
+    /// Downloads its programs for this user where no package of the system brings them; `None` is the version that Tithe
+    /// was tested with. Returns the folder that they are in.
+    ///
+    /// # Errors
+    /// When nothing is downloaded for this database, or a program that it takes is missing or fails.
+    fn get(&self, _version: Option<&str>) -> Result<PathBuf, Fault> {
+        Err(Fault::Refused(format!("{} is installed by the packages of your system", self.title())))
+    }
 
     /// Everything that starts one server of this arm in `place`. Pure.
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch;

@@ -182,6 +182,8 @@ impl Run<'_> {
             let words = format!("emptied before each {when}: servers stopped, then {how}");
             self.note(number, diary, |_| Some(("cache".to_owned(), words.clone())))?;
         }
+        let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
+        rig.warm_up_next(warmup_ns);
         let cache_before = self.cache_use(rig.arms());
         let mut measured = 0;
         let mut enough = false;
@@ -195,6 +197,7 @@ impl Run<'_> {
             }
             if cell.restarts && measured + free > 0 {
                 stage.restart(rig.arms_mut(), cold)?;
+                rig.warm_up_next(warmup_ns);
             }
             let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
                 break;

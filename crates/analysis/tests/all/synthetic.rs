@@ -156,6 +156,7 @@ impl Invented {
                 primary: self.primary,
                 epochs: Some(1),
                 slot_ms: None,
+                warmup_s: None,
                 design: Design::Interleaved,
                 pin: true,
                 until_decided: false,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 
+mod cassandra;
 mod load;
 mod mariadb;
 mod postgres;

@@ -49,17 +49,30 @@ pub fn chosen(database: &dyn Database, id: &str, options: &[(&str, OptionValue)]
 impl Sandbox {
     /// Starts a server of `database` with `protections`; `None`, said loudly, when something is not installed.
     pub fn start(database: &'static dyn Database, protections: &[Chosen]) -> Option<Self> {
-        Self::start_beside(database, protections, &[])
+        Self::start_of(database, &Search::default(), protections, &[], &[])
     }
 
     /// The same as one of several `arms`, on a volume where one of them has one.
     pub fn start_beside(database: &'static dyn Database, protections: &[Chosen], arms: &[Arm]) -> Option<Self> {
-        let install = present(database.find(&Search::default()))?;
+        Self::start_of(database, &Search::default(), protections, arms, &[])
+    }
+
+    /// The same, of an installation that `search` finds first, with further `settings`.
+    pub fn start_of(
+        database: &'static dyn Database,
+        search: &Search,
+        protections: &[Chosen],
+        arms: &[Arm],
+        further: &[(&str, &str)],
+    ) -> Option<Self> {
+        let install = present(database.find(search))?;
         for chosen in protections {
             present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(settings(database), folder.materials().expect("materials"));
+        let mut all = settings(database);
+        all.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut setup = Setup::plain(all, folder.materials().expect("materials"));
         for chosen in protections {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }

@@ -69,6 +69,8 @@ pub struct Rig<'a> {
     /// The slots of the last frame held too few operations of some arm.
     sparse: bool,
     slot_fixed: bool,
+    /// Load before the next frame beside that of every frame, per arm, ns.
+    extra_warmup_ns: u64,
 }
 
 /// What the lanes share.
@@ -96,6 +98,7 @@ struct Shared<'a> {
     start_ns: &'a AtomicU64,
     failed: &'a AtomicBool,
     cancelled: &'a AtomicBool,
+    warmup_ns: u64,
 }
 
 /// What a lane saw in a frame.
@@ -128,6 +131,7 @@ impl<'a> Rig<'a> {
             planned: (cell.guard_ns, cell.slot_ns),
             sparse: false,
             slot_fixed,
+            extra_warmup_ns: 0,
             site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms, cold: false },
         }
     }
@@ -149,6 +153,11 @@ impl<'a> Rig<'a> {
         &mut self.site.arms
     }
 
+    /// Has the next frame, and no other, begin with `length_ns` of further load on each arm: its servers have just started.
+    pub fn warm_up_next(&mut self, length_ns: u64) {
+        self.extra_warmup_ns = length_ns;
+    }
+
     /// Runs frame `number`; `cancelled` ends it early, and it is then not returned. A `free` frame binds nothing to a
     /// processor.
     ///
@@ -163,6 +172,7 @@ impl<'a> Rig<'a> {
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
         self.adapt();
         let behind = self.behind();
+        let warmup_ns = self.site.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
         let site = &self.site;
         let pinned = site.cell.pinned && !free;
         let around = HostSample::take();
@@ -175,7 +185,8 @@ impl<'a> Rig<'a> {
         let (seen, before, after, host) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..site.lanes())
                 .map(|lane| {
-                    let shared = Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled };
+                    let shared =
+                        Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled, warmup_ns };
                     let behind = &behind;
                     scope.spawn(move || site.run_lane(lane, number, pinned, behind, &shared))
                 })
@@ -303,14 +314,14 @@ impl Site<'_> {
         behind: &[u64],
         shared: &Shared<'_>,
     ) -> Result<Seen, Fault> {
-        let Shared { barrier, start_ns, failed, cancelled } = *shared;
+        let Shared { barrier, start_ns, failed, cancelled, warmup_ns } = *shared;
         let bound = self.prepare_thread(number, pinned);
         let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
         let opened = self.open(number, frame, pinned);
         let behind: Vec<u64> = behind.iter().map(|behind| behind.div_ceil(self.lanes() as u64)).collect();
         let patience_ns = self.cell.frame_ns(self.arms.len());
         let opened = opened.map(|mut opened| {
-            let warmed_up = opened.lane.warm_up(&schedule, self.cell.warmup_ns, &behind, patience_ns);
+            let warmed_up = opened.lane.warm_up(&schedule, warmup_ns, &behind, patience_ns);
             if let Err(reason) = &bound {
                 opened.lane.arms.iter_mut().for_each(|arm| arm.recorder.spoil(reason.clone()));
             }

@@ -10,6 +10,8 @@ use crate::{
 /// Reads the processor time and the run-queue wait of one task again and again, without allocating.
 pub struct TaskWatch {
     cpu_clock: Option<libc::clockid_t>,
+    /// Clocks of further processes that do the same work.
+    others: Vec<libc::clockid_t>,
     schedstat: Option<File>,
     simulated: Option<std::sync::Arc<clock::VirtualTime>>,
     parts: u64,
@@ -29,6 +31,7 @@ impl TaskWatch {
     pub fn this_thread() -> Self {
         Self {
             cpu_clock: Some(libc::CLOCK_THREAD_CPUTIME_ID),
+            others: Vec::new(),
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             simulated: None,
             parts: 1,
@@ -37,14 +40,16 @@ impl TaskWatch {
 
     /// Watches the client side of a simulated lane: its waits are those of the whole lane.
     pub fn simulated_client(time: std::sync::Arc<clock::VirtualTime>) -> Self {
-        Self { cpu_clock: None, schedstat: None, simulated: Some(time), parts: 1 }
+        Self { cpu_clock: None, others: Vec::new(), schedstat: None, simulated: Some(time), parts: 1 }
     }
 
-    /// Watches one of `parts` equal parts of all threads of `process`; its waits cannot be seen. `None` when there is no
-    /// such process.
+    /// Watches one of `parts` equal parts of all threads of `process` and of its descendants, which are the nodes of a
+    /// cluster; its waits cannot be seen. `None` when there is no such process.
     pub fn whole(process: i32, parts: usize) -> Option<Self> {
         let watch = Self::server(&ServerTask::Process(process))?;
-        Some(Self { schedstat: None, parts: parts.max(1) as u64, ..watch })
+        let descendants = Census::take().tree(process).into_iter().skip(1);
+        let others = descendants.filter_map(|member| Self::server(&ServerTask::Process(member))?.cpu_clock).collect();
+        Some(Self { schedstat: None, others, parts: parts.max(1) as u64, ..watch })
     }
 
     /// Watches whoever serves a connection; `None` when that cannot be seen or is the caller itself.
@@ -57,11 +62,23 @@ impl TaskWatch {
                 let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
                 // A process that exists has run, if only to start.
                 let lives = status == 0 && clock::read(cpu_clock) > 0;
-                lives.then_some(Self { cpu_clock: Some(cpu_clock), schedstat, simulated: None, parts: 1 })
+                lives.then_some(Self {
+                    cpu_clock: Some(cpu_clock),
+                    others: Vec::new(),
+                    schedstat,
+                    simulated: None,
+                    parts: 1,
+                })
             }
             ServerTask::Thread { process, thread } => {
                 let schedstat = File::open(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
-                Some(Self { cpu_clock: None, schedstat: Some(schedstat), simulated: None, parts: 1 })
+                Some(Self {
+                    cpu_clock: None,
+                    others: Vec::new(),
+                    schedstat: Some(schedstat),
+                    simulated: None,
+                    parts: 1,
+                })
             }
             ServerTask::Virtual(_) | ServerTask::Caller | ServerTask::Unknown => None,
         }
@@ -83,7 +100,8 @@ impl TaskWatch {
         }
         // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
         if let Some(cpu_clock) = self.cpu_clock {
-            usage.cpu_ns = clock::read(cpu_clock) / self.parts;
+            let all = self.others.iter().map(|other| clock::read(*other)).sum::<u64>() + clock::read(cpu_clock);
+            usage.cpu_ns = all / self.parts;
         }
         usage
     }

@@ -342,6 +342,9 @@ pub struct Measure {
     pub epochs: Option<u32>,
     /// Slot length in ms; `None` lets the plan choose by the workload.
     pub slot_ms: Option<f64>,
+    /// Seconds of load, per arm, before the first frame after each start; `None` leaves it to the frame's own warm-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_s: Option<f64>,
     /// How the arms share the machine over time.
     #[serde(default)]
     pub design: Design,

@@ -359,6 +359,7 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
         primary: Metric::Net,
         epochs: None,
         slot_ms: None,
+        warmup_s: None,
         design: Design::Interleaved,
         pin: true,
         until_decided: false,
@@ -390,6 +391,7 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
     };
     measure.budget_s = time("budget", 1.0, 30.0 * DAY_S, "from 1 s to 720 h").unwrap_or(measure.budget_s);
     measure.slot_ms = time("slot", 0.005, 10.0, "from 5 ms to 10 s").map(|seconds| seconds * 1e3);
+    measure.warmup_s = time("warmup", 0.0, 3600.0, "from 0 s to 1 h");
     measure.seed = table.get("seed").and_then(|item| item.whole(0..=u64::MAX, problems)).unwrap_or(measure.seed);
     measure.primary = table.get("primary").and_then(|item| item.choice(PRIMARY, problems)).unwrap_or(measure.primary);
     let epochs = table.get("epochs").and_then(|item| item.whole(1..=20, problems));

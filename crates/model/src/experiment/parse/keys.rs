@@ -53,6 +53,7 @@ pub(super) const MEASURE: TableFormat = TableFormat {
         ("primary", "\"net\""),
         ("epochs", "3"),
         ("slot", "\"20 ms\""),
+        ("warmup", "\"60 s\""),
         ("design", "\"interleaved\""),
         ("pin", "true"),
         ("guard_arm", "true"),
