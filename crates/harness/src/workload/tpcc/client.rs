@@ -59,6 +59,7 @@ impl Prepared {
             ));
         }
         let dialect = session.dialect();
+        (dialect.isolate)(config.isolation).iter().try_for_each(|statement| session.run(statement).map(drop))?;
         let statements = Statements::new(compute, config.isolation, dialect);
         let handles = statements.prepare(session)?;
         let rules = Rules { compute, begins: statements.begins(), dialect };
