@@ -101,6 +101,7 @@ struct Seen {
     opened: Opened,
     slots: Vec<Slot>,
     wire: Vec<(u64, u64)>,
+    statements: Vec<u64>,
     /// Operations before the first slot, by arm.
     warmed_up: Vec<u64>,
 }
@@ -322,13 +323,16 @@ impl Site<'_> {
             Clock::Virtual(_) => opened.lane.clock.now(),
         };
         let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(Arm::wire_bytes).collect();
+        let statements_before: Vec<u64> = opened.lane.arms.iter().map(Arm::statements).collect();
         let slots = opened.lane.run(&schedule, &|| cancelled.load(Ordering::Relaxed));
         let wire = opened.lane.arms.iter_mut().zip(wire_before).map(|(arm, (sent, received))| {
             let (sent_now, received_now) = arm.wire_bytes();
             (sent_now - sent, received_now - received)
         });
         let wire = wire.collect();
-        Ok(Seen { opened, slots, wire, warmed_up })
+        let statements = opened.lane.arms.iter().zip(statements_before).map(|(arm, before)| arm.statements() - before);
+        let statements = statements.collect();
+        Ok(Seen { opened, slots, wire, statements, warmed_up })
     }
 
     /// Binds the calling thread to the processor of lane `number`, or to none, and lets its sleeps end on time.
@@ -420,7 +424,7 @@ impl Site<'_> {
         let mut frame = ArmFrame::default();
         let mut phases = Profile::default();
         let names = self.workload.operations();
-        let (mut sent, mut received) = (0, 0);
+        let (mut sent, mut received, mut statements) = (0, 0, 0);
         for seen in seen {
             let recorder = &seen.opened.lane.arms[arm].recorder;
             frame.operations += recorder.operations;
@@ -437,11 +441,13 @@ impl Site<'_> {
             frame.connect_ns += seen.opened.connect_ns[arm] / self.lanes() as u64;
             sent += seen.wire[arm].0;
             received += seen.wire[arm].1;
+            statements += seen.statements[arm];
         }
         frame.phases = phases.iter().map(|(count, sum)| (*count, sum / (*count).max(1) as f64)).collect();
         let wired = !self.database.embedded() && !self.database.simulated();
         counters.sent_bytes = wired.then_some(sent);
         counters.received_bytes = wired.then_some(received);
+        counters.statements = Some(statements).filter(|statements| *statements > 0);
         frame.counters = counters;
         frame
     }
@@ -471,6 +477,7 @@ impl Look {
             written_bytes: tree(|usage| usage.written_bytes),
             sent_bytes: None,
             received_bytes: None,
+            statements: None,
             switches: tree(|usage| usage.switches),
             memory_bytes: later.tree.map(|usage| usage.memory_bytes),
             disk_bytes: later.disk_bytes,

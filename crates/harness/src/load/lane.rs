@@ -95,6 +95,11 @@ impl Arm {
         })
     }
 
+    /// Statements sent by all clients so far.
+    pub fn statements(&self) -> u64 {
+        self.seats.iter().map(|seat| seat.client.statements()).sum()
+    }
+
     /// Charges the processor time of a whole server to this lane's part of its clients: for servers whose threads serve
     /// whoever comes, so that no task belongs to a connection. Between two arms' slots such a server is idle.
     pub fn watch_whole(&mut self, process: i32, lanes: usize) {

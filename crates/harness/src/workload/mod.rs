@@ -125,6 +125,11 @@ pub trait Client: Send {
     /// [`Fault::Server`] counts as a failed operation, [`Fault::Wrong`] spoils the frame, anything else ends it.
     fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault>;
 
+    /// Statements sent so far; 0 of a client on records by key.
+    fn statements(&self) -> u64 {
+        0
+    }
+
     /// The number of the operation in [`Workload::operations`] under which the whole is recorded.
     fn operation(&self) -> usize;
 }

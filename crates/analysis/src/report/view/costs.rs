@@ -2,7 +2,7 @@
 
 use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, NEW_ORDERS, Outcome, Proof,
     report::{number, words},
 };
 
@@ -53,7 +53,10 @@ fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&str], footnotes:
     columns.extend(costs);
     // Behind the primary cost, so that the answer stands beside its number in a table that is split.
     columns.insert(3, (Column::text("verdict"), verdicts));
-    columns.push(throughput_column(cell));
+    columns.push(level_column(cell, "throughput", "throughput"));
+    if cell.arms.iter().any(|arm| find_level(arm, NEW_ORDERS).is_some()) {
+        columns.push(level_column(cell, NEW_ORDERS, "New-Orders"));
+    }
     let rows = (0..cell.arms.len()).map(|arm| columns.iter().map(|(_, entries)| entries[arm].clone()).collect());
     Table { rows: rows.collect(), columns: columns.into_iter().map(|(column, _)| column).collect(), sticky: 2 }
 }
@@ -69,14 +72,15 @@ fn cost_column(cell: &CellAnalysis, name: &str, footnotes: &Footnotes) -> (Colum
     (Column::figures(title(cell, name), note(usual)), cell.arms.iter().map(entry).collect())
 }
 
-fn throughput_column(cell: &CellAnalysis) -> (Column, Vec<Entry>) {
-    let levels = || cell.arms.iter().map(|arm| (arm, find_level(arm, "throughput")));
+/// The level called `name` of every arm.
+fn level_column(cell: &CellAnalysis, name: &str, title: &str) -> (Column, Vec<Entry>) {
+    let levels = || cell.arms.iter().map(|arm| (arm, find_level(arm, name)));
     let usual = usual(levels().filter_map(|(_, level)| Some(level?.count)));
     let entry = |(arm, level): (&ArmAnalysis, Option<&Level>)| match level {
         Some(level) => with_count(level_entry(level, arm), level.count, usual),
         None => Entry::absent(),
     };
-    (Column::figures("throughput", note(usual)), levels().map(entry).collect())
+    (Column::figures(title, note(usual)), levels().map(entry).collect())
 }
 
 fn label(arm: &ArmAnalysis) -> [Entry; 2] {

@@ -41,6 +41,7 @@ pub struct Terminal {
     input: Option<Input>,
     transaction: Option<Transaction>,
     prepared: Option<Prepared>,
+    statements: u64,
 }
 
 /// The statements of the terminal's session.
@@ -80,6 +81,7 @@ impl Terminal {
             input: None,
             transaction: None,
             prepared: None,
+            statements: 0,
         }
     }
 
@@ -97,6 +99,7 @@ impl Terminal {
         let query = query.ok_or_else(|| Fault::Machine("a transaction waits for nothing".to_owned()))?;
         let statement = prepared.statements.pick(&prepared.handles, query);
         mailbox.parameters.with(|parameters| session.submit(statement, parameters))?;
+        self.statements += 1;
         Ok(None)
     }
 
@@ -171,6 +174,10 @@ impl Client for Terminal {
                 None => return Ok(Progress::Pending),
             }
         }
+    }
+
+    fn statements(&self) -> u64 {
+        self.statements
     }
 
     fn operation(&self) -> usize {
