@@ -117,7 +117,7 @@ pub fn evidence(protection: &dyn Protection, chosen: &Chosen, guarded: Arm<'_>, 
             nonce,
         })
     };
-    let checks = protection.evidence_on(chosen, guarded.workload.tables());
+    let checks = protection.evidence_in(chosen, guarded.workload);
     // Canaries of one look must not be those of an earlier one: what that left in the journal would be found again.
     static LOOKS: AtomicU64 = AtomicU64::new(0);
     let lines = checks.into_iter().map(|check| {

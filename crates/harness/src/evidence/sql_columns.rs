@@ -21,7 +21,7 @@ use crate::{
     protection::{Columns, Setup},
     secret::Secret,
     session::{Discard, Parameter, SqlSession},
-    sql::{Column, Compute, Described, Kind, SqlTable, describe, insert},
+    sql::{Column, Described, Kind, SqlTable, describe, insert},
 };
 
 /// Length of a block that must not repeat, bytes.
@@ -539,26 +539,6 @@ impl Evidence for SqlWrapperIdle {
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
         self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
-/// The arm's clients compute in the server, the plain arm's do not. Id `statements-ordinary`.
-pub struct StatementsOrdinary;
-
-impl Evidence for StatementsOrdinary {
-    fn id(&self) -> &'static str {
-        "statements-ordinary"
-    }
-
-    fn claim(&self) -> String {
-        "the clients of this arm run the ordinary statements, those of the plain arm what the workload says".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        match scene.setup.compute {
-            Some(Compute::Server) => Sight::Protected("told to compute in the server".to_owned()),
-            _ => Sight::Exposed("told nothing: the workload decides".to_owned()),
-        }
     }
 }
 

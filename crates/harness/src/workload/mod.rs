@@ -32,6 +32,11 @@ pub trait Workload: Send + Sync {
         &[]
     }
 
+    /// Where its clients compute with values, unless an arm says otherwise.
+    fn compute(&self) -> Compute {
+        Compute::Server
+    }
+
     /// Rows that loading writes, where the experiment asks for `records`.
     fn rows(&self, records: u64) -> u64 {
         records

@@ -17,6 +17,7 @@ use super::{
     transactions::{Outcome, Rules, carry_out},
 };
 use crate::{
+    columns::sql::unreadable,
     fault::Fault,
     session::{Progress, Session, SqlSession, Statement},
     sql::Compute,
@@ -54,10 +55,7 @@ struct Prepared {
 impl Prepared {
     fn new(session: &mut dyn SqlSession, config: &Config, compute: Compute) -> Result<Self, Fault> {
         if compute == Compute::Server && session.hides_values() {
-            return Err(Fault::Refused(
-                "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`"
-                    .to_owned(),
-            ));
+            return Err(unreadable());
         }
         let dialect = session.dialect();
         (dialect.isolate)(config.isolation).iter().try_for_each(|statement| session.run(statement).map(drop))?;

@@ -101,6 +101,10 @@ impl Workload for Tpcc {
         &TABLES
     }
 
+    fn compute(&self) -> Compute {
+        self.config.compute
+    }
+
     fn rows(&self, _records: u64) -> u64 {
         self.config.rows()
     }
