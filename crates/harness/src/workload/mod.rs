@@ -115,6 +115,16 @@ pub trait Client: Send {
     /// Starts the stream of operations anew: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
 
+    /// True when it pauses between operations of a closed loop.
+    fn pauses(&self) -> bool {
+        false
+    }
+
+    /// How long it pauses before the operation that [`Client::prepare`] has made, ns.
+    fn pause_ns(&self) -> u64 {
+        0
+    }
+
     /// Makes the next operation, keys and values included.
     fn prepare(&mut self);
 

@@ -11,6 +11,7 @@ use std::{
 use super::{
     config::Config,
     input::{Input, Kind, Place},
+    pauses::Pauses,
     random::Random,
     statements::Statements,
     talk::{Shared, Talk, open},
@@ -43,6 +44,7 @@ pub struct Terminal {
     transaction: Option<Transaction>,
     prepared: Option<Prepared>,
     statements: u64,
+    pauses: Pauses,
 }
 
 /// The statements of the terminal's session.
@@ -80,6 +82,7 @@ impl Terminal {
             transaction: None,
             prepared: None,
             statements: 0,
+            pauses: Pauses::default(),
         }
     }
 
@@ -130,9 +133,23 @@ impl Client for Terminal {
 
     fn prepare(&mut self) {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
-        let input = Input::draw(&self.config, self.place, &mut self.random, now_us);
+        let draw = |random: &mut Random| Input::draw(&self.config, self.place, random, now_us);
+        let mut input = draw(&mut self.random);
+        if self.config.pauses {
+            while !self.pauses.before(input.kind, &mut self.random) {
+                input = draw(&mut self.random);
+            }
+        }
         self.kind = input.kind;
         self.input = Some(input);
+    }
+
+    fn pauses(&self) -> bool {
+        self.config.pauses
+    }
+
+    fn pause_ns(&self) -> u64 {
+        self.pauses.next_ns()
     }
 
     fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
