@@ -167,7 +167,7 @@ impl Protection for OrdinaryStatements {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        Vec::new()
+        vec![Box::new(StatementsOrdinary { workload: None })]
     }
 
     fn evidence_in<'a>(
@@ -175,6 +175,6 @@ impl Protection for OrdinaryStatements {
         _chosen: &experiment::Protection,
         workload: &'a dyn Workload,
     ) -> Vec<Box<dyn Evidence + 'a>> {
-        vec![Box::new(StatementsOrdinary(workload))]
+        vec![Box::new(StatementsOrdinary { workload: Some(workload) })]
     }
 }

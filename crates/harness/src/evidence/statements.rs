@@ -10,7 +10,7 @@ use std::{
 
 use super::{Evidence, Scene, Sight};
 use crate::{
-    data,
+    columns::connect_sql,
     fault::Fault,
     session::{Connection, Parameter, Progress, Rows, ServerTask, Session, SqlSession, Statement, wait_ready},
     sql::{Described, Dialect},
@@ -25,15 +25,17 @@ const COMPUTING: [&str; 6] = [" + ", " - ", "ORDER BY", "sum(", "DISTINCT", " < 
 
 /// The clients of the arm run statements that compute in the server, those of the plain arm none. Id
 /// `statements-ordinary`.
-pub struct StatementsOrdinary<'a>(pub &'a dyn Workload);
+pub struct StatementsOrdinary<'a> {
+    /// Whose clients are listened to; `None` where only the claim is asked for.
+    pub workload: Option<&'a dyn Workload>,
+}
 
 impl StatementsOrdinary<'_> {
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let workload = self.0;
-        let Session::Sql(inner) = data::connect(scene.database, scene.server, scene.setup, &scene.how(), workload)?
-        else {
+        let Some(workload) = self.workload.filter(|workload| !workload.tables().is_empty()) else {
             return Ok(Sight::Unknown("the workload has no statements".to_owned()));
         };
+        let inner = connect_sql(scene.database, scene.server, scene.setup, &scene.how(), workload.tables())?;
         let heard = Heard::default();
         let mut session = Session::Sql(Box::new(Listening { inner, prepared: Vec::new(), heard: Arc::clone(&heard) }));
         let mut client = workload.client(&workload.arm_state());
