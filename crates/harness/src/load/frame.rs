@@ -381,6 +381,7 @@ impl Site<'_> {
                 if let Some(compute) = rig.setup.compute {
                     terminal.compute_in(compute);
                 }
+                terminal.open(&mut session)?;
                 seats.push(Seat::new(session, terminal, *client));
             }
             let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;

@@ -112,6 +112,14 @@ pub trait Client: Send {
     /// Says where to compute with values, in place of what the workload says, before the first `submit`.
     fn compute_in(&mut self, _compute: Compute) {}
 
+    /// Prepares `session` for all operations, before anything is measured.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn open(&mut self, _session: &mut Session) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Starts the stream of operations anew: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
 

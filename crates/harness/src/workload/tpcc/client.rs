@@ -127,6 +127,11 @@ impl Client for Terminal {
         self.compute = compute;
     }
 
+    fn open(&mut self, session: &mut Session) -> Result<(), Fault> {
+        self.prepared = Some(Prepared::new(sql(session)?, &self.config, self.compute)?);
+        Ok(())
+    }
+
     fn seed(&mut self, seed: u64) {
         self.random = Random::new(seed);
     }
@@ -153,12 +158,11 @@ impl Client for Terminal {
     }
 
     fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        if self.prepared.is_none() {
+            self.open(session)?;
+        }
         let session = sql(session)?;
-        let prepared = match self.prepared.take() {
-            Some(prepared) => prepared,
-            None => Prepared::new(session, &self.config, self.compute)?,
-        };
-        let rules = self.prepared.insert(prepared).rules;
+        let rules = self.prepared.as_ref().ok_or_else(|| Fault::Machine("no statement is prepared".to_owned()))?.rules;
         let input = self.input.take().ok_or_else(|| Fault::Machine("no transaction was prepared".to_owned()))?;
         self.transaction = None;
         open(&self.mailbox).reset();
