@@ -261,3 +261,29 @@ fn a_key_of_another_length_is_refused() {
         });
     }
 }
+
+#[test]
+fn computing_in_the_client_takes_twenty_statements_more_for_a_delivery_and_none_for_others() {
+    // Nine orders of each district wait to be delivered.
+    const COUNT: u64 = 9;
+    let statements = |compute: &str, mix: &str| {
+        let workload = tpcc::workload(&[("compute", compute), ("mix", mix)]);
+        let mut statements = 0;
+        with_arm(
+            |_| {},
+            &workload,
+            |arm| {
+                arm.load();
+                statements = arm.run_counting(0, COUNT).1;
+            },
+        );
+        statements
+    };
+    for (mix, more) in
+        [("1,0,0,0,0", 0), ("0,1,0,0,0", 0), ("0,0,1,0,0", 0), ("0,0,0,1,0", 20 * COUNT), ("0,0,0,0,1", 0)]
+    {
+        let ordinary = statements("server", mix);
+        assert!(ordinary >= 4 * COUNT, "{mix}: {ordinary}");
+        assert_eq!(statements("client", mix), ordinary + more, "{mix}");
+    }
+}

@@ -70,6 +70,11 @@ impl Arm<'_> {
 
     /// Runs `count` transactions of terminal `number`; returns how often each operation and part occurred.
     pub fn run(&self, number: u64, count: u64) -> BTreeMap<usize, u64> {
+        self.run_counting(number, count).0
+    }
+
+    /// As [`Arm::run`], with the number of statements that were sent.
+    pub fn run_counting(&self, number: u64, count: u64) -> (BTreeMap<usize, u64>, u64) {
         let mut session = self.connect();
         let mut client: Box<dyn Client> = self.workload.client(&self.workload.arm_state());
         client.take_seat(number);
@@ -86,7 +91,7 @@ impl Arm<'_> {
             }
             counted.part(client.operation());
         }
-        counted.0
+        (counted.0, client.statements())
     }
 
     /// Runs `terminals` at once.
