@@ -304,8 +304,7 @@ impl Parts for Untimed {
 }
 
 fn finish(mut command: Command) -> Result<(), Fault> {
-    let failed = |error: std::io::Error| Fault::machine(command.get_program().display(), error);
-    let output = command.output().map_err(failed)?;
+    let output = command.output().map_err(|error| Fault::machine(command.get_program().display(), error))?;
     if output.status.success() {
         return Ok(());
     }
