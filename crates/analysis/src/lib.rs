@@ -199,6 +199,9 @@ pub enum Proof {
     Disproven(Vec<String>),
 }
 
+/// Name of the level by which workloads derived from TPC-C are usually told: New-Orders a minute.
+pub const NEW_ORDERS: &str = "new_orders";
+
 /// An absolute figure of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Level {

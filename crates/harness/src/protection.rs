@@ -12,12 +12,15 @@ use tithe_model::{
 };
 
 use crate::{
+    columns::Chosen,
+    data,
     database::{Database, Install, Missing},
     evidence::Evidence,
     fault::Fault,
     secret::Secret,
     sql::{Compute, SqlTable},
     volume::{self, Asked},
+    workload::Workload,
 };
 
 /// A security feature. One file beside its database, one line in its list.
@@ -61,6 +64,15 @@ pub trait Protection: Sync {
     /// What proves it where the workload works on `tables`; none for records by key.
     fn evidence_on(&self, chosen: &experiment::Protection, _tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
         self.evidence(chosen)
+    }
+
+    /// What proves it where the clients are those of `workload`.
+    fn evidence_in<'a>(
+        &self,
+        chosen: &experiment::Protection,
+        workload: &'a dyn Workload,
+    ) -> Vec<Box<dyn Evidence + 'a>> {
+        self.evidence_on(chosen, workload.tables())
     }
 }
 
@@ -142,6 +154,32 @@ impl Setup {
         }
         volume::level(&plan.experiment.arms, &mut setup);
         Ok(setup)
+    }
+
+    /// Looks whether the arms of `experiment` can be set up as they ask to for each of its `workloads`, before anything is
+    /// started.
+    ///
+    /// # Errors
+    /// The first arm's name, the workload's, and why not.
+    pub fn check_arms(
+        database: &dyn Database,
+        experiment: &experiment::Experiment,
+        workloads: &[Box<dyn Workload>],
+    ) -> Result<(), String> {
+        for arm in &experiment.arms {
+            let mut setup = Self::bare();
+            for chosen in &arm.protections {
+                named(database, &chosen.id).map_err(|fault| fault.to_string())?.apply(chosen, &mut setup);
+            }
+            for (workload, described) in workloads.iter().zip(&experiment.workloads) {
+                Chosen::check(&setup, workload.as_ref())
+                    .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
+                if !workload.tables().is_empty() {
+                    data::sql_of(database).map_err(|fault| format!("workload {}: {fault}", described.name))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The set-up of a client that brings nothing of Tithe's own: no settings, certificates, passwords or keys.

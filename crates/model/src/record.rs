@@ -127,6 +127,9 @@ pub struct Counters {
     pub sent_bytes: Option<u64>,
     /// Bytes that the clients received.
     pub received_bytes: Option<u64>,
+    /// Statements that the clients sent; `None` for workloads on records by key, which send one an operation.
+    #[serde(default)]
+    pub statements: Option<u64>,
     /// Context switches of the server's processes, voluntary and not.
     pub switches: Option<u64>,
     /// Resident memory of the server's processes at the end of the frame, private part, bytes (a level, not growth).

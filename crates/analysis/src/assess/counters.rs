@@ -40,7 +40,7 @@ const fn mode(name: &'static str, title: &'static str, read: Read) -> Counter {
 }
 
 /// All of them, in the order of the report.
-pub(super) const COUNTERS: [Counter; 12] = [
+pub(super) const COUNTERS: [Counter; 13] = [
     Counter {
         name: "server_tree_cpu",
         title: "CPU of all server processes per op",
@@ -60,6 +60,14 @@ pub(super) const COUNTERS: [Counter; 12] = [
     bytes("written_bytes", "bytes written to storage per op", |counters| counters.written_bytes),
     bytes("sent_bytes", "bytes sent by the client per op", |counters| counters.sent_bytes),
     bytes("received_bytes", "bytes received by the client per op", |counters| counters.received_bytes),
+    Counter {
+        name: "statements",
+        title: "statements per op",
+        unit: "statements/op",
+        noun: "statements per op",
+        scale: 1.0,
+        read: |counters| counters.statements,
+    },
     Counter {
         name: "switches",
         title: "context switches of the server per op",

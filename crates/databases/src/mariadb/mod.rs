@@ -13,6 +13,7 @@ mod protection;
 mod protocol;
 mod schema;
 mod session;
+mod sql;
 mod startup;
 mod target;
 
@@ -24,6 +25,7 @@ use tithe_harness::{
     inspect::Observation,
     protection::{Protection, Setup},
     session::{Session, SqlSession as _},
+    sql::SqlDatabase,
     workload::Table,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
@@ -80,16 +82,13 @@ impl Database for MariaDb {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-        let mut session = MariaDbSession::open(&PRODUCT.target(server, setup)?)?;
-        if let Some(process) = server.process {
-            session.find_thread(process);
-        }
-        for statement in &setup.session_statements {
-            session.run(statement)?;
-        }
-        session.set_blocking(how.blocking)?;
+        let session = measured(server, setup, how, &[])?;
         let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        Some(self)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
@@ -115,4 +114,17 @@ impl Database for MariaDb {
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         schema::redo_written(server, setup)
     }
+}
+
+/// A session as measured clients have it, which first runs `before` and then the arm's own statements.
+fn measured(server: &Server, setup: &Setup, how: &Connect, before: &[&str]) -> Result<MariaDbSession, Fault> {
+    let mut session = MariaDbSession::open(&PRODUCT.target(server, setup)?)?;
+    if let Some(process) = server.process {
+        session.find_thread(process);
+    }
+    for statement in before.iter().copied().chain(setup.session_statements.iter().map(String::as_str)) {
+        session.run(statement)?;
+    }
+    session.set_blocking(how.blocking)?;
+    Ok(session)
 }

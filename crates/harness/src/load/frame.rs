@@ -106,6 +106,7 @@ struct Seen {
     opened: Opened,
     slots: Vec<Slot>,
     wire: Vec<(u64, u64)>,
+    statements: Vec<u64>,
     /// Operations before the first slot, by arm.
     warmed_up: Vec<u64>,
 }
@@ -342,13 +343,16 @@ impl Site<'_> {
             Clock::Virtual(_) => opened.lane.clock.now(),
         };
         let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(Arm::wire_bytes).collect();
+        let statements_before: Vec<u64> = opened.lane.arms.iter().map(Arm::statements).collect();
         let slots = opened.lane.run(&schedule, &|| cancelled.load(Ordering::Relaxed));
         let wire = opened.lane.arms.iter_mut().zip(wire_before).map(|(arm, (sent, received))| {
             let (sent_now, received_now) = arm.wire_bytes();
             (sent_now - sent, received_now - received)
         });
         let wire = wire.collect();
-        Ok(Seen { opened, slots, wire, warmed_up })
+        let statements = opened.lane.arms.iter().zip(statements_before).map(|(arm, before)| arm.statements() - before);
+        let statements = statements.collect();
+        Ok(Seen { opened, slots, wire, statements, warmed_up })
     }
 
     /// Binds the calling thread to the processor of lane `number`, or to none, and lets its sleeps end on time.
@@ -397,6 +401,7 @@ impl Site<'_> {
                 if let Some(compute) = rig.setup.compute {
                     terminal.compute_in(compute);
                 }
+                terminal.open(&mut session)?;
                 seats.push(Seat::new(session, terminal, *client));
             }
             let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;
@@ -440,7 +445,7 @@ impl Site<'_> {
         let mut frame = ArmFrame::default();
         let mut phases = Profile::default();
         let names = self.workload.operations();
-        let (mut sent, mut received) = (0, 0);
+        let (mut sent, mut received, mut statements) = (0, 0, 0);
         let mut modes: Option<Modes> = None;
         for seen in seen {
             let recorder = &seen.opened.lane.arms[arm].recorder;
@@ -461,6 +466,7 @@ impl Site<'_> {
             }
             sent += seen.wire[arm].0;
             received += seen.wire[arm].1;
+            statements += seen.statements[arm];
         }
         frame.phases = phases.iter().map(|(count, sum)| (*count, sum / (*count).max(1) as f64)).collect();
         let wired = !self.database.embedded() && !self.database.simulated();
@@ -468,6 +474,7 @@ impl Site<'_> {
         counters.received_bytes = wired.then_some(received);
         counters.client_user_ns = modes.map(|modes| modes.user_ns);
         counters.client_system_ns = modes.map(|modes| modes.system_ns);
+        counters.statements = Some(statements).filter(|statements| *statements > 0);
         frame.counters = counters;
         frame
     }
@@ -501,6 +508,7 @@ impl Look {
             written_bytes: tree(|usage| usage.written_bytes),
             sent_bytes: None,
             received_bytes: None,
+            statements: None,
             switches: tree(|usage| usage.switches),
             memory_bytes: later.tree.map(|usage| usage.memory_bytes),
             disk_bytes: later.disk_bytes,

@@ -5,6 +5,8 @@
 //! allocates nor locks. Keys and values are made before the operation's clock starts, but within the slot:
 //! their processor time is part of the client's.
 
+mod paced;
+
 use std::{collections::VecDeque, os::fd::RawFd};
 
 use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
@@ -28,6 +30,8 @@ pub struct Seat {
     pub number: u64,
     watch: Option<TaskWatch>,
     busy: Option<Busy>,
+    /// What is left of the pause before the operation that is prepared, ns; `None` when none is prepared.
+    pause_left_ns: Option<u64>,
 }
 
 /// An operation under way.
@@ -43,7 +47,7 @@ impl Seat {
     pub fn new(mut session: Session, mut client: Box<dyn Client>, number: u64) -> Self {
         client.take_seat(number);
         let watch = TaskWatch::server(&session.connection().server_task());
-        Self { session, client, number, watch, busy: None }
+        Self { session, client, number, watch, busy: None, pause_left_ns: None }
     }
 
     /// Fills the caches that this connection reads through.
@@ -95,12 +99,22 @@ impl Arm {
         })
     }
 
+    /// Statements sent by all clients so far.
+    pub fn statements(&self) -> u64 {
+        self.seats.iter().map(|seat| seat.client.statements()).sum()
+    }
+
     /// Charges the processor time of a whole server to this lane's part of its clients: for servers whose threads serve
     /// whoever comes, so that no task belongs to a connection. Between two arms' slots such a server is idle.
     pub fn watch_whole(&mut self, process: i32, lanes: usize) {
         if let Some(seat) = self.seats.first_mut() {
             seat.watch = TaskWatch::whole(process, lanes);
         }
+    }
+
+    /// True when its clients pause between operations.
+    fn is_paced(&self) -> bool {
+        self.seats.first().is_some_and(|seat| seat.client.pauses())
     }
 
     fn server_usage(&self) -> TaskUsage {
@@ -161,7 +175,8 @@ impl Lane {
                 self.turn(schedule, turn, &watch);
                 let recorder = &self.arms[arm].recorder;
                 done[arm] = recorder.operations;
-                let enough = done[arm] >= behind.get(arm).copied().unwrap_or(0);
+                // Clients that pause cannot go faster to catch up.
+                let enough = self.arms[arm].is_paced() || done[arm] >= behind.get(arm).copied().unwrap_or(0);
                 if enough || recorder.spoiled.is_some() || self.clock.now() >= begun_ns + patience_ns {
                     break;
                 }
@@ -290,6 +305,9 @@ impl Visit<'_> {
             arm.recorder.undrained += (intended.len() - started) as u64;
             return Ok(());
         }
+        if arm.is_paced() {
+            return self.paced(arm);
+        }
         if arm.seats.len() == 1 { self.closed_single(arm) } else { self.closed_many(arm) }
     }
 
@@ -394,6 +412,11 @@ impl Visit<'_> {
     #[inline]
     fn begin(&mut self, seat: &mut Seat, intended_ns: Option<u64>) -> Result<(), Fault> {
         seat.client.prepare();
+        self.begin_prepared(seat, intended_ns)
+    }
+
+    #[inline]
+    fn begin_prepared(&mut self, seat: &mut Seat, intended_ns: Option<u64>) -> Result<(), Fault> {
         let begun_ns = self.clock.now();
         seat.busy = Some(Busy { begun_ns, part_ns: begun_ns, intended_ns: intended_ns.unwrap_or(begun_ns) });
         seat.client.submit(&mut seat.session)

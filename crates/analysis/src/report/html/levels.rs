@@ -10,14 +10,15 @@ use super::{
     latency::figure,
     markup::{at, text, wide},
 };
-use crate::{ArmAnalysis, CellAnalysis, Level, Proof, report::number};
+use crate::{ArmAnalysis, CellAnalysis, Level, NEW_ORDERS, Proof, report::number};
 
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 12.0;
 
 /// Columns by the name of their level, with what they are called; those that no arm has are left out.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 14] = [
     ("throughput", "throughput"),
+    (NEW_ORDERS, "New-Orders"),
     (CPU, "processor time per op"),
     ("memory_bytes", "memory of the server"),
     ("disk_bytes", "size on disk"),
@@ -27,6 +28,7 @@ const COLUMNS: [(&str, &str); 12] = [
     ("log_bytes_per_op", "server and audit log per op"),
     ("sent_bytes_per_op", "sent per op"),
     ("received_bytes_per_op", "received per op"),
+    ("statements_per_op", "statements per op"),
     ("switches_per_op", "context switches per op"),
     ("connect", "time to connect"),
 ];
