@@ -36,29 +36,114 @@ fn check(protections: &[experiment::Protection], expect: Expect) {
 
 #[test]
 fn a_plain_server() {
-    expect![[""]].assert_eq(&shown(&plain()));
+    expect![[r#"
+        Folder("/run/arm/data")
+        write /run/arm/mongod.conf 600
+        net:
+          bindIp: 127.0.0.1
+          port: 27018
+          unixDomainSocket:
+            enabled: false
+        setParameter:
+          diagnosticDataCollectionEnabled: false
+        storage:
+          dbPath: "/run/arm/data"
+        serve LC_ALL=C /mongo/bin/mongod --config /run/arm/mongod.conf
+        stop by signal 15 at Tcp { host: "127.0.0.1", port: 27018 }
+        paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
+    "#]].assert_eq(&shown(&plain()));
 }
 
 #[test]
 fn tls() {
-    check(&[chosen("tls", &[])], expect![[""]]);
-    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[""]]);
+    check(&[chosen("tls", &[])], expect![[r#"
+        + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" sh /m/server.pem /m/server.key /run/arm/server.pem
+        +   tls:
+        +     CAFile: "/m/ca.pem"
+        +     allowConnectionsWithoutCertificates: true
+        +     certificateKeyFile: "/run/arm/server.pem"
+        +     disabledProtocols: TLS1_0,TLS1_1,TLS1_2
+        +     mode: requireTLS
+    "#]]);
+    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[r#"
+        + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" sh /m/server.pem /m/server.key /run/arm/server.pem
+        + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" sh /m/client.pem /m/client.key /run/arm/client.pem
+        +   tls:
+        +     CAFile: "/m/ca.pem"
+        +     allowConnectionsWithoutCertificates: false
+        +     certificateKeyFile: "/run/arm/server.pem"
+        +     disabledProtocols: TLS1_0,TLS1_1,TLS1_3
+        +     mode: requireTLS
+    "#]]);
 }
 
 #[test]
 fn passwords() {
-    check(&[chosen("scram", &[])], expect![[""]]);
-    check(&[chosen("scram", &[("mechanism", "SCRAM-SHA-1")])], expect![[""]]);
+    check(&[chosen("scram", &[])], expect![[r#"
+        + security:
+        +   authorization: enabled
+        +   authenticationMechanisms: SCRAM-SHA-256
+    "#]]);
+    check(&[chosen("scram", &[("mechanism", "SCRAM-SHA-1")])], expect![[r#"
+        + security:
+        +   authorization: enabled
+        +   authenticationMechanisms: SCRAM-SHA-1
+    "#]]);
 }
 
 #[test]
 fn the_audit_log_has_the_filters_of_the_published_report() {
     for (operations, expect) in [
-        ("insert", expect![[""]]),
-        ("update", expect![[""]]),
-        ("insert+query", expect![[""]]),
-        ("update+query", expect![[""]]),
-        ("all", expect![[""]]),
+        ("insert", expect![[r#"
+            - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
+            + auditLog:
+            +   destination: file
+            +   filter: "{\"atype\":\"authCheck\",\"param.command\":{\"$in\":[\"insert\"]}}"
+            +   format: JSON
+            +   path: "/run/arm/audit.json"
+            +   auditAuthorizationSuccess: true
+            + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
+        "#]]),
+        ("update", expect![[r#"
+            - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
+            + auditLog:
+            +   destination: file
+            +   filter: "{\"atype\":\"authCheck\",\"param.command\":{\"$in\":[\"update\"]}}"
+            +   format: JSON
+            +   path: "/run/arm/audit.json"
+            +   auditAuthorizationSuccess: true
+            + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
+        "#]]),
+        ("insert+query", expect![[r#"
+            - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
+            + auditLog:
+            +   destination: file
+            +   filter: "{\"atype\":\"authCheck\",\"param.command\":{\"$in\":[\"insert\",\"find\",\"getMore\"]}}"
+            +   format: JSON
+            +   path: "/run/arm/audit.json"
+            +   auditAuthorizationSuccess: true
+            + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
+        "#]]),
+        ("update+query", expect![[r#"
+            - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
+            + auditLog:
+            +   destination: file
+            +   filter: "{\"atype\":\"authCheck\",\"param.command\":{\"$in\":[\"update\",\"find\",\"getMore\"]}}"
+            +   format: JSON
+            +   path: "/run/arm/audit.json"
+            +   auditAuthorizationSuccess: true
+            + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
+        "#]]),
+        ("all", expect![[r#"
+            - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
+            + auditLog:
+            +   destination: file
+            +   filter: "{\"atype\":\"authCheck\",\"param.command\":{\"$in\":[\"insert\",\"update\",\"delete\",\"find\",\"getMore\"]}}"
+            +   format: JSON
+            +   path: "/run/arm/audit.json"
+            +   auditAuthorizationSuccess: true
+            + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
+        "#]]),
     ] {
         check(&[chosen("audit", &[("operations", operations)])], expect);
     }
@@ -66,8 +151,20 @@ fn the_audit_log_has_the_filters_of_the_published_report() {
 
 #[test]
 fn encryption() {
-    check(&[chosen("encryption", &[])], expect![[""]]);
-    check(&[chosen("encryption", &[("cipher", "AES256-GCM")])], expect![[""]]);
+    check(&[chosen("encryption", &[])], expect![[r#"
+        + write /run/arm/encryption.key 600 Secret(***)
+        + security:
+        +   enableEncryption: true
+        +   encryptionCipherMode: AES256-CBC
+        +   encryptionKeyFile: "/run/arm/encryption.key"
+    "#]]);
+    check(&[chosen("encryption", &[("cipher", "AES256-GCM")])], expect![[r#"
+        + write /run/arm/encryption.key 600 Secret(***)
+        + security:
+        +   enableEncryption: true
+        +   encryptionCipherMode: AES256-GCM
+        +   encryptionKeyFile: "/run/arm/encryption.key"
+    "#]]);
 }
 
 #[test]
@@ -79,7 +176,30 @@ fn columns_change_nothing_of_the_server() {
 fn several_protections_stand_in_one_arm() {
     check(
         &[chosen("tls", &[]), chosen("scram", &[]), chosen("audit", &[]), chosen("encryption", &[])],
-        expect![[""]],
+        expect![[r#"
+            - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
+            + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" sh /m/server.pem /m/server.key /run/arm/server.pem
+            + write /run/arm/encryption.key 600 Secret(***)
+            + auditLog:
+            +   destination: file
+            +   filter: "{\"atype\":\"authCheck\",\"param.command\":{\"$in\":[\"insert\",\"update\",\"delete\",\"find\",\"getMore\"]}}"
+            +   format: JSON
+            +   path: "/run/arm/audit.json"
+            +   tls:
+            +     CAFile: "/m/ca.pem"
+            +     allowConnectionsWithoutCertificates: true
+            +     certificateKeyFile: "/run/arm/server.pem"
+            +     disabledProtocols: TLS1_0,TLS1_1,TLS1_2
+            +     mode: requireTLS
+            + security:
+            +   authorization: enabled
+            +   enableEncryption: true
+            +   encryptionCipherMode: AES256-CBC
+            +   encryptionKeyFile: "/run/arm/encryption.key"
+            +   auditAuthorizationSuccess: true
+            +   authenticationMechanisms: SCRAM-SHA-256
+            + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
+        "#]],
     );
 }
 
@@ -94,7 +214,18 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
     ] {
         setup.settings.insert(name.to_owned(), value.to_owned());
     }
-    expect![[""]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+    expect![[r#"
+        -   diagnosticDataCollectionEnabled: false
+        + operationProfiling___mode: all
+        +   diagnosticDataCollectionEnabled: true
+        +   wiredTiger:
+        +     engineConfig:
+        +       cacheSizeGB: 0.5
+        + systemLog:
+        +   component:
+        +     query:
+        +       verbosity: "1\nsecurity: off"
+    "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
 }
 
 #[test]
