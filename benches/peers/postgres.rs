@@ -7,7 +7,6 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::AtomicU64,
-    time::{Duration, Instant},
 };
 
 use tithe_databases::postgres::Postgres;
@@ -15,7 +14,8 @@ use tithe_harness::{
     clock::Clock,
     database::{Connect, Database, Place, Search},
     fault::Fault,
-    sandbox::{Sandbox, process::Running},
+    protection::Setup,
+    sandbox::{Sandbox, process::Running, server},
     session::Session,
 };
 
@@ -31,8 +31,6 @@ const NATIVE_S: (u32, u32) = (1, 3);
 const JAVA_S: (u32, u32) = (8, 20);
 /// Rounds of which a peer in Java takes part in one.
 const JAVA_EVERY: usize = 3;
-/// How long the server may take to start.
-const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// All three tables stay in memory, and no commit waits for the disk: the client is what is measured.
 const SETTINGS: [(&str, &str); 2] = [("shared_buffers", "1GB"), ("synchronous_commit", "off")];
@@ -58,22 +56,13 @@ impl Server {
     pub fn start() -> Result<Self, Fault> {
         let missing = |missing: tithe_harness::database::Missing| Fault::Machine(format!("needs {}", missing.what));
         let install = Postgres.find(&Search::default()).map_err(missing)?;
-        let mut setup = tithe::plain_setup();
+        let mut setup = Setup::bare();
         setup.settings.extend(SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let mut sandbox = Sandbox::new(&std::env::temp_dir())?;
         let place = sandbox.place("peers")?;
         let launch = Postgres.launch(&install, &setup, &place);
-        sandbox.prepare(&launch)?;
-        let running = sandbox.start(&launch, &place.folder.join("server.log"))?;
-        let server = tithe::server(place.port);
-        let deadline = Instant::now() + START_PATIENCE;
-        let facts = loop {
-            match Postgres.facts(&server, &setup) {
-                Ok(facts) => break facts,
-                Err(fault) if Instant::now() > deadline => return Err(fault),
-                Err(_) => std::thread::sleep(Duration::from_millis(50)),
-            }
-        };
+        let (server, running) = server::start(&Postgres, &sandbox, &place, &launch, &setup)?;
+        let facts = Postgres.facts(&server, &setup)?;
         load(place.port)?;
         Ok(Self { place, version: facts.version, programs: install.programs, _running: running, _sandbox: sandbox })
     }
@@ -196,7 +185,7 @@ impl Server {
 
 /// Loads Tithe's table through Tithe, and copies it for the peers.
 fn load(port: u16) -> Result<(), Fault> {
-    let (server, setup) = (tithe::server(port), tithe::plain_setup());
+    let (server, setup) = (tithe::server(port), Setup::bare());
     let workload = tithe::workload(&tithe::plan(&Postgres, "c", 1)?)?;
     let table = workload.table();
     Postgres.create(&server, &setup, &table)?;

@@ -3,12 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use tithe_harness::{
+    catalogue,
     database::{Address, Database, Server},
     fault::Fault,
     load::frame::{ArmRig, Rig},
-    protection::{Materials, Setup},
-    run,
-    secret::Secret,
+    protection::Setup,
     workload::{self, Workload},
 };
 use tithe_model::{
@@ -43,7 +42,8 @@ pub fn plan(database: &dyn Database, workload: &str, clients: u32) -> Result<Pla
          measure = {{ slot = '20 ms' }}\nworkload = [{{ ycsb = '{workload}' }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
         database.id()
     );
-    let catalogue = run::catalogue(tithe_databases::all(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect());
+    let catalogue =
+        catalogue::catalogue(tithe_databases::all(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect());
     let told = |complaints| Fault::Machine(format!("{complaints:?}"));
     let experiment = experiment::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
     experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
@@ -56,22 +56,6 @@ pub fn plan(database: &dyn Database, workload: &str, clients: u32) -> Result<Pla
 pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
     workload::make(&plan.experiment.workloads[0], &plan.experiment.data, plan.experiment.measure.seed)
         .map_err(Fault::Machine)
-}
-
-/// A set-up without protections: it uses none of its materials.
-pub fn plain_setup() -> Setup {
-    let none = std::path::PathBuf::new;
-    let materials = Materials {
-        authority: none(),
-        server_certificate: none(),
-        server_key: none(),
-        client_certificate: none(),
-        client_key: none(),
-        stranger: none(),
-        password: Secret::new([]),
-        key: Secret::new([]),
-    };
-    Setup::plain(Default::default(), materials)
 }
 
 /// Tithe against `database` on `port`, as contestant `name`.
@@ -113,7 +97,7 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     cell.blocks = slots.parse().map_err(|_| wrong())?;
     let arm = ArmRig {
         server: server(port),
-        setup: plain_setup(),
+        setup: Setup::bare(),
         state: workload.arm_state(),
         on: Vec::new(),
         off: Vec::new(),

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use tithe_harness::{
+    catalogue,
     database::{Database, Install, Search},
-    run,
     workload::{self, Workload},
 };
 use tithe_model::{
@@ -37,7 +37,7 @@ pub struct Prepared {
 
 /// Everything that this build of Tithe knows.
 pub fn catalogue() -> Catalogue {
-    run::catalogue(&databases(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect())
+    catalogue::catalogue(&databases(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect())
 }
 
 /// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
@@ -85,8 +85,8 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
             return Err(Stop::new(exit::USAGE, format!("arm {}: {fault}; nothing was started", arm.name)));
         }
     }
-    let install =
-        run::missing(database, &plan.experiment, &search(&arguments.machine)).map_err(|all| complain::missing(&all))?;
+    let install = catalogue::missing(database, &plan.experiment, &search(&arguments.machine))
+        .map_err(|all| complain::missing(&all))?;
     let workloads = workloads(&plan.experiment)?;
     Ok(Prepared { text, plan, database, install, workloads })
 }

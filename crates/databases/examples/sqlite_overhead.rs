@@ -10,7 +10,7 @@ use std::{
     ffi::{CString, c_char, c_int, c_void},
     hint::black_box,
     ops::Range,
-    path::{Path, PathBuf},
+    path::Path,
     ptr,
 };
 
@@ -18,8 +18,7 @@ use tithe_databases::sqlite::Sqlite;
 use tithe_harness::{
     clock::Clock,
     database::{Address, Connect, Database, Install, Place, Server},
-    protection::{Materials, Setup},
-    secret::Secret,
+    protection::Setup,
     session::{Discard, Fields, KeyValueSession, Request, Rows, Session},
     workload::Table,
 };
@@ -34,7 +33,7 @@ fn main() {
     let table = Table { name: "usertable".to_owned(), fields: FIELDS, field_prefix: "field".to_owned() };
     // A page cache that holds everything, so that the loops differ in what is above SQLite and not in the disk.
     let settings = BTreeMap::from([("cache_size".to_owned(), "-65536".to_owned())]);
-    let setup = Setup::plain(settings, no_materials());
+    let setup = Setup { settings, ..Setup::bare() };
     let place = Place { folder: folder.path().to_owned(), port: 0 };
     let launch = Sqlite.launch(&Install::default(), &setup, &place);
     let server = Server { address: launch.address, process: None, paths: launch.paths, folder: place.folder };
@@ -104,20 +103,6 @@ impl Rows for Sum {
 
     fn field(&mut self, _field: usize, value: Option<&[u8]>) {
         self.0 += value.map_or(0, <[u8]>::len);
-    }
-}
-
-fn no_materials() -> Materials {
-    let (nothing, secret) = (PathBuf::new(), Secret::new(""));
-    Materials {
-        authority: nothing.clone(),
-        server_certificate: nothing.clone(),
-        server_key: nothing.clone(),
-        client_certificate: nothing.clone(),
-        client_key: nothing.clone(),
-        stranger: nothing,
-        password: secret.clone(),
-        key: secret,
     }
 }
 

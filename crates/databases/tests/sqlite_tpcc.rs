@@ -18,18 +18,8 @@ use tithe_harness::{
 };
 use tpcc::Arm;
 
-fn setup(folder: &Path) -> Setup {
-    let nowhere = || folder.join("none");
-    let materials = Materials {
-        authority: nowhere(),
-        server_certificate: nowhere(),
-        server_key: nowhere(),
-        client_certificate: nowhere(),
-        client_key: nowhere(),
-        stranger: nowhere(),
-        password: Secret::random(16),
-        key: Secret::random(32),
-    };
+fn setup() -> Setup {
+    let materials = Materials::without_files(Secret::random(16), Secret::random(32));
     Setup::plain(BTreeMap::from([("synchronous".to_owned(), "OFF".to_owned())]), materials)
 }
 
@@ -41,7 +31,7 @@ fn server(setup: &Setup, folder: &Path) -> Server {
 
 fn with_arm(change: impl FnOnce(&mut Setup), workload: &Tpcc, test: impl FnOnce(Arm<'_>)) {
     let folder = tempfile::Builder::new().prefix("tithe-tpcc-").tempdir().expect("a folder");
-    let mut setup = setup(folder.path());
+    let mut setup = setup();
     change(&mut setup);
     let server = server(&setup, folder.path());
     test(Arm { database: &Sqlite, server: &server, setup: &setup, workload });

@@ -4,13 +4,6 @@
 //! documentation but whether a product offers a feature at all. Looking changes nothing on the server: settings are read,
 //! and logins are tried that must be refused, which a server may log.
 
-use std::path::PathBuf;
-
-use crate::{
-    protection::{Materials, Setup},
-    secret::Secret,
-};
-
 /// A row of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
@@ -128,20 +121,4 @@ impl Observation {
     pub fn new(feature: Feature, state: State, seen: impl Into<String>) -> Self {
         Self { feature, state, seen: seen.into() }
     }
-}
-
-/// The set-up of a client that brings nothing but a URL: no certificates, passwords or keys of Tithe's own.
-pub fn bare_setup() -> Setup {
-    let none = PathBuf::new;
-    let materials = Materials {
-        authority: none(),
-        server_certificate: none(),
-        server_key: none(),
-        client_certificate: none(),
-        client_key: none(),
-        stranger: none(),
-        password: Secret::new([]),
-        key: Secret::new([]),
-    };
-    Setup::plain(std::collections::BTreeMap::new(), materials)
 }

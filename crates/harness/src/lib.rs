@@ -4,8 +4,10 @@
 //! The five plug-in traits are one a file: [`database`], [`protection`], [`session`], [`workload`],
 //! [`evidence`]. Nothing here prints; what happens is told as [`tithe_model::record::Event`]s.
 
+pub mod catalogue;
 pub mod clock;
 pub mod columns;
+pub mod configuration;
 pub mod data;
 pub mod database;
 pub mod evidence;

@@ -5,11 +5,16 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_model::{catalogue::OptionEntry, experiment};
+use tithe_model::{
+    catalogue::OptionEntry,
+    experiment,
+    plan::{Cell, Plan},
+};
 
 use crate::{
-    database::{Install, Missing},
+    database::{Database, Install, Missing},
     evidence::Evidence,
+    fault::Fault,
     secret::Secret,
     sql::{Compute, SqlTable},
 };
@@ -58,6 +63,17 @@ pub trait Protection: Sync {
     }
 }
 
+/// The protection of `database` that experiment files call `id`.
+///
+/// # Errors
+/// When this build has none: a run folder of another build.
+pub fn named(database: &dyn Database, id: &str) -> Result<&'static dyn Protection, Fault> {
+    let found = database.protections().iter().find(|protection| protection.id() == id);
+    found
+        .copied()
+        .ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
+}
+
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -98,6 +114,31 @@ impl Setup {
             compute: None,
             materials,
         }
+    }
+
+    /// The set-up of one arm of a cell: plain with the experiment's settings, then each protection applied.
+    ///
+    /// # Errors
+    /// When the plan names a protection that the database does not have.
+    pub fn of_arm(
+        database: &dyn Database,
+        plan: &Plan,
+        cell: &Cell,
+        arm: &experiment::Arm,
+        materials: &Materials,
+    ) -> Result<Self, Fault> {
+        let mut settings = plan.experiment.settings.clone();
+        settings.extend(plan.experiment.resources[cell.resources].settings.clone());
+        let mut setup = Self::plain(settings, materials.clone());
+        for chosen in &arm.protections {
+            named(database, &chosen.id)?.apply(chosen, &mut setup);
+        }
+        Ok(setup)
+    }
+
+    /// The set-up of a client that brings nothing of Tithe's own: no settings, certificates, passwords or keys.
+    pub fn bare() -> Self {
+        Self::plain(BTreeMap::new(), Materials::without_files(Secret::new([]), Secret::new([])))
     }
 }
 
@@ -212,4 +253,22 @@ pub struct Materials {
     pub password: Secret,
     /// A data key of 32 bytes.
     pub key: Secret,
+}
+
+impl Materials {
+    /// Materials that name no file: for what needs no certificate, as an embedded database or a server that Tithe does
+    /// not start.
+    pub fn without_files(password: Secret, key: Secret) -> Self {
+        let none = PathBuf::new;
+        Self {
+            authority: none(),
+            server_certificate: none(),
+            server_key: none(),
+            client_certificate: none(),
+            client_key: none(),
+            stranger: none(),
+            password,
+            key,
+        }
+    }
 }

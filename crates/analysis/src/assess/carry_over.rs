@@ -1,35 +1,42 @@
-//! Do operations soon after a change of arms still feel the arm before?
+//! Does what an arm leaves behind for the next one move a figure?
 //!
-//! Every frame has, for each arm, ln(median latency) by the time from the slot's start to the operation's. The phase
-//! that begins with the guard's end is compared with the next one. Slots in which nobody is in the way have more
-//! operations in their late phases, so that phases far apart differ for no fault of the arm before.
+//! Every frame has, for each arm, ln(median latency) by the time from the slot's start to the operation's. What operations
+//! cost more, on average, than those of the slot's last phase is what the arm before may have left them. Where all arms
+//! find the same, the ratio of two of them does not move; so the baseline's is taken off. That also takes off what slots
+//! do by themselves: a thread that has slept is not preempted for a while, and a slot that nobody disturbs has more
+//! operations in its late phases.
 
 use tithe_model::record::{ArmFrame, PHASES_NS};
 
 use super::measured::Measured;
 use crate::{CONFIDENCE, statistics::inference::infer};
 
-/// A larger difference, natural-log ratio, is carry-over.
-const FELT: f64 = 0.01;
+/// A figure that is moved further, natural-log ratio, is flagged: half a percent is what Tithe sets out to resolve.
+const FELT: f64 = 0.005;
 
 /// A phase of a frame with fewer operations says nothing.
 const FEWEST: u64 = 20;
 
-/// True when operations of arm `arm` are certain to be dearer by more than 1 % in the first phase after the guard than in
-/// the next. Cheaper ones are the scheduler's doing: who has slept is not preempted for a while.
-pub(super) fn is_felt(measured: &Measured<'_>, arm: usize) -> bool {
-    let differences: Vec<f64> = measured.arm(arm).filter_map(|frame| difference(frame, measured.guard_ns)).collect();
-    infer(&differences, 1.0 - CONFIDENCE).interval.low > FELT
+/// True when a figure of arm `arm`, over operations that began `from_ns` after their slot or later, is certain to be moved
+/// by more than half a percent.
+pub(super) fn is_felt(measured: &Measured<'_>, arm: usize, from_ns: u64) -> bool {
+    let moved = |(baseline, guarded): (&ArmFrame, &ArmFrame)| Some(left(guarded, from_ns)? - left(baseline, from_ns)?);
+    let moved: Vec<f64> = measured.pairs(arm).filter_map(moved).collect();
+    let interval = infer(&moved, 1.0 - CONFIDENCE).interval;
+    interval.low > FELT || interval.high < -FELT
 }
 
-/// First phase after `guard_ns` less the next one, natural-log ratio.
-fn difference(frame: &ArmFrame, guard_ns: u64) -> Option<f64> {
+/// By how much operations from `from_ns` on are dearer than those of the last phase alone, natural-log ratio.
+fn left(frame: &ArmFrame, from_ns: u64) -> Option<f64> {
     // Phase i begins where phase i - 1 ends.
-    let first = PHASES_NS.iter().position(|end| *end >= guard_ns)? + 1;
-    let usable = |phase: &&(u64, f64)| phase.0 >= FEWEST;
-    let late = frame.phases.get(first + 1).filter(usable)?;
-    let early = frame.phases.get(first).filter(usable)?;
-    Some(early.1 - late.1)
+    let first = if from_ns == 0 { 0 } else { PHASES_NS.iter().position(|end| *end >= from_ns)? + 1 };
+    let usable: Vec<&(u64, f64)> = frame.phases.get(first..)?.iter().filter(|phase| phase.0 >= FEWEST).collect();
+    let (last, earlier) = usable.split_last()?;
+    if earlier.is_empty() {
+        return None;
+    }
+    let all: u64 = usable.iter().map(|phase| phase.0).sum();
+    Some(earlier.iter().map(|phase| phase.0 as f64 * (phase.1 - last.1)).sum::<f64>() / all as f64)
 }
 
 #[cfg(test)]
@@ -37,12 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_phase_after_the_guard_is_compared_with_the_next() {
-        let phases = vec![(50, 9.0), (50, 5.0), (100, 4.0), (200, 3.3), (400, 3.1), (3, 1.0)];
+    fn what_is_left_is_weighed_by_its_operations() {
+        let phases = vec![(50, 9.0), (50, 5.0), (100, 4.0), (200, 3.5), (400, 3.1), (400, 3.0), (3, 1.0)];
         let frame = ArmFrame { phases, ..ArmFrame::default() };
-        let told = |guard_ns| difference(&frame, guard_ns).map(|it| (it * 10.0).round() / 10.0);
-        assert_eq!(told(1_000_000), Some(0.2));
+        let told = |from_ns| left(&frame, from_ns).map(|it| (it * 1000.0).round() / 1000.0);
+        // (200 of 3.5 and 400 of 3.1 above 3.0) over 1,000 operations.
+        assert_eq!(told(1_000_000), Some(0.14));
+        assert_eq!(told(0), Some(0.533));
         assert_eq!(told(4_000_000), None, "nothing is left to compare with");
-        assert_eq!(difference(&ArmFrame::default(), 1_000_000), None);
+        assert_eq!(left(&ArmFrame::default(), 1_000_000), None);
     }
 }

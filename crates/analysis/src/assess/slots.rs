@@ -56,7 +56,9 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         }
         estimate.flags.extend(limits(measured, arm, metric));
         estimate.flags.extend(measured.disturbances());
-        if carry_over::is_felt(measured, 0) || carry_over::is_felt(measured, arm) {
+        // Latencies count from the guard's end on, processor and wall time over the whole slot.
+        let from_ns = if metric == Metric::Time { measured.guard_ns } else { 0 };
+        if carry_over::is_felt(measured, arm, from_ns) {
             estimate.flags.push(Flag::CarryOver);
         }
         if metric == Metric::Time {

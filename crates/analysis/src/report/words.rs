@@ -120,7 +120,7 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              let Tithe launch the server, or run Tithe beside it as the same user."
         }
         Flag::CarryOver => {
-            "Operations soon after a change of arms differ from those at the end of the slot: \
+            "What the arm before leaves behind moves this figure by more than 0.5%: \
              the arms feel each other; ask for a longer `slot`."
         }
         Flag::Asymmetric => {

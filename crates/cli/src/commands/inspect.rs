@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use tithe_harness::{
     database::{Address, Database, Server},
-    inspect::{Feature, Observation, State, bare_setup},
+    inspect::{Feature, Observation, State},
+    protection::Setup,
 };
 use tithe_model::experiment::Url;
 
@@ -67,7 +68,7 @@ fn look(url: &str) -> Result<Column, Stop> {
 }
 
 fn see(database: &dyn Database, server: &Server, name: &str) -> Result<Column, tithe_harness::fault::Fault> {
-    let setup = bare_setup();
+    let setup = Setup::bare();
     let mut cells = database.inspect(server, &setup)?;
     cells.sort_by_key(|cell| cell.feature);
     // An account that may not ask for every setting can still be shown what was seen.

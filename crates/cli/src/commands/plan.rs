@@ -2,10 +2,7 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{
-    database::Place,
-    run::{configuration, setup},
-};
+use tithe_harness::{configuration::configuration, database::Place, protection::Setup};
 
 use crate::{
     ExperimentArgs,
@@ -50,7 +47,7 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
         let on = arm.on.iter().map(|statement| format!("on: {statement}"));
         return Ok(std::iter::once(format!("attached to {}", url.redacted())).chain(on).collect());
     }
-    let setup = setup(prepared.database, &prepared.plan, &prepared.plan.cells[0], arm, &placeholders())?;
+    let setup = Setup::of_arm(prepared.database, &prepared.plan, &prepared.plan.cells[0], arm, &placeholders())?;
     // A port that cannot stand in a configuration by chance: it is replaced by its name.
     let place = Place { folder: PathBuf::from("/{sandbox}"), port: 65_535 };
     Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &setup, &place))

@@ -1,17 +1,12 @@
 //! A PostgreSQL of the test's own, for tests that attach to one.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
 
 use tithe_databases::postgres::Postgres;
 use tithe_harness::{
     database::{Address, Database, Install, Search, Server as Launched, Step},
-    protection::{Materials, Setup},
-    sandbox::{Sandbox, process::Running},
-    secret::Secret,
+    protection::Setup,
+    sandbox::{Sandbox, process::Running, server},
 };
 
 /// The installed PostgreSQL; without one the test says so and is skipped, and fails where `CI` is set.
@@ -31,7 +26,6 @@ pub fn installed() -> Option<Install> {
 pub struct Server {
     programs: PathBuf,
     launched: Launched,
-    setup: Setup,
     _running: Option<Running>,
     _sandbox: Sandbox,
 }
@@ -41,7 +35,7 @@ impl Server {
     pub fn start() -> Option<Self> {
         let install = installed()?;
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(BTreeMap::new(), no_materials());
+        let mut setup = Setup::bare();
         setup.settings.insert("shared_preload_libraries".to_owned(), "pgaudit".to_owned());
         let place = sandbox.place("attached").expect("a place");
         let mut launch = Postgres.launch(&install, &setup, &place);
@@ -50,21 +44,9 @@ impl Server {
             path: place.folder.join("data/postgresql.conf"),
             content: "logging_collector = 'on'\n".to_owned(),
         });
-        sandbox.prepare(&launch).expect("every step runs");
-        let running = sandbox.start(&launch, &launch.paths.logs[0]).expect("the server starts");
-        let launched = Launched {
-            process: running.as_ref().map(Running::process),
-            address: launch.address,
-            paths: launch.paths,
-            folder: place.folder,
-        };
-        let server = Self { programs: install.programs, launched, setup, _running: running, _sandbox: sandbox };
-        let begun = Instant::now();
-        while Postgres.facts(&server.launched, &server.setup).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Some(server)
+        let (launched, running) =
+            server::start(&Postgres, &sandbox, &place, &launch, &setup).expect("the server starts");
+        Some(Self { programs: install.programs, launched, _running: running, _sandbox: sandbox })
     }
 
     /// Where it listens, as an experiment names it; `password` is given though the server asks for none.
@@ -81,20 +63,5 @@ impl Server {
             .expect("psql runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    }
-}
-
-/// A plain server needs no certificates, and nobody's password.
-fn no_materials() -> Materials {
-    let none = PathBuf::new;
-    Materials {
-        authority: none(),
-        server_certificate: none(),
-        server_key: none(),
-        client_certificate: none(),
-        client_key: none(),
-        stranger: none(),
-        password: Secret::new(""),
-        key: Secret::new(""),
     }
 }

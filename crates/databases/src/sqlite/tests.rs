@@ -96,16 +96,10 @@ impl Bench {
 }
 
 fn plain_setup() -> Setup {
-    let materials = Materials {
-        authority: PathBuf::new(),
-        server_certificate: PathBuf::new(),
-        server_key: PathBuf::new(),
-        client_certificate: PathBuf::new(),
-        client_key: PathBuf::new(),
-        stranger: PathBuf::new(),
-        password: Secret::new("password of the tests"),
-        key: Secret::new(*b"0123456789abcdef0123456789abcdeF"),
-    };
+    let materials = Materials::without_files(
+        Secret::new("password of the tests"),
+        Secret::new(*b"0123456789abcdef0123456789abcdeF"),
+    );
     Setup::plain(BTreeMap::new(), materials)
 }
 

@@ -122,16 +122,10 @@ fn carry_out(step: &Step) {
 }
 
 fn setup(cipher: Option<&str>) -> Setup {
-    let materials = Materials {
-        authority: PathBuf::new(),
-        server_certificate: PathBuf::new(),
-        server_key: PathBuf::new(),
-        client_certificate: PathBuf::new(),
-        client_key: PathBuf::new(),
-        stranger: PathBuf::new(),
-        password: Secret::new("password of the tests"),
-        key: Secret::new(*b"0123456789abcdef0123456789abcdeF"),
-    };
+    let materials = Materials::without_files(
+        Secret::new("password of the tests"),
+        Secret::new(*b"0123456789abcdef0123456789abcdeF"),
+    );
     let settings = [("journal_file_mb", "1"), ("cache_size_mb", "10"), ("checkpoint_interval_s", "0")];
     let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut setup = Setup::plain(BTreeMap::from(settings), materials);

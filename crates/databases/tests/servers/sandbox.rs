@@ -1,16 +1,11 @@
 //! One server with its protections, in a sandbox of its own, gone when the test ends.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fs};
 
 use tithe_harness::{
     database::{Database, Install, Search, Server},
-    protection::{Materials, Protection, Setup},
-    sandbox::{Sandbox as Folder, certificates, process::Running},
+    protection::{Protection, Setup},
+    sandbox::{Sandbox as Folder, process::Running, server},
 };
 use tithe_model::experiment::{OptionValue, Protection as Chosen};
 
@@ -57,7 +52,7 @@ impl Sandbox {
             present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(settings(database), materials(&folder));
+        let mut setup = Setup::plain(settings(database), folder.materials().expect("materials"));
         for chosen in protections {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }
@@ -67,27 +62,13 @@ impl Sandbox {
     fn launch(database: &'static dyn Database, install: &Install, setup: Setup, mut folder: Folder) -> Self {
         let place = folder.place(database.id()).expect("a place");
         let launch = database.launch(install, &setup, &place);
-        folder.prepare(&launch).expect("all steps run");
-        let log = place.folder.join("server.log");
-        let running = folder.start(&launch, &log).expect("the server starts");
-        let process = running.as_ref().map(Running::process);
-        let server = Server { address: launch.address, process, paths: launch.paths, folder: place.folder };
-        let sandbox = Self { database, setup, server, _running: running, _folder: folder };
-        sandbox.await_answer();
-        sandbox
-    }
-
-    fn await_answer(&self) {
-        let begun = Instant::now();
-        while let Err(fault) = self.database.facts(&self.server, &self.setup) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{fault}: {}", self.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the server starts");
+        Self { database, setup, server, _running: running, _folder: folder }
     }
 
     /// What the server has logged.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.server.folder.join("server.log")).expect("a log")
+        fs::read_to_string(self.server.folder.join(server::LOG)).expect("a log")
     }
 }
 
@@ -98,14 +79,4 @@ fn settings(database: &dyn Database) -> BTreeMap<String, String> {
         _ => &[],
     };
     settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-}
-
-/// Certificates, keys and passwords of one test, given to the server's account.
-fn materials(sandbox: &Folder) -> Materials {
-    let folder = sandbox.folder().join("materials");
-    let materials = certificates::prepare(&folder).expect("materials");
-    let give = |path: &Path| sandbox.give(path).expect("given");
-    give(&folder);
-    fs::read_dir(&folder).expect("a folder").flatten().for_each(|file| give(&file.path()));
-    materials
 }

@@ -8,6 +8,7 @@
 pub mod account;
 pub mod certificates;
 pub mod process;
+pub mod server;
 
 use std::{
     fs::{self, File},
@@ -20,6 +21,7 @@ use account::Account;
 use crate::{
     database::{Content, Launch, Place, Step},
     fault::Fault,
+    protection::Materials,
 };
 
 /// Marks a folder as made by Tithe; locked while its maker lives.
@@ -64,6 +66,20 @@ impl Sandbox {
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Fresh certificates, password and key, given to the servers' account.
+    ///
+    /// # Errors
+    /// When they cannot be made or written.
+    pub fn materials(&self) -> Result<Materials, Fault> {
+        let folder = self.folder.join("materials");
+        let materials = certificates::prepare(&folder)?;
+        self.give(&folder)?;
+        for file in fs::read_dir(&folder).map_err(|error| Fault::machine(folder.display(), error))?.flatten() {
+            self.give(&file.path())?;
+        }
+        Ok(materials)
     }
 
     /// A fresh folder and port for one server called `name`.

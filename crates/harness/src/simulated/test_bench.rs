@@ -117,14 +117,5 @@ pub(crate) fn test_folder() -> PathBuf {
 
 /// Materials without files: the simulated database needs none.
 pub(crate) fn materials() -> Materials {
-    Materials {
-        authority: PathBuf::new(),
-        server_certificate: PathBuf::new(),
-        server_key: PathBuf::new(),
-        client_certificate: PathBuf::new(),
-        client_key: PathBuf::new(),
-        stranger: PathBuf::new(),
-        password: Secret::random_text(32),
-        key: Secret::random(32),
-    }
+    Materials::without_files(Secret::random_text(32), Secret::random(32))
 }

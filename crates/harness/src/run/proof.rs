@@ -1,0 +1,112 @@
+//! What is looked at before and after measuring: whether the data are right, and whether each protection was on.
+
+use tithe_model::{
+    record::{Finding, Phase, Role, Verdict},
+    schedule::stream_seed,
+};
+
+use super::{Diary, Part, Run};
+use crate::{
+    clock::Clock,
+    data,
+    database::Connect,
+    evidence::{self, Control, Scene, Sight},
+    fault::Fault,
+    load::frame::ArmRig,
+    protection::{self, Setup},
+};
+
+impl Run<'_> {
+    /// Looks at the data of every arm and at every claim of every guarded one.
+    pub(super) fn prove(
+        &self,
+        part: &Part<'_>,
+        phase: Phase,
+        arms: &[ArmRig],
+        diary: &mut Diary<'_>,
+    ) -> Result<(), Fault> {
+        self.check_data(part, phase, arms, diary)?;
+        self.evidence(part, phase, arms, diary)
+    }
+
+    /// Looks whether the data of every arm are as the workload's rules say. Data that are not make all figures of the
+    /// cell worthless, so that is an error and not a finding.
+    fn check_data(&self, part: &Part<'_>, phase: Phase, arms: &[ArmRig], diary: &mut Diary<'_>) -> Result<(), Fault> {
+        let workload = self.workloads[part.cell.workload].as_ref();
+        for (arm, (rig, described)) in arms.iter().zip(&self.plan.experiment.arms).enumerate() {
+            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, workload)?;
+            let name = |fault| match fault {
+                Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", described.name)),
+                other => other,
+            };
+            let Some(holds) = workload.check(&mut session, phase == Phase::Before).map_err(name)? else { continue };
+            diary.found(Finding {
+                cell: part.number as u32,
+                epoch: part.epoch,
+                arm: arm as u32,
+                phase,
+                protection: self.plan.experiment.workloads[part.cell.workload].kind.clone(),
+                check: "consistency".to_owned(),
+                claim: "the data are as the workload's rules say".to_owned(),
+                role: Role::Disclosure,
+                verdict: Verdict::Holds,
+                guarded: holds,
+                control: "none: what is broken ends the cell".to_owned(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Looks at every claim of every guarded arm, and at the plain arm for its control.
+    fn evidence(&self, part: &Part<'_>, phase: Phase, arms: &[ArmRig], diary: &mut Diary<'_>) -> Result<(), Fault> {
+        let workload = self.workloads[part.cell.workload].as_ref();
+        let table = workload.table();
+        let setups: Vec<Setup> = arms.iter().map(of_measured_sessions).collect();
+        let mut nonce = stream_seed(part.cell.seed, u64::from(part.epoch), phase as u64, u64::MAX);
+        let mut scene = |arm: usize| {
+            nonce = nonce.wrapping_add(1);
+            Scene {
+                database: self.database,
+                server: &arms[arm].server,
+                setup: &setups[arm],
+                table: &table,
+                guarded: arm > 0,
+                nonce,
+            }
+        };
+        for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
+            for chosen in &described.protections {
+                let protection = protection::named(self.database, &chosen.id)?;
+                for check in protection.evidence_on(chosen, workload.tables()) {
+                    if self.cancelled() && phase == Phase::Before {
+                        return Ok(());
+                    }
+                    let guarded = check.look(&mut scene(arm));
+                    let plain = (check.control() == Control::PlainArm).then(|| check.look(&mut scene(0)));
+                    diary.found(Finding {
+                        cell: part.number as u32,
+                        epoch: part.epoch,
+                        arm: arm as u32,
+                        phase,
+                        protection: chosen.id.clone(),
+                        check: check.id().to_owned(),
+                        claim: check.claim(),
+                        role: check.role(),
+                        verdict: evidence::judge(check.control(), &guarded, plain.as_ref()),
+                        guarded: guarded.quotation().to_owned(),
+                        control: plain.as_ref().map_or("planted by the check itself", Sight::quotation).to_owned(),
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The set-up of `arm` with its sessions switched as the measured ones are.
+fn of_measured_sessions(arm: &ArmRig) -> Setup {
+    let mut setup = arm.setup.clone();
+    setup.session_statements.extend(arm.on.iter().cloned());
+    setup
+}

@@ -1,0 +1,243 @@
+//! The arms of one epoch: started, loaded, started anew, and stopped.
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use tithe_model::{
+    experiment::{Arm, Arrivals, Design},
+    plan::Cell,
+    record::{ArmFacts, Event},
+};
+
+use super::{Diary, Observer, Part, Run};
+use crate::{
+    clock::Clock,
+    configuration::configuration,
+    data,
+    database::{Address, Connect, Database, Launch, Server},
+    fault::Fault,
+    folder::{RunFolder, file_name},
+    load::frame::ArmRig,
+    protection::Setup,
+    sandbox::{Sandbox, process::Running, server},
+    watch::process,
+    workload::Workload,
+};
+
+/// The servers of one epoch; they stop when it is dropped.
+pub(super) struct Stage<'a> {
+    database: &'a dyn Database,
+    rigs: Vec<ArmRig>,
+    servers: Vec<Started>,
+    /// Servers that Tithe does not stop, once they hold its data.
+    attached: Vec<(Server, Setup)>,
+    /// What each launched server says, by the arm's name in file names.
+    logs: Vec<(String, PathBuf)>,
+    // Last: the servers end before their folder goes.
+    sandbox: Sandbox,
+}
+
+/// What an arm stands on.
+struct Started {
+    server: Server,
+    /// None for an embedded or attached database.
+    process: Option<(Running, Launch)>,
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        self.servers.iter().for_each(|started| self.database.close(&started.server));
+    }
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(database: &'a dyn Database, folder: &RunFolder) -> Result<Self, Fault> {
+        let sandbox = Sandbox::new(folder.path())?;
+        Ok(Self { database, rigs: Vec::new(), servers: Vec::new(), attached: Vec::new(), logs: Vec::new(), sandbox })
+    }
+
+    /// Starts and loads every arm.
+    pub(super) fn set(&mut self, run: &Run<'_>, part: &Part<'_>, diary: &mut Diary<'_>) -> Result<(), Fault> {
+        let Part { number, cell, epoch, .. } = *part;
+        let experiment = &run.plan.experiment;
+        let workload = run.workloads[cell.workload].as_ref();
+        let shared = shares_server(&experiment.arms);
+        diary.folder.cell(number, |facts| {
+            facts.mode = mode(cell, shared);
+            facts.notes = workload.describe();
+            if run.plan.cells[number].arrivals != cell.arrivals
+                && let Arrivals::Poisson(rate) = cell.arrivals
+            {
+                facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
+            }
+            facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
+        })?;
+        let materials = self.sandbox.materials()?;
+        // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports come
+        // first, must not be a property of an arm.
+        let mut order: Vec<usize> = (0..experiment.arms.len()).collect();
+        let turned = epoch % 2 == 1 && !shared;
+        if turned {
+            order.reverse();
+        }
+        for number_of_arm in order {
+            let arm = &experiment.arms[number_of_arm];
+            if run.cancelled() {
+                break;
+            }
+            let setup = Setup::of_arm(run.database, run.plan, cell, arm, &materials)?;
+            let loaded = shared && number_of_arm > 0;
+            let (server, configuration) = self.start(run, arm, &setup)?;
+            if !loaded {
+                data::create(run.database, &server, &setup, workload)?;
+                if matches!(server.address, Address::Attached(_)) {
+                    self.attached.push((server.clone(), setup.clone()));
+                }
+            }
+            let mut facts = run.database.facts(&server, &setup)?;
+            facts.configuration.splice(0..0, configuration);
+            let version = facts.version.clone();
+            diary.tell(Event::ArmStarted { cell: number as u32, epoch, arm: number_of_arm as u32, version })?;
+            diary.folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
+            let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
+            if !loaded {
+                load(run, number, number_of_arm, &server, &setup, diary.observer)?;
+            }
+            self.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
+        }
+        if turned {
+            self.rigs.reverse();
+            self.servers.reverse();
+        }
+        Ok(())
+    }
+
+    /// The arms, ready to be measured.
+    pub(super) fn take_rigs(&mut self) -> Vec<ArmRig> {
+        std::mem::take(&mut self.rigs)
+    }
+
+    /// Starts the server of one arm, or finds the running one; returns it with its configuration as text.
+    fn start(&mut self, run: &Run<'_>, arm: &Arm, setup: &Setup) -> Result<(Server, Vec<String>), Fault> {
+        let name = file_name(&arm.name);
+        let place = self.sandbox.place(&name)?;
+        let (server, process, configuration) = if let Some(url) = &arm.url {
+            let address = Address::Attached(url.clone());
+            let server = Server { address, process: None, paths: Default::default(), folder: place.folder };
+            let mut configuration = vec![format!("url = {}", url.redacted())];
+            configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
+            (server, None, configuration)
+        } else {
+            let launch = run.database.launch(&run.install, setup, &place);
+            self.logs.push((name, place.folder.join(server::LOG)));
+            let (server, running) = server::start(run.database, &self.sandbox, &place, &launch, setup)?;
+            let configuration = configuration(&launch, setup, &place);
+            (server, running.map(|running| (running, launch)), configuration)
+        };
+        self.servers.push(Started { server: server.clone(), process });
+        Ok((server, configuration))
+    }
+
+    /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
+    /// meets the caches is luck that stays as long as the server does, and would pass for a cost.
+    pub(super) fn restart(&mut self, arms: &mut [ArmRig]) -> Result<(), Fault> {
+        for started in &mut self.servers {
+            // All are asked to stop before the first is waited for.
+            started.process.iter_mut().for_each(|(running, _)| running.ask_to_stop());
+        }
+        for (started, arm) in self.servers.iter_mut().zip(arms.iter_mut()) {
+            let Some((running, launch)) = started.process.take() else { continue };
+            drop(running);
+            let running = self.sandbox.start(&launch, &started.server.folder.join(server::LOG))?;
+            started.server.process = running.as_ref().map(Running::process);
+            arm.server.process = started.server.process;
+            started.process = running.map(|running| (running, launch));
+        }
+        for (started, arm) in self.servers.iter_mut().zip(arms) {
+            if let Some((running, _)) = &mut started.process {
+                server::wait_until_ready(self.database, &arm.server, &arm.setup, running)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the data of `workload` from servers that Tithe does not stop.
+    pub(super) fn clear(&self, workload: &dyn Workload) -> Result<(), Fault> {
+        self.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload))
+    }
+
+    /// How the first server that ended by itself did so.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        self.servers.iter_mut().filter_map(|started| started.process.as_mut()).find_map(|(running, _)| running.ended())
+    }
+
+    /// Keeps what the servers said, as files that begin with `prefix`.
+    pub(super) fn keep_logs(&self, folder: &RunFolder, prefix: &str) {
+        for (arm, log) in &self.logs {
+            folder.keep_log(&format!("{prefix}--{arm}.log"), log);
+        }
+    }
+}
+
+/// How the arms of `cell` are kept side by side, in the words of the report.
+fn mode(cell: &Cell, shared: bool) -> String {
+    let servers = if shared { "session" } else { "twin" };
+    let mode = match cell.design {
+        Design::Interleaved => servers.to_owned(),
+        Design::Duet => format!("{servers}, duet"),
+        Design::Slices => format!("{servers}, slices"),
+        Design::Sequential => format!("{servers}, sequential"),
+    };
+    if cell.pinned { mode } else { format!("{mode}, not bound to processors") }
+}
+
+/// True when the arms share one attached server and differ by statements only.
+fn shares_server(arms: &[Arm]) -> bool {
+    arms.first().is_some_and(|first| first.url.is_some() && arms.iter().all(|arm| arm.url == first.url))
+}
+
+/// Loads the data of one arm through its own protections, in parallel.
+fn load(
+    run: &Run<'_>,
+    cell: usize,
+    arm: usize,
+    server: &Server,
+    setup: &Setup,
+    observer: &mut dyn Observer,
+) -> Result<(), Fault> {
+    let workload = run.workloads[run.plan.cells[cell].workload].as_ref();
+    let records = workload.rows(run.plan.experiment.data.records);
+    let parts =
+        if run.database.embedded() || run.database.simulated() { 1 } else { process::processors().len() as u64 };
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..parts)
+            .map(|part| {
+                let done = &done;
+                scope.spawn(move || {
+                    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+                    let mut session = data::connect(run.database, server, setup, &how, workload)?;
+                    workload.load(&mut session, part, parts, done)
+                })
+            })
+            .collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            observer.event(&Event::Loading {
+                cell: cell as u32,
+                arm: arm as u32,
+                done: done.load(Ordering::Relaxed),
+                of: records,
+            });
+            let pause = Instant::now();
+            while pause.elapsed() < Duration::from_millis(200) && threads.iter().any(|thread| !thread.is_finished()) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("loading panicked".to_owned()))))
+    })
+}
