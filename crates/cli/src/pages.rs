@@ -228,6 +228,7 @@ mod tests {
             feature = "postgres",
             feature = "mariadb",
             feature = "redis",
+            feature = "mongodb",
             feature = "wiredtiger"
         ));
         for (path, text) in super::pages(all) {

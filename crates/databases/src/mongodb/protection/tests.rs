@@ -51,12 +51,15 @@ fn a_plain_server() {
         serve LC_ALL=C /mongo/bin/mongod --config /run/arm/mongod.conf
         stop by signal 15 at Tcp { host: "127.0.0.1", port: 27018 }
         paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
-    "#]].assert_eq(&shown(&plain()));
+    "#]]
+    .assert_eq(&shown(&plain()));
 }
 
 #[test]
 fn tls() {
-    check(&[chosen("tls", &[])], expect![[r#"
+    check(
+        &[chosen("tls", &[])],
+        expect![[r#"
         + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" sh /m/server.pem /m/server.key /run/arm/server.pem
         +   tls:
         +     CAFile: "/m/ca.pem"
@@ -64,8 +67,11 @@ fn tls() {
         +     certificateKeyFile: "/run/arm/server.pem"
         +     disabledProtocols: TLS1_0,TLS1_1,TLS1_2
         +     mode: requireTLS
-    "#]]);
-    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("tls", &[("version", "1.2"), ("mutual", "true")])],
+        expect![[r#"
         + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" sh /m/server.pem /m/server.key /run/arm/server.pem
         + run /bin/sh -c umask 077 && cat "$1" "$2" > "$3" sh /m/client.pem /m/client.key /run/arm/client.pem
         +   tls:
@@ -74,27 +80,36 @@ fn tls() {
         +     certificateKeyFile: "/run/arm/server.pem"
         +     disabledProtocols: TLS1_0,TLS1_1,TLS1_3
         +     mode: requireTLS
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn passwords() {
-    check(&[chosen("scram", &[])], expect![[r#"
+    check(
+        &[chosen("scram", &[])],
+        expect![[r#"
         + security:
         +   authorization: enabled
         +   authenticationMechanisms: SCRAM-SHA-256
-    "#]]);
-    check(&[chosen("scram", &[("mechanism", "SCRAM-SHA-1")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("scram", &[("mechanism", "SCRAM-SHA-1")])],
+        expect![[r#"
         + security:
         +   authorization: enabled
         +   authenticationMechanisms: SCRAM-SHA-1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_audit_log_has_the_filters_of_the_published_report() {
     for (operations, expect) in [
-        ("insert", expect![[r#"
+        (
+            "insert",
+            expect![[r#"
             - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
             + auditLog:
             +   destination: file
@@ -103,8 +118,11 @@ fn the_audit_log_has_the_filters_of_the_published_report() {
             +   path: "/run/arm/audit.json"
             +   auditAuthorizationSuccess: true
             + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
-        "#]]),
-        ("update", expect![[r#"
+        "#]],
+        ),
+        (
+            "update",
+            expect![[r#"
             - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
             + auditLog:
             +   destination: file
@@ -113,8 +131,11 @@ fn the_audit_log_has_the_filters_of_the_published_report() {
             +   path: "/run/arm/audit.json"
             +   auditAuthorizationSuccess: true
             + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
-        "#]]),
-        ("insert+query", expect![[r#"
+        "#]],
+        ),
+        (
+            "insert+query",
+            expect![[r#"
             - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
             + auditLog:
             +   destination: file
@@ -123,8 +144,11 @@ fn the_audit_log_has_the_filters_of_the_published_report() {
             +   path: "/run/arm/audit.json"
             +   auditAuthorizationSuccess: true
             + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
-        "#]]),
-        ("update+query", expect![[r#"
+        "#]],
+        ),
+        (
+            "update+query",
+            expect![[r#"
             - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
             + auditLog:
             +   destination: file
@@ -133,8 +157,11 @@ fn the_audit_log_has_the_filters_of_the_published_report() {
             +   path: "/run/arm/audit.json"
             +   auditAuthorizationSuccess: true
             + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
-        "#]]),
-        ("all", expect![[r#"
+        "#]],
+        ),
+        (
+            "all",
+            expect![[r#"
             - paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log"] }
             + auditLog:
             +   destination: file
@@ -143,7 +170,8 @@ fn the_audit_log_has_the_filters_of_the_published_report() {
             +   path: "/run/arm/audit.json"
             +   auditAuthorizationSuccess: true
             + paths Paths { data: ["/run/arm/data"], journal: ["/run/arm/data/journal"], logs: ["/run/arm/server.log", "/run/arm/audit.json"] }
-        "#]]),
+        "#]],
+        ),
     ] {
         check(&[chosen("audit", &[("operations", operations)])], expect);
     }
@@ -151,20 +179,26 @@ fn the_audit_log_has_the_filters_of_the_published_report() {
 
 #[test]
 fn encryption() {
-    check(&[chosen("encryption", &[])], expect![[r#"
+    check(
+        &[chosen("encryption", &[])],
+        expect![[r#"
         + write /run/arm/encryption.key 600 Secret(***)
         + security:
         +   enableEncryption: true
         +   encryptionCipherMode: AES256-CBC
         +   encryptionKeyFile: "/run/arm/encryption.key"
-    "#]]);
-    check(&[chosen("encryption", &[("cipher", "AES256-GCM")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("encryption", &[("cipher", "AES256-GCM")])],
+        expect![[r#"
         + write /run/arm/encryption.key 600 Secret(***)
         + security:
         +   enableEncryption: true
         +   encryptionCipherMode: AES256-GCM
         +   encryptionKeyFile: "/run/arm/encryption.key"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -225,7 +259,8 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
         +   component:
         +     query:
         +       verbosity: "1\nsecurity: off"
-    "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+    "#]]
+    .assert_eq(&difference(&shown(&plain()), &shown(&setup)));
 }
 
 #[test]
