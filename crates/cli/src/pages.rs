@@ -246,6 +246,7 @@ mod tests {
             feature = "mariadb",
             feature = "redis",
             feature = "cassandra",
+            feature = "mongodb",
             feature = "wiredtiger"
         ));
         for (path, text) in super::pages(all) {

@@ -4,19 +4,21 @@ use tithe_harness::database::Database;
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
 mod evidence;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
 mod inspect;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
+#[cfg(feature = "mongodb")]
+pub mod mongodb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
 mod target;
 #[cfg(test)]
 mod test_setup;
@@ -37,6 +39,8 @@ pub fn all() -> &'static [&'static dyn Database] {
         &redis::Redis,
         #[cfg(feature = "cassandra")]
         &cassandra::Cassandra,
+        #[cfg(feature = "mongodb")]
+        &mongodb::MongoDb,
         #[cfg(feature = "wiredtiger")]
         &wiredtiger::WiredTiger,
     ]

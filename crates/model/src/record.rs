@@ -285,6 +285,9 @@ pub enum Event {
     },
 }
 
+/// The fact under which a server that stands in for the product says so: its figures are not the product's.
+pub const STAND_IN: &str = "stand-in";
+
 /// What the server of one arm is: version, settings, what its protections changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ArmFacts {

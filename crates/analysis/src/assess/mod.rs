@@ -19,6 +19,7 @@ pub mod resolution;
 mod sequential;
 mod sizes;
 mod slots;
+mod stand_in;
 mod sweep;
 
 use tithe_model::{
@@ -61,6 +62,7 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
     notes.extend(measured.complaints());
+    notes.extend(stand_in::stand_ins(records.facts.get(index).into_iter().flatten()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
         format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)

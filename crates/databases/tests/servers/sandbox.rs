@@ -88,6 +88,25 @@ impl Sandbox {
         Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
     }
 
+    /// Starts what `launch` makes of a folder, the materials in it and a place, as a server of `database`: for a server that
+    /// stands in for it.
+    #[cfg(feature = "mongodb")]
+    pub fn stand_in(
+        database: &'static dyn Database,
+        protections: &[Chosen],
+        launch: impl FnOnce(&Setup, &tithe_harness::database::Place) -> tithe_harness::database::Launch,
+    ) -> Self {
+        let mut folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
+        let mut setup = Setup::plain(BTreeMap::new(), folder.materials().expect("materials"));
+        for chosen in protections {
+            protection(database, &chosen.id).apply(chosen, &mut setup);
+        }
+        let place = folder.place(database.id()).expect("a place");
+        let launch = launch(&setup, &place);
+        let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the stand-in starts");
+        Self { database, setup, server, _running: running, _folder: folder }
+    }
+
     /// What the server has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.server.folder.join(server::LOG)).expect("a log")
