@@ -66,6 +66,7 @@ pub(super) const COUNTERS: [Counter; 13] = [
         unit: "statements/op",
         noun: "statements per op",
         scale: 1.0,
+        sampled: false,
         read: |counters| counters.statements,
     },
     Counter {

@@ -104,7 +104,7 @@ impl Sandbox {
         let place = folder.place(database.id()).expect("a place");
         let launch = launch(&setup, &place);
         let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the stand-in starts");
-        Self { database, setup, server, _running: running, _folder: folder }
+        Self { database, setup, server, _running: running, _volume: None, _folder: folder }
     }
 
     /// What the server has logged.
