@@ -19,7 +19,7 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
     let here = std::env::current_dir().unwrap_or_default();
     let machine = host::machine(&here);
     let list = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
-    let row = |name: &str, value: String| anstream::println!("{name:<16}{value}");
+    let row = |name: &str, value: String| anstream::println!("{name:<18}{value}");
     row("processor", format!("{} ({} usable)", machine.processor, machine.processors));
     row("crypto flags", list(&machine.crypto_flags));
     row("kernel crypto", list(&machine.kernel_crypto));

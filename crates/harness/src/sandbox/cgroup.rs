@@ -63,7 +63,8 @@ impl Controllers {
                             "memory" => &mut controllers.memory,
                             _ => continue,
                         };
-                        let below = own_group(own, option).map(|group| point.join(group));
+                        let below = own_group(own, option).filter(|group| !group.is_empty());
+                        let below = below.map(|group| point.join(group));
                         let below = below.filter(|folder| !read(&folder.join("cgroup.procs")).is_empty());
                         *place = Some(below.unwrap_or_else(|| point.to_owned()));
                     }

@@ -154,7 +154,7 @@ impl Evidence for Header {
             let asked = asked(scene)?;
             asked.kind.header(asked, &Layout::of(&scene.server.folder))
         };
-        look().unwrap_or_else(|fault| Sight::from(fault))
+        look().unwrap_or_else(Sight::from)
     }
 }
 
@@ -179,7 +179,7 @@ impl Evidence for WrongKey {
             let asked = asked(scene)?;
             asked.kind.wrong_key(asked, &Layout::of(&scene.server.folder))
         };
-        look().unwrap_or_else(|fault| Sight::from(fault))
+        look().unwrap_or_else(Sight::from)
     }
 }
 

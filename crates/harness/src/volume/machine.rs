@@ -19,6 +19,9 @@ pub struct Tool {
 const COMMON: [Tool; 2] =
     [Tool { program: "losetup", package: "mount" }, Tool { program: "mkfs.ext4", package: "e2fsprogs" }];
 
+/// Looks for something of the kernel's; where it is not there, what was seen and what to do.
+pub type Look = fn() -> Result<(), (String, String)>;
+
 /// Something that this machine does not have: as a noun, what was looked at, what to do.
 struct Lack {
     what: String,
@@ -30,11 +33,7 @@ struct Lack {
 ///
 /// # Errors
 /// Everything that is missing, in one.
-pub fn needs(
-    protection: &str,
-    tools: &[Tool],
-    kernel: &[(&str, fn() -> Result<(), (String, String)>)],
-) -> Result<(), Missing> {
+pub fn needs(protection: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Result<(), Missing> {
     let mut lacks: Vec<Lack> = root().into_iter().collect();
     if !Path::new("/dev/loop-control").exists() {
         lacks.push(Lack {

@@ -439,17 +439,23 @@ fn settings() {
 #[test]
 fn limits() {
     let with = |lines: &str| SHORT.replace("[data]", &format!("[[resources]]\n{lines}\n[data]"));
-    check(&with("cpus = 0\nmemory = \"lots\"\ndata_per_memory = 4\ncache = \"lukewarm\""), expect![[r#"
+    check(
+        &with("cpus = 0\nmemory = \"lots\"\ndata_per_memory = 4\ncache = \"lukewarm\""),
+        expect![[r#"
         5:8 `cpus` must be from 0.1 to 1024, this is 0 (write for example `cpus = 2`)
         6:10 `memory` must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB) (write for example `memory = "512 MiB"`)
         7:19 `data_per_memory` cannot be given beside `memory`: it says how much memory there is (write for example `data_per_memory = 4`)
         8:9 `cache` cannot be `lukewarm` (it is one of: `warm`, `cold`)
-    "#]]);
+    "#]],
+    );
     let embedded = with("memory = \"64 MiB\"").replace("\"postgres\"", "\"sqlite\"");
-    check(&embedded, expect![[r#"
+    check(
+        &embedded,
+        expect![[r#"
         5:10 `memory` needs a server, and sqlite runs inside Tithe's own process (write for example `memory = "512 MiB"`)
         14:24 sqlite has no `tls`: its protections are `columns` (databases that have it: `postgres`, `redis`)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
