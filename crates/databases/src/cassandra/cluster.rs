@@ -17,8 +17,10 @@ pub const HEAP: &str = "heap";
 
 /// Most nodes that are launched.
 pub const MOST_NODES: usize = 4;
-/// Rows by which a node of a larger cluster is seen to have written its files: with so many, every node holds one.
-const MARKS: usize = 64;
+/// Rows by which a node is seen to have written its files, where every node holds every row: one of them may be cut in two.
+const MARKS: usize = 8;
+/// As [`MARKS`], where each row is on some nodes only: with so many, every node holds several.
+const MARKS_SPREAD: usize = 64;
 
 /// A cluster, as an experiment describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +70,7 @@ impl Cluster {
 
     /// Number of rows by which every node is seen to have written its files.
     pub fn marks(&self) -> usize {
-        if self.nodes == self.replication { 1 } else { MARKS }
+        if self.nodes == self.replication { MARKS } else { MARKS_SPREAD }
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 use tithe_harness::{
     columns::encrypted_fields,
     database::Server,
-    evidence::canary::KEY_PREFIX,
+    evidence::{canary::KEY_PREFIX, needles::Needles},
     fault::Fault,
     protection::{Authentication, Setup},
     secret::Secret,
@@ -35,7 +35,7 @@ const MARK: &str = "made by tithe";
 /// The table that says that a keyspace is Tithe's.
 const MARKER: &str = "tithe_made_this";
 /// How long a server may take to write its tables to their files, or to make its first account.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Settings whose values go into the report, where the server has them. None of them is a secret.
 /// Of two names the newer version has the second.
@@ -248,19 +248,18 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let name = qualified(&keyspace, table);
     let folders: Vec<PathBuf> = server.paths.data.iter().map(|data| data.join(&keyspace)).collect();
     let before = folders.iter().map(|folder| written(folder, table)).collect::<Vec<_>>();
-    let token = Secret::random_text(32);
-    let (column, value) = (
-        field_of(table, 0),
-        if encrypted(setup, table) > 0 { format!("0x{}", token.expose_hex()) } else { text(token.expose_text()) },
-    );
-    for number in 0..Cluster::of(setup)?.marks() {
+    let tokens: Vec<Secret> = (0..Cluster::of(setup)?.marks()).map(|_| Secret::random_text(32)).collect();
+    let column = field_of(table, 0);
+    for (number, token) in tokens.iter().enumerate() {
         let key = text(&format!("{KEY_PREFIX}-settled-{number}"));
+        let bytes = encrypted(setup, table) > 0;
+        let value = if bytes { format!("0x{}", token.expose_hex()) } else { text(token.expose_text()) };
         connection.run(&format!("INSERT INTO {name} ({KEY}, {column}) VALUES ({key}, {value})"))?;
     }
     connection.run(&format!("ALTER TABLE {name} WITH memtable_flush_period_in_ms = 1"))?;
     let outcome = folders.iter().zip(&before).try_for_each(|(folder, before)| {
         let begun = Instant::now();
-        while !holds(folder, table, before, token.expose()) {
+        while !holds(folder, table, before, &tokens) {
             if begun.elapsed() > PATIENCE {
                 let what = folder.display();
                 return Err(Fault::Server(format!("{what} is not written after {} s", PATIENCE.as_secs())));
@@ -286,11 +285,14 @@ fn written(folder: &Path, table: &Table) -> Vec<PathBuf> {
     data.collect()
 }
 
-/// True when a complete file of `table` that was not there `before` holds `token`.
-fn holds(folder: &Path, table: &Table, before: &[PathBuf], token: &[u8]) -> bool {
+/// True when a complete file of `table` that was not there `before` holds one of `tokens`. One of them may be cut in two, where
+/// a block ends or where the file's compression found four of its bytes earlier in the block.
+fn holds(folder: &Path, table: &Table, before: &[PathBuf], tokens: &[Secret]) -> bool {
+    let needles = Needles::new(tokens.iter().map(|token| ("token", token.expose())));
     written(folder, table).into_iter().filter(|path| !before.contains(path)).any(|path| {
         // A file that was merged into another one meanwhile is gone.
-        fs::read(&path).is_ok_and(|bytes| bytes.windows(token.len()).any(|window| window == token))
+        let found = fs::File::open(&path).and_then(|mut file| needles.count_in(&mut file));
+        found.is_ok_and(|(tally, _)| tally.hits() > 0)
     })
 }
 
@@ -391,16 +393,17 @@ mod tests {
 
     #[test]
     fn only_complete_files_count_as_written() {
+        let tokens = [Secret::random_text(32), Secret::random_text(32)];
         let folder = tempfile::tempdir().expect("a folder");
         let below = folder.path().join("usertable-0123");
         fs::create_dir(&below).expect("a folder");
         fs::create_dir(folder.path().join("other-0123")).expect("a folder");
         let data = below.join("nb-2-big-Data.db");
-        fs::write(&data, b"..token..").expect("written");
-        assert!(!holds(folder.path(), &table(), &[], b"token"));
+        fs::write(&data, [b"..", tokens[1].expose(), b".."].concat()).expect("written");
+        assert!(!holds(folder.path(), &table(), &[], &tokens));
         fs::write(below.join("nb-2-big-TOC.txt"), b"").expect("written");
-        assert!(holds(folder.path(), &table(), &[], b"token"));
-        assert!(!holds(folder.path(), &table(), &[], b"nekot"));
-        assert!(!holds(folder.path(), &table(), &[data], b"token"));
+        assert!(holds(folder.path(), &table(), &[], &tokens));
+        assert!(!holds(folder.path(), &table(), &[], &tokens[..1]));
+        assert!(!holds(folder.path(), &table(), &[data], &tokens));
     }
 }

@@ -252,6 +252,7 @@ fn several_nodes() {
     expect![[r#"
         - -Xms512M
         - -Xmx512M
+        - serve LC_ALL=C /java/bin/java @/run/02-arm/node1/java.options org.apache.cassandra.service.CassandraDaemon
         - paths Paths { data: ["/run/02-arm/node1/data"], journal: ["/run/02-arm/node1/commitlog", "/run/02-arm/node1/hints"], logs: ["/run/02-arm/server.log", "/run/02-arm/node1/audit.log", "/run/02-arm/node1/audit"] }
         + -Xms1G
         + -Xmx1G
@@ -273,7 +274,16 @@ fn several_nodes() {
         + "-Dcassandra.logdir=/run/02-arm/node2"
         + "-Dcassandra.storagedir=/run/02-arm/node2"
         + "-Dlogback.configurationFile=/run/02-arm/node2/logback.xml"
-        + paths Paths { data: ["/run/02-arm/node1/data", "/run/02-arm/node2/data"], journal: ["/run/02-arm/node1/commitlog", "/run/02-arm/node2/commitlog", "/run/02-arm/node1/hints", "/run/02-arm/node2/hints"], logs: ["/run/02-arm/server.log", "/run/02-arm/node1/audit.log", "/run/02-arm/node2/audit.log", "/run/02-arm/node1/audit", "/run/02-arm/node2/audit"] }
+        + serve LC_ALL=C /bin/sh -c program=$1; folder=$2; shift 2
+        + trap 'trap "" TERM; kill 0; wait; exit 0' TERM
+        + for node in "$@"; do
+        +   setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
+        +     "$program" "@$folder/$node/java.options" org.apache.cassandra.service.CassandraDaemon \
+        +     > "$folder/$node/server.log" 2>&1 &
+        +   until grep -q 'Starting listening for CQL clients' "$folder/$node/server.log" 2>/dev/null; do sleep 0.2; done
+        + done
+        + wait nodes /java/bin/java /run/02-arm node1 node2
+        + paths Paths { data: ["/run/02-arm/node1/data", "/run/02-arm/node2/data"], journal: ["/run/02-arm/node1/commitlog", "/run/02-arm/node2/commitlog", "/run/02-arm/node1/hints", "/run/02-arm/node2/hints"], logs: ["/run/02-arm/server.log", "/run/02-arm/node1/server.log", "/run/02-arm/node2/server.log", "/run/02-arm/node1/audit.log", "/run/02-arm/node2/audit.log", "/run/02-arm/node1/audit", "/run/02-arm/node2/audit"] }
     "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
 }
 
