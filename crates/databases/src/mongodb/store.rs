@@ -74,7 +74,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let there = link.collections(DATABASE)?;
     match (there.iter().any(|name| name == MARKED), there.first()) {
         // Left over from a run that was killed.
-        (true, _) => drop_collection(&link, table),
+        (true, _) => drop_collection(&link, &there, table),
         (false, Some(name)) => Err(foreign(name)),
         (false, None) => {
             let mark = doc! { "insert": MARKED, "documents": [{ "_id": "made by tithe" }] };
@@ -91,7 +91,7 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let link = administrator(server, setup)?;
     let there = link.collections(DATABASE)?;
     match (there.iter().any(|name| name == MARKED), there.first()) {
-        (true, _) => drop_collection(&link, table)?,
+        (true, _) => drop_collection(&link, &there, table)?,
         (false, Some(name)) => return Err(foreign(name)),
         (false, None) => return Ok(()),
     }
@@ -105,14 +105,12 @@ fn foreign(name: &str) -> Fault {
     Fault::Refused(format!("a collection `{DATABASE}.{name}` is on this server, and Tithe did not make it"))
 }
 
-/// Code of the error that a collection is not there (`NamespaceNotFound`).
-const NOT_FOUND: &str = "(code 26)";
-
-fn drop_collection(link: &Link, table: &Table) -> Result<(), Fault> {
-    match link.run(DATABASE, doc! { "drop": &table.name }) {
-        Err(Fault::Server(words)) if words.ends_with(NOT_FOUND) => Ok(()),
-        outcome => outcome.map(drop),
+/// Drops the collection of `table` if it is among those `there`.
+fn drop_collection(link: &Link, there: &[String], table: &Table) -> Result<(), Fault> {
+    if !there.contains(&table.name) {
+        return Ok(());
     }
+    link.run(DATABASE, doc! { "drop": &table.name }).map(drop)
 }
 
 /// Writes everything in memory to the data files of a launched server. On an attached one its owner decides that.
