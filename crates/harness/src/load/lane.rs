@@ -403,10 +403,11 @@ impl Visit<'_> {
         }
         let (before, modes) = (self.clock.thread_cpu(), self.clock.thread_modes());
         self.clock.wait_until(at);
-        self.idle_cpu_ns += self.clock.thread_cpu() - before;
         if let (Some(before), Some(after)) = (modes, self.clock.thread_modes()) {
             self.idle_modes += after.since(before);
         }
+        // Last, so that looking is not charged to the operation either.
+        self.idle_cpu_ns += self.clock.thread_cpu() - before;
     }
 
     #[inline]
