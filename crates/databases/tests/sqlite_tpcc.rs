@@ -250,12 +250,12 @@ fn a_set_that_was_not_loaded_to_its_end_is_told() {
 fn a_key_of_another_length_is_refused() {
     let workload = tpcc::workload(&[("compute", "client")]);
     for cipher in [ColumnCipher::Aes256Gcm, ColumnCipher::Sm4Gcm] {
-        let change = |setup: &mut Setup| {
+        with_arm(columns(1.0, cipher), &workload, |arm| {
+            data::create(arm.database, arm.server, arm.setup, arm.workload).expect("tables");
+            let mut setup = arm.setup.clone();
             setup.columns = Some(Columns { cipher, ..Columns::of_share(1.0, Secret::random(16)) });
-        };
-        with_arm(change, &workload, |arm| {
             let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-            let refused = data::connect(arm.database, arm.server, arm.setup, &how, arm.workload).err();
+            let refused = data::connect(arm.database, arm.server, &setup, &how, arm.workload).err();
             let expected = "a column key has 32 bytes, and this one 16";
             assert_eq!(refused, Some(Fault::Refused(expected.to_owned())));
         });
