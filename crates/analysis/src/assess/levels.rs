@@ -55,7 +55,10 @@ fn level(name: &str, unit: &'static str, values: impl Iterator<Item = f64>) -> O
 fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let per_op = |name: &str, unit: &'static str, metric: Metric| {
         let spent = measured.frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
-        level(name, unit, spent.map(|spent| spent.per_operation() / 1e3))
+        let values: Vec<f64> = spent.map(|spent| spent.per_operation() / 1e3).collect();
+        // Net time of frames in which nearly all was waiting may come out below zero: then there is no level to state.
+        let shown = values.iter().filter(|value| **value > 0.0).count() * 10 >= values.len() * 9;
+        shown.then(|| level(name, unit, values.into_iter())).flatten()
     };
     let rates = measured.frames.iter().filter_map(|frame| throughput(&frame.slots, arm));
     let done = measured.arm(arm).map(|frame| 100.0 * frame.operations as f64 / intended(frame) as f64);

@@ -80,7 +80,8 @@ pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
 
 /// The effect of one frame: the midmean over blocks and lanes of ln(cost of `guarded` / cost of `plain`).
 ///
-/// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used.
+/// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used, or when more than a tenth
+/// of the slots show no cost: where waiting takes nearly all of the time, what is left of it would be chosen by chance.
 pub fn frame_effect(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
     let costs = |arm: u32| {
         let of_arm = slots.iter().filter(|slot| slot.arm == arm);
@@ -89,6 +90,11 @@ pub fn frame_effect(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fe
         costs.sort_unstable_by_key(|(place, _)| *place);
         costs
     };
+    let busy = |slot: &&Slot| (slot.arm == plain || slot.arm == guarded) && slot.n >= MIN_OPERATIONS && slot.n_g >= 1;
+    let lost = slots.iter().filter(busy).filter(|slot| slot_cost(slot, metric).is_none()).count();
+    if lost * 10 > slots.iter().filter(busy).count() {
+        return None;
+    }
     let (plain, guarded) = (costs(plain), costs(guarded));
     let ratios: Vec<f64> = guarded
         .iter()
@@ -125,4 +131,25 @@ pub fn ratio_effect(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
     }
     let half = t_upper(alpha / 2.0, n - 1.0) * (variance(&pseudo) / n).sqrt();
     Interval { estimate, low: estimate - half, high: estimate + half }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of ten blocks; in the first `hidden` of them the guarded arm waits for longer than its slot lasts.
+    fn frame(hidden: u32) -> Vec<Slot> {
+        let slot = |block: u32, arm: u32| {
+            let wait_ns = if arm == 1 && block < hidden { 2_000_000 } else { 0 };
+            Slot { block, arm, n: 50, n_g: 50, wall_ns: 1_000_000, wait_ns, ..Slot::default() }
+        };
+        (0..10).flat_map(|block| [slot(block, 0), slot(block, 1)]).collect()
+    }
+
+    #[test]
+    fn a_frame_of_which_too_much_is_waiting_says_nothing() {
+        assert_eq!(frame_effect(&frame(0), 0, 1, Metric::Net, 5), Some(0.0));
+        assert_eq!(frame_effect(&frame(2), 0, 1, Metric::Net, 5), Some(0.0), "two of twenty");
+        assert_eq!(frame_effect(&frame(3), 0, 1, Metric::Net, 5), None);
+    }
 }
