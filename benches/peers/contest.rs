@@ -130,6 +130,12 @@ pub fn number_after(text: &str, name: &str) -> Option<u64> {
     rest[..rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
+/// The number that stands before `name` in `text`.
+pub fn number_before(text: &str, name: &str) -> Option<u64> {
+    let rest = &text[..text.find(name)?];
+    rest[rest.rfind(|sign: char| !sign.is_ascii_digit()).map_or(0, |at| at + 1)..].parse().ok()
+}
+
 /// Median with quartiles and their number.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {

@@ -13,7 +13,7 @@
 //! Tithe runs as in a measurement: its frames, slots and fresh connections, YCSB's keys and values, every
 //! field verified, latencies recorded, server processes watched. The peers do less: see the table's notes.
 //!
-//! Needed: PostgreSQL, sysbench, and for YCSB Java and Maven; who is missing is left out, and said so.
+//! Needed: PostgreSQL, MariaDB, Redis, sysbench, and for YCSB Java and Maven; what is missing is left out, and said so.
 //! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names), `--write` (keeps the
 //! result as `benches/RESULTS.md`).
 
@@ -21,8 +21,12 @@
 
 mod contest;
 mod floor;
+mod mariadb;
+mod peer;
 mod postgres;
+mod redis;
 mod report;
+mod server;
 mod tithe;
 
 use std::{path::Path, process::ExitCode};
@@ -80,8 +84,26 @@ fn session(options: &Options) -> Result<(), Fault> {
     // Every process that is started from here on inherits it.
     let processor = process::processors().pop().unwrap_or(0);
     process::pin(0, processor);
-    let server = postgres::Server::start()?;
-    let mut cases = server.cases(floor::serve()?)?;
+    let echo = floor::serve()?;
+    let mut versions = Vec::new();
+    let mut cases = Vec::new();
+    let postgres = present("PostgreSQL", postgres::start());
+    if let Some(server) = &postgres {
+        versions.extend(postgres::versions(server));
+        cases.extend(postgres::cases(server, echo)?);
+    }
+    let mariadb = present("MariaDB", mariadb::start());
+    if let Some(server) = &mariadb {
+        versions.push(server.version.clone());
+        cases.extend(mariadb::cases(server, echo)?);
+    }
+    let redis = present("Redis", redis::start());
+    if let Some(server) = &redis {
+        versions.push(server.version.clone());
+        cases.extend(redis::cases(server, echo)?);
+    }
+    versions.extend(["sysbench", "java"].iter().filter_map(|program| peer::version(Path::new(program))));
+    versions.push("YCSB 0.17.0 with the JDBC drivers PostgreSQL 42.7.4 and MariaDB 3.4.1".to_owned());
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     for case in &mut cases {
         if !wanted(&case.name) {
@@ -94,11 +116,16 @@ fn session(options: &Options) -> Result<(), Fault> {
         results.push(case.run(options.rounds)?);
         eprintln!("{}", report::table(&results[results.len() - 1]));
     }
-    let text = report::report(&machine, &server.versions(), &results);
+    let text = report::report(&machine, &versions, &results);
     println!("{text}");
     if options.write {
         let path = root.join("benches/RESULTS.md");
         std::fs::write(&path, text).map_err(|error| Fault::machine(path.display(), error))?;
     }
     Ok(())
+}
+
+/// A server that could be started; a missing one is told and left out.
+fn present(name: &str, started: Result<server::Loaded, Fault>) -> Option<server::Loaded> {
+    started.map_err(|fault| eprintln!("LEFT OUT: {name}: {fault}")).ok()
 }

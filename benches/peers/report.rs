@@ -19,8 +19,8 @@ tell apart. Processor times are medians too, but the rounds differ more than the
 
 Tithe offers YCSB's requests with everything on: zipfian keys by name, eight versions of every value, each field
 verified, latencies recorded, slots of 20 ms, server processes watched. YCSB offers the same requests from its own
-core and does not look at the values. pgbench and sysbench read the same rows of 1 KB by a whole number, drawn
-uniformly, and look at nothing; workload A is half reads of a record and half updates of one field.
+core and does not look at the values. pgbench, sysbench and redis-benchmark read rows of the same 1 KB by a whole number,
+drawn uniformly, and look at nothing; workload A is half reads of a record and half updates of one field.
 
 ";
 

@@ -20,6 +20,9 @@ use crate::contest::{Contestant, number_after};
 /// Records of the table: 1 KB each.
 pub const RECORDS: u64 = 100_000;
 
+/// Fields of a record.
+pub const FIELDS: usize = 10;
+
 /// Slots of a short run and of a long one. One slot of 20 ms, and 3 s.
 const SLOTS: (u32, u32) = (1, 150);
 
@@ -30,6 +33,14 @@ pub struct Job {
     pub workload: &'static str,
     /// Connections that are busy at the same time.
     pub clients: u32,
+}
+
+impl Job {
+    /// The case of this job on `database`.
+    pub fn name(self, database: &str) -> String {
+        let clients = if self.clients == 1 { "client" } else { "clients" };
+        format!("{database}, workload {}, {} {clients}", self.workload.to_uppercase(), self.clients)
+    }
 }
 
 /// A plan of the job, made as a user's experiment is.

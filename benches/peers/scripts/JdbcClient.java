@@ -21,18 +21,20 @@ public class JdbcClient extends DB {
   private static final int FIELDS = 10;
 
   private Connection connection;
+  private String table;
   private PreparedStatement read;
   private final Map<String, PreparedStatement> updates = new HashMap<>();
 
   @Override
   public void init() throws DBException {
+    table = getProperties().getProperty("jdbc.table");
     try {
       connection = DriverManager.getConnection(getProperties().getProperty("jdbc.url"));
       StringBuilder fields = new StringBuilder("field0");
       for (int field = 1; field < FIELDS; field++) {
         fields.append(", field").append(field);
       }
-      read = connection.prepareStatement("SELECT " + fields + " FROM public.usertable WHERE ycsb_key = ?");
+      read = connection.prepareStatement("SELECT " + fields + " FROM " + table + " WHERE ycsb_key = ?");
     } catch (SQLException e) {
       throw new DBException(e);
     }
@@ -48,7 +50,7 @@ public class JdbcClient extends DB {
   }
 
   @Override
-  public Status read(String table, String key, Set<String> fields, Map<String, ByteIterator> result) {
+  public Status read(String ignored, String key, Set<String> fields, Map<String, ByteIterator> result) {
     try {
       read.setString(1, key);
       try (ResultSet rows = read.executeQuery()) {
@@ -66,12 +68,12 @@ public class JdbcClient extends DB {
   }
 
   @Override
-  public Status update(String table, String key, Map<String, ByteIterator> values) {
+  public Status update(String ignored, String key, Map<String, ByteIterator> values) {
     try {
       for (Map.Entry<String, ByteIterator> value : values.entrySet()) {
         PreparedStatement update = updates.get(value.getKey());
         if (update == null) {
-          update = connection.prepareStatement("UPDATE public.usertable SET " + value.getKey() + " = ? WHERE ycsb_key = ?");
+          update = connection.prepareStatement("UPDATE " + table + " SET " + value.getKey() + " = ? WHERE ycsb_key = ?");
           updates.put(value.getKey(), update);
         }
         update.setString(1, value.getValue().toString());

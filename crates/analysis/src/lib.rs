@@ -31,7 +31,7 @@ pub struct Records {
     pub facts: Vec<Vec<ArmFacts>>,
     /// Complete frames, in order.
     pub frames: Vec<Frame>,
-    /// Slots of the complete frames, in order.
+    /// Slots of the complete frames, cell by cell.
     pub slots: Vec<Slot>,
     /// What the evidence checks saw.
     pub findings: Vec<Finding>,
@@ -92,9 +92,24 @@ pub struct SweepArm {
     pub saturated_at: Option<u32>,
     /// Operations per second at saturation, or with the most clients.
     pub most: f64,
+    /// Throughput with each number of clients that was measured, the fewest first.
+    pub steps: Vec<SweepStep>,
     /// Identifiers of the cells with the fewest clients, at saturation, and at a rate below it, as far as they were
     /// measured, each with the arm's deciding cost there in words.
     pub costs: Vec<(String, String)>,
+}
+
+/// The throughput of one arm with one number of clients.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SweepStep {
+    /// Identifier of the cell.
+    pub cell: String,
+    /// Clients.
+    pub clients: u32,
+    /// Median over frames with its interval, op/s.
+    pub throughput: Interval,
+    /// Frames behind it.
+    pub frames: usize,
 }
 
 /// What the records say about one cell.
@@ -151,6 +166,23 @@ pub struct ArmAnalysis {
     pub levels: Vec<Level>,
     /// The costs against the baseline, the primary first; empty for the baseline.
     pub estimates: Vec<Estimate>,
+    /// What others published about this arm under these conditions, in the experiment's order.
+    pub published: Vec<PublishedCost>,
+}
+
+/// A cost that somebody else published, beside the estimate that it can be compared with. It decides nothing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedCost {
+    /// Who said so, where and when.
+    pub source: String,
+    /// Name of the estimate that it stands beside: `time`.
+    pub estimate: &'static str,
+    /// What was printed: `time 32.4 → 40.9 µs`, `throughput −5% to −20%`.
+    pub printed: String,
+    /// The least cost that was published, natural-log ratio; positive is a cost.
+    pub low: f64,
+    /// The most; the same where one figure was published.
+    pub high: f64,
 }
 
 /// Was the protection of an arm proven to be on?
@@ -166,6 +198,9 @@ pub enum Proof {
     /// Some claim failed: which.
     Disproven(Vec<String>),
 }
+
+/// Name of the level by which workloads derived from TPC-C are usually told: New-Orders a minute.
+pub const NEW_ORDERS: &str = "new_orders";
 
 /// An absolute figure of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -276,4 +311,6 @@ pub enum Flag {
     Throttled,
     /// The hypervisor took more than 2 % of the processor time.
     Stolen,
+    /// The kernel encrypted without instructions that processors have for it.
+    SlowCipher,
 }

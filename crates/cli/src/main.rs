@@ -39,6 +39,8 @@ enum Command {
     Compare(CompareArgs),
     /// Show the security matrix of running servers: what is enforced, what is off, what was seen
     Inspect(InspectArgs),
+    /// Download a database that no package of the system brings, for this user
+    Get(GetArgs),
     /// List databases, protections and workloads
     Ls(LsArgs),
     /// Show what this machine offers: servers, processor, clock, pressure, disk
@@ -99,7 +101,7 @@ pub struct RunArgs {
 /// What to inspect.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// URLs of the servers; passwords are better given by PGPASSWORD, MYSQL_PWD or REDISCLI_AUTH
+    /// URLs of the servers; passwords are better given by PGPASSWORD, MYSQL_PWD, REDISCLI_AUTH or CASSANDRA_PASSWORD
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
     /// Features that must be enforced, else the exit status is 5: tls, audit, authentication, ...
@@ -131,6 +133,16 @@ pub struct ReportArgs {
     /// Format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"])]
     format: String,
+}
+
+/// What to download.
+#[derive(Args)]
+pub struct GetArgs {
+    /// The database: cassandra
+    database: String,
+    /// Its version; without one the version that Tithe was tested with
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
 }
 
 /// What to list.
@@ -171,6 +183,7 @@ fn main() {
         Command::Calibrate(arguments) => commands::calibrate::calibrate(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
         Command::Compare(arguments) => commands::compare::compare(&arguments),
+        Command::Get(arguments) => commands::get::get(&arguments),
         Command::Ls(arguments) => commands::ls::ls(&arguments),
         Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),

@@ -9,6 +9,7 @@ use tithe_harness::{
     database::Database,
     protection::{Authentication, Materials, Protection, Setup, Transport},
     secret::Secret,
+    volume,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
@@ -19,21 +20,35 @@ use tithe_model::{
 /// Names of files, relative to one folder, with their texts.
 pub fn pages(databases: &[&'static dyn Database]) -> Vec<(PathBuf, String)> {
     let mut pages = vec![(PathBuf::from("README.md"), index(databases))];
+    for volume in volume::PROTECTIONS {
+        let path = PathBuf::from(VOLUMES).join(format!("{}.md", volume.id()));
+        pages.push((path, of_protection("Every database", *volume)));
+    }
     for database in databases {
         pages.push((PathBuf::from(format!("{}.md", database.id())), of_database(*database)));
         for protection in database.protections() {
             let path = PathBuf::from(database.id()).join(format!("{}.md", protection.id()));
-            pages.push((path, of_protection(*database, *protection)));
+            pages.push((path, of_protection(database.title(), *protection)));
         }
     }
     pages
 }
 
+/// The folder of the pages of volumes, which lie under any database.
+const VOLUMES: &str = "volumes";
+
 /// Who wrote the page: at its end, because readers come for the rest.
 const WRITTEN: &str = "\n---\n\nWritten by `tithe ls --markdown`; change the plug-in and not this page.\n";
 
 fn index(databases: &[&'static dyn Database]) -> String {
-    let mut text = String::from("# Databases and their protections\n");
+    let mut text = String::from("# Databases and their protections\n\n## Volumes, under every database\n\n");
+    text.push_str(
+        "As soon as one arm has one, the others get a plain volume of the same size, so that like is compared with like.\n\n",
+    );
+    for volume in volume::PROTECTIONS {
+        let guards = lowered(volume.guards_against());
+        let _ = writeln!(text, "- [{}]({VOLUMES}/{}.md): guards against {guards}", volume.title(), volume.id());
+    }
     for database in databases {
         let _ = write!(text, "\n## [{}]({}.md)\n\n", database.title(), database.id());
         for protection in database.protections() {
@@ -79,6 +94,7 @@ fn of_database(database: &'static dyn Database) -> String {
             cell(protection.leaves_open())
         );
     }
+    text.push_str("\nBeside these, the [volumes](README.md) that lie under every database.\n");
     for (heading, lead, settings) in [
         ("Settings of an experiment", "", database.known_settings()),
         ("Settings that Tithe sets itself", "An experiment cannot set these.\n\n", database.reserved_settings()),
@@ -97,11 +113,11 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn of_protection(database: &'static dyn Database, protection: &'static dyn Protection) -> String {
+fn of_protection(owner: &str, protection: &'static dyn Protection) -> String {
     let chosen = chosen(protection);
     let mut text = format!(
         "# {}: {}\n\nIn an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Guards against** {}\n\n**Leaves open** {}\n",
-        database.title(),
+        owner,
         protection.title(),
         protection.id(),
         if protection.attachable() { ", also on an attached server" } else { "" },
@@ -195,6 +211,7 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
         lines.push(format!("clients: name and password by {mechanism}"));
     }
     lines.extend(setup.at_rest.as_ref().map(|at_rest| format!("data files: encrypted with {}", at_rest.cipher)));
+    lines.extend(setup.volume.as_ref().map(|asked| format!("data folder: on {}", asked.kind.layers(asked).join(", "))));
     lines.extend(setup.columns.as_ref().map(|_| "clients: encrypt field values before they send them".to_owned()));
     lines
 }
@@ -228,6 +245,8 @@ mod tests {
             feature = "postgres",
             feature = "mariadb",
             feature = "redis",
+            feature = "cassandra",
+            feature = "mongodb",
             feature = "wiredtiger"
         ));
         for (path, text) in super::pages(all) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use tithe_harness::{
     catalogue,
     database::{Database, Install, Search},
+    protection::Setup,
     workload::{self, Workload},
 };
 use tithe_model::{
@@ -85,9 +86,18 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
             return Err(Stop::new(exit::USAGE, format!("arm {}: {fault}; nothing was started", arm.name)));
         }
     }
+    for resources in &plan.experiment.resources {
+        let settings = plan.experiment.settings.iter().chain(&resources.settings);
+        let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Err(fault) = database.check_settings(&settings) {
+            return Err(Stop::new(exit::USAGE, format!("{fault}; nothing was started")));
+        }
+    }
+    let workloads = workloads(&plan.experiment)?;
+    Setup::check_arms(database, &plan.experiment, &workloads)
+        .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     let install = catalogue::missing(database, &plan.experiment, &search(&arguments.machine))
         .map_err(|all| complain::missing(&all))?;
-    let workloads = workloads(&plan.experiment)?;
     Ok(Prepared { text, plan, database, install, workloads })
 }
 

@@ -59,6 +59,7 @@ impl<'a> Progress<'a> {
                 cell: 0,
                 cells: plan.cells.len(),
                 id: String::new(),
+                to_come: Vec::new(),
                 doing: String::new(),
                 frame: 0,
                 frames_max: 0,
@@ -153,6 +154,7 @@ impl Observer for Progress<'_> {
                 self.status.cell = self.cell + 1;
                 (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
                 self.status.id.clone_from(&planned.id);
+                self.status.to_come = self.plan.cells[self.cell + 1..].iter().map(|cell| cell.id.clone()).collect();
                 self.status.arms.iter_mut().for_each(|(_, interval)| *interval = None);
                 (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
                 self.say(&format!("[{}/{}] {}", self.cell + 1, self.plan.cells.len(), planned.id));

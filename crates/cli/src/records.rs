@@ -19,7 +19,8 @@ pub fn of(path: &Path, contents: Contents) -> Records {
             _ => {}
         }
     }
-    let Contents { plan, machine, cells, frames, slots, findings, .. } = contents;
+    let Contents { plan, machine, cells, frames, mut slots, findings, .. } = contents;
+    slots.sort_by_key(|slot| slot.cell);
     Records {
         run,
         plan,

@@ -395,3 +395,38 @@ fn base64_reader(text: &str) -> impl std::io::Read {
     }
     std::io::Cursor::new(bytes)
 }
+
+/// On a terminal of 80 columns some lines are drawn over each other; they keep to their room.
+#[test]
+fn a_terminal_shows_the_state_of_the_run() {
+    let bench = Bench::new("terminal");
+    let text = experiment("", ARMS, "80 s")
+        .replace("[[arm]]\nname = \"plain\"", "[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"");
+    bench.file("e.toml", &text);
+    // script(1) of every Linux gives the program a terminal.
+    let command = format!("stty cols 80 rows 24; exec {} run e.toml", env!("CARGO_BIN_EXE_tithe"));
+    let output = std::process::Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(bench.path(""))
+        .env("TITHE_SIMULATED", "1")
+        .env("TERM", "xterm")
+        .output()
+        .expect("script(1) starts");
+    assert_eq!(status(&output), 0, "{}", out(&output));
+    let shown = without_escapes(&out(&output));
+    let wide = shown.split(['\n', '\r']).find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None);
+    for wanted in ["[1/2] a  ━", "━●━", "✓ evidence: ", "client busy ", " left", "to come: c", "[2/2] c"] {
+        assert!(shown.contains(wanted), "no {wanted:?} in {shown}");
+    }
+    // What is drawn over is taken away in the end: the report stands alone.
+    let report = shown.rfind("Known costs").expect("the report");
+    assert!(!shown[report..].contains(" left"), "{}", &shown[report..]);
+}
+
+/// `text` without what moves the cursor or colours.
+fn without_escapes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(|end: char| end.is_ascii_alphabetic()).map_or("", |it| it.1))
+}

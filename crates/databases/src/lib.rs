@@ -2,19 +2,23 @@
 
 use tithe_harness::database::Database;
 
-#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(feature = "cassandra")]
+pub mod cassandra;
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
 mod evidence;
-#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
 mod inspect;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
+#[cfg(feature = "mongodb")]
+pub mod mongodb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "mariadb", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
 mod target;
 #[cfg(test)]
 mod test_setup;
@@ -33,6 +37,10 @@ pub fn all() -> &'static [&'static dyn Database] {
         &mariadb::MariaDb,
         #[cfg(feature = "redis")]
         &redis::Redis,
+        #[cfg(feature = "cassandra")]
+        &cassandra::Cassandra,
+        #[cfg(feature = "mongodb")]
+        &mongodb::MongoDb,
         #[cfg(feature = "wiredtiger")]
         &wiredtiger::WiredTiger,
     ]

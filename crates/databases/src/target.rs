@@ -92,7 +92,7 @@ impl Product {
     /// [`Fault::Refused`] for a URL that cannot be used, or that contradicts the set-up.
     pub fn target(&self, server: &Server, setup: &Setup) -> Result<Target, Fault> {
         match &server.address {
-            Address::Tcp { host, port } => Ok(self.launched(host, *port, setup)),
+            Address::Tcp { host, port } => Ok(launched(host, *port, self.user, self.database, setup)),
             Address::Attached(url) => self.attached(url, setup, std::env::var(self.password_variable).ok()),
             Address::File(_) | Address::Nowhere => Err(Fault::Refused(format!("{} is reached by TCP", self.title))),
         }
@@ -104,28 +104,6 @@ impl Product {
     /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
     pub fn check_url(&self, url: &Url) -> Result<(), Fault> {
         (self.tls)(&UrlParts::read(url.expose(), self)?).map(drop)
-    }
-
-    fn launched(&self, host: &str, port: u16, setup: &Setup) -> Target {
-        let must_ask = matches!(setup.authentication, Authentication::Password { .. });
-        let materials = &setup.materials;
-        let tls = match setup.transport {
-            Transport::Plain => None,
-            Transport::Tls { version, mutual } => Some(Tls {
-                authority: Some(materials.authority.clone()),
-                versions: vec![version],
-                identity: mutual.then(|| (materials.client_certificate.clone(), materials.client_key.clone())),
-            }),
-        };
-        Target {
-            host: host.to_owned(),
-            port,
-            user: self.user.to_owned(),
-            database: self.database.to_owned(),
-            password: must_ask.then(|| materials.password.clone()),
-            must_ask,
-            tls,
-        }
     }
 
     /// The target that `url` names, with a password from outside where it holds none.
@@ -155,6 +133,29 @@ impl Product {
             must_ask: matches!(setup.authentication, Authentication::Password { .. }),
             tls,
         })
+    }
+}
+
+/// The target of clients of a server that Tithe launched: everything follows from the set-up.
+pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup) -> Target {
+    let must_ask = matches!(setup.authentication, Authentication::Password { .. });
+    let materials = &setup.materials;
+    let tls = match setup.transport {
+        Transport::Plain => None,
+        Transport::Tls { version, mutual } => Some(Tls {
+            authority: Some(materials.authority.clone()),
+            versions: vec![version],
+            identity: mutual.then(|| (materials.client_certificate.clone(), materials.client_key.clone())),
+        }),
+    };
+    Target {
+        host: host.to_owned(),
+        port,
+        user: user.to_owned(),
+        database: database.to_owned(),
+        password: must_ask.then(|| materials.password.clone()),
+        must_ask,
+        tls,
     }
 }
 

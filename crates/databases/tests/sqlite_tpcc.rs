@@ -7,8 +7,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use tithe_databases::sqlite::Sqlite;
 use tithe_harness::{
+    clock::Clock,
     data,
-    database::{Database, Install, Place, Server},
+    database::{Connect, Database, Install, Place, Server},
     fault::Fault,
     protection::{ColumnCipher, Columns, Materials, Setup},
     secret::Secret,
@@ -225,4 +226,64 @@ fn another_key_does_not_open_the_books() {
         let outcome = Arm { setup: &stranger, ..arm }.check(true);
         assert!(matches!(&outcome, Err(Fault::Wrong(text)) if text.contains("does not decrypt")), "{outcome:?}");
     });
+}
+
+#[test]
+fn a_set_that_was_not_loaded_to_its_end_is_told() {
+    let workload = tpcc::workload(&[]);
+    with_arm(
+        |_| {},
+        &workload,
+        |arm| {
+            data::create(arm.database, arm.server, arm.setup, arm.workload).expect("tables");
+            for part in 0..3 {
+                let told = arm.check(true).expect_err("not whole").to_string();
+                assert!(told.contains("as when loading did not end"), "{told}");
+                workload.load(&mut arm.connect(), part, 3, &std::sync::atomic::AtomicU64::new(0)).expect("rows");
+            }
+            arm.check(true).expect("whole");
+        },
+    );
+}
+
+#[test]
+fn a_key_of_another_length_is_refused() {
+    let workload = tpcc::workload(&[("compute", "client")]);
+    for cipher in [ColumnCipher::Aes256Gcm, ColumnCipher::Sm4Gcm] {
+        let change = |setup: &mut Setup| {
+            setup.columns = Some(Columns { cipher, ..Columns::of_share(1.0, Secret::random(16)) });
+        };
+        with_arm(change, &workload, |arm| {
+            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let refused = data::connect(arm.database, arm.server, arm.setup, &how, arm.workload).err();
+            let expected = "a column key has 32 bytes, and this one 16";
+            assert_eq!(refused, Some(Fault::Refused(expected.to_owned())));
+        });
+    }
+}
+
+#[test]
+fn computing_in_the_client_takes_twenty_statements_more_for_a_delivery_and_none_for_others() {
+    // Nine orders of each district wait to be delivered.
+    const COUNT: u64 = 9;
+    let statements = |compute: &str, mix: &str| {
+        let workload = tpcc::workload(&[("compute", compute), ("mix", mix)]);
+        let mut statements = 0;
+        with_arm(
+            |_| {},
+            &workload,
+            |arm| {
+                arm.load();
+                statements = arm.run_counting(0, COUNT).1;
+            },
+        );
+        statements
+    };
+    for (mix, more) in
+        [("1,0,0,0,0", 0), ("0,1,0,0,0", 0), ("0,0,1,0,0", 0), ("0,0,0,1,0", 20 * COUNT), ("0,0,0,0,1", 0)]
+    {
+        let ordinary = statements("server", mix);
+        assert!(ordinary >= 4 * COUNT, "{mix}: {ordinary}");
+        assert_eq!(statements("client", mix), ordinary + more, "{mix}");
+    }
 }

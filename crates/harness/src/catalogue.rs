@@ -7,6 +7,7 @@ use tithe_model::{
 
 use crate::{
     database::{Database, Install, Missing, Search},
+    limits,
     protection::{self, Protection},
 };
 
@@ -21,13 +22,14 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
             options: protection.options(),
             attachable: protection.attachable(),
         };
-        database.protections().iter().map(entry).collect()
+        protection::all(database).iter().map(entry).collect()
     };
     let entry = |database: &&'static dyn Database| DatabaseEntry {
         id: database.id(),
         title: database.title(),
         embedded: database.embedded(),
         restarts: database.restarts(),
+        keeps_data: database.keeps_data(),
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),
@@ -58,5 +60,6 @@ pub fn missing(
             all.push(missing);
         }
     }
+    all.extend(limits::missing(database, experiment));
     if all.is_empty() { Ok(install) } else { Err(all) }
 }

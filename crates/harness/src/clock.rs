@@ -48,6 +48,17 @@ impl Clock {
         }
     }
 
+    /// Processor time of the calling thread in user mode and in the kernel, ns; `None` where time is invented.
+    ///
+    /// getrusage(2). Where the kernel counts by ticks, one reading is a guess and the sum over many slots is not: a tick
+    /// falls into either mode as often as the thread is in it.
+    pub fn thread_modes(&self) -> Option<Modes> {
+        match self {
+            Self::Real => Modes::of_this_thread(),
+            Self::Virtual(_) => None,
+        }
+    }
+
     /// Returns at `deadline` or a little later; sleeps through what is far away, and spins through the rest
     /// so that the wake-up of a sleeping thread does not land in the measured slot.
     pub fn wait_until(&self, deadline: u64) {
@@ -71,6 +82,42 @@ impl Clock {
                 time.now.fetch_max(deadline, Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// Processor time by the mode of the processor, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// In user mode: the program's own work.
+    pub user_ns: u64,
+    /// In the kernel, on behalf of the program: network, files, memory.
+    pub system_ns: u64,
+}
+
+impl Modes {
+    fn of_this_thread() -> Option<Self> {
+        // SAFETY: `usage` is zeroed plain data and lives through the call, which fills it.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) == 0).then_some(usage)
+        }?;
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+        Some(Self { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) })
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Modes {
+    fn add_assign(&mut self, more: Self) {
+        self.user_ns += more.user_ns;
+        self.system_ns += more.system_ns;
     }
 }
 

@@ -40,7 +40,7 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
     let session = database.connect(server, setup, how)?;
     match (session, &setup.columns) {
         (session, None) => Ok(session),
-        (Session::KeyValue(session), Some(columns)) => Ok(Session::KeyValue(wrap(session, columns, &how.table))),
+        (Session::KeyValue(session), Some(columns)) => Ok(Session::KeyValue(wrap(session, columns, &how.table)?)),
         (Session::Sql(_), Some(_)) => Err(Fault::Refused("this workload's values are records by key".to_owned())),
     }
 }
@@ -49,12 +49,16 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
 /// and decrypted when they come back. A stored value is [`OVERHEAD`] bytes longer than its plaintext, and binary.
 /// A value that does not decrypt makes the answer [`Fault::Wrong`].
 ///
-/// # Panics
-/// When the key has not 32 bytes: keys are made by Tithe, so this is a mistake in the program.
-pub fn wrap(session: Box<dyn KeyValueSession>, columns: &Columns, table: &Table) -> Box<dyn KeyValueSession> {
-    Box::new(Encrypted {
+/// # Errors
+/// [`Fault::Refused`] when the key has not 32 bytes.
+pub fn wrap(
+    session: Box<dyn KeyValueSession>,
+    columns: &Columns,
+    table: &Table,
+) -> Result<Box<dyn KeyValueSession>, Fault> {
+    Ok(Box::new(Encrypted {
         inner: session,
-        cipher: Randomised::new(columns.cipher, &columns.key),
+        cipher: Randomised::new(columns.cipher, &columns.key)?,
         encrypted: encrypted_fields(columns.share, table.fields),
         nonces: Nonces::new(),
         aad: FieldAad::default(),
@@ -62,7 +66,7 @@ pub fn wrap(session: Box<dyn KeyValueSession>, columns: &Columns, table: &Table)
         values: Vec::new(),
         opened: Vec::new(),
         wrong: None,
-    })
+    }))
 }
 
 /// Makes an update or an insert of a key and its values.
@@ -152,6 +156,10 @@ impl KeyValueSession for Encrypted {
 
     fn end_bulk(&mut self) -> Result<(), Fault> {
         self.inner.end_bulk()
+    }
+
+    fn scans_in_key_order(&self) -> bool {
+        self.inner.scans_in_key_order()
     }
 
     fn as_connection(&mut self) -> &mut dyn Connection {

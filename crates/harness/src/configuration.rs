@@ -29,6 +29,7 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
     if let Some(command) = &launch.server {
         lines.push(format!("server {} {}", command.program.display(), command.arguments.join(" ")));
     }
+    lines.extend(setup.volume.as_ref().map(|asked| format!("volume {}", asked.kind.layers(asked).join(", "))));
     lines.extend(client(setup));
     let folder = place.folder.display().to_string();
     let port = place.port.to_string();

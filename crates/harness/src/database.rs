@@ -52,6 +52,23 @@ pub trait Database: Sync {
         false
     }
 
+    /// True when a server that is stopped and started again has its data, however long that takes: then its caches can be
+    /// emptied.
+    fn keeps_data(&self) -> bool {
+        self.restarts()
+    }
+
+    /// The least memory that a server with `settings` lives in, bytes; `None` where that is not known.
+    fn memory_needed(&self, _settings: &BTreeMap<String, String>) -> Option<u64> {
+        None
+    }
+
+    /// Pages that the server has looked for in its own cache so far, and those of them that it did not find there; `None`
+    /// where it does not say.
+    fn cache_use(&self, _server: &Server, _setup: &Setup) -> Option<CacheUse> {
+        None
+    }
+
     /// Settings that Tithe sets itself, with the reason.
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]
@@ -62,6 +79,14 @@ pub trait Database: Sync {
         &[]
     }
 
+    /// Looks whether the settings of an experiment fit together.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn check_settings(&self, _settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Its protections, in the order of `tithe ls`.
     fn protections(&self) -> &'static [&'static dyn Protection];
 
@@ -70,6 +95,15 @@ pub trait Database: Sync {
     /// # Errors
     /// Where it looked, and how to install it.
     fn find(&self, search: &Search) -> Result<Install, Missing>;
+
+    /// Downloads its programs for this user where no package of the system brings them; `None` is the version that Tithe
+    /// was tested with. Returns the folder that they are in.
+    ///
+    /// # Errors
+    /// When nothing is downloaded for this database, or a program that it takes is missing or fails.
+    fn get(&self, _version: Option<&str>) -> Result<PathBuf, Fault> {
+        Err(Fault::Refused(format!("{} is installed by the packages of your system", self.title())))
+    }
 
     /// Everything that starts one server of this arm in `place`. Pure.
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch;
@@ -132,6 +166,15 @@ pub trait Database: Sync {
 
     /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
     fn close(&self, _server: &Server) {}
+}
+
+/// How often a server's own cache of pages has helped so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheUse {
+    /// Pages that were asked for.
+    pub asked: u64,
+    /// Of those, the ones that were not there and were read from a file.
+    pub missed: u64,
 }
 
 /// Where to look for an installation.

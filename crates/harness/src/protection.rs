@@ -12,11 +12,15 @@ use tithe_model::{
 };
 
 use crate::{
+    columns::Chosen,
+    data,
     database::{Database, Install, Missing},
     evidence::Evidence,
     fault::Fault,
     secret::Secret,
     sql::{Compute, SqlTable},
+    volume::{self, Asked},
+    workload::Workload,
 };
 
 /// A security feature. One file beside its database, one line in its list.
@@ -61,6 +65,20 @@ pub trait Protection: Sync {
     fn evidence_on(&self, chosen: &experiment::Protection, _tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
         self.evidence(chosen)
     }
+
+    /// What proves it where the clients are those of `workload`.
+    fn evidence_in<'a>(
+        &self,
+        chosen: &experiment::Protection,
+        workload: &'a dyn Workload,
+    ) -> Vec<Box<dyn Evidence + 'a>> {
+        self.evidence_on(chosen, workload.tables())
+    }
+}
+
+/// Everything that can protect `database`: its own protections, and the volumes that lie under any.
+pub fn all(database: &dyn Database) -> Vec<&'static dyn Protection> {
+    [database.protections(), volume::protections(database)].concat()
 }
 
 /// The protection of `database` that experiment files call `id`.
@@ -68,10 +86,8 @@ pub trait Protection: Sync {
 /// # Errors
 /// When this build has none: a run folder of another build.
 pub fn named(database: &dyn Database, id: &str) -> Result<&'static dyn Protection, Fault> {
-    let found = database.protections().iter().find(|protection| protection.id() == id);
-    found
-        .copied()
-        .ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
+    let found = all(database).into_iter().find(|protection| protection.id() == id);
+    found.ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", database.id())))
 }
 
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
@@ -97,6 +113,8 @@ pub struct Setup {
     pub columns: Option<Columns>,
     /// Where the clients of this arm compute with values; `None` leaves it to the workload.
     pub compute: Option<Compute>,
+    /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
+    pub volume: Option<Asked>,
     /// Certificates, keys and passwords of this run; the protections choose among them.
     pub materials: Materials,
 }
@@ -115,6 +133,7 @@ impl Setup {
             key_server: None,
             columns: None,
             compute: None,
+            volume: None,
             materials,
         }
     }
@@ -136,7 +155,34 @@ impl Setup {
         for chosen in &arm.protections {
             named(database, &chosen.id)?.apply(chosen, &mut setup);
         }
+        volume::level(&plan.experiment.arms, &mut setup);
         Ok(setup)
+    }
+
+    /// Looks whether the arms of `experiment` can be set up as they ask to for each of its `workloads`, before anything is
+    /// started.
+    ///
+    /// # Errors
+    /// The first arm's name, the workload's, and why not.
+    pub fn check_arms(
+        database: &dyn Database,
+        experiment: &experiment::Experiment,
+        workloads: &[Box<dyn Workload>],
+    ) -> Result<(), String> {
+        for arm in &experiment.arms {
+            let mut setup = Self::bare();
+            for chosen in &arm.protections {
+                named(database, &chosen.id).map_err(|fault| fault.to_string())?.apply(chosen, &mut setup);
+            }
+            for (workload, described) in workloads.iter().zip(&experiment.workloads) {
+                Chosen::check(&setup, workload.as_ref())
+                    .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
+                if !workload.tables().is_empty() {
+                    data::sql_of(database).map_err(|fault| format!("workload {}: {fault}", described.name))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The set-up of a client that brings nothing of Tithe's own: no settings, certificates, passwords or keys.

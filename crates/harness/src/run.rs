@@ -16,7 +16,7 @@ use tithe_model::{
 
 use crate::{
     data,
-    database::{Database, Install},
+    database::{CacheUse, Database, Install},
     fault::Fault,
     folder::{Contents, RunFolder, file_name},
     load::frame::{ArmRig, Rig},
@@ -165,7 +165,9 @@ impl Run<'_> {
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
         stage.set(self, part, diary)?;
-        let mut rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
+        let cold = self.plan.experiment.resources[cell.resources].limits.cold;
+        let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
+        let mut rig = rig.left_cold(cold);
         if self.cancelled() {
             return Ok((0, false));
         }
@@ -174,6 +176,15 @@ impl Run<'_> {
         // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
         // the least tidy, and every protection would look cheaper than it is.
         self.settle(rig.arms(), workload)?;
+        if cold {
+            let how = stage.restart(rig.arms_mut(), cold)?.unwrap_or_default();
+            let when = if cell.restarts { "frame" } else { "epoch" };
+            let words = format!("emptied before each {when}: servers stopped, then {how}");
+            self.note(number, diary, |_| Some(("cache".to_owned(), words.clone())))?;
+        }
+        let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
+        rig.warm_up_next(warmup_ns);
+        let cache_before = self.cache_use(rig.arms());
         let mut measured = 0;
         let mut enough = false;
         let mut free = 0;
@@ -185,7 +196,8 @@ impl Run<'_> {
                 break;
             }
             if cell.restarts && measured + free > 0 {
-                stage.restart(rig.arms_mut())?;
+                stage.restart(rig.arms_mut(), cold)?;
+                rig.warm_up_next(warmup_ns);
             }
             let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
                 break;
@@ -205,6 +217,8 @@ impl Run<'_> {
                 return Err(Fault::Connection(words));
             }
         }
+        let cache_after = self.cache_use(rig.arms());
+        self.note(number, diary, |arm| hits(cache_before[arm]?, cache_after[arm]?))?;
         self.prove(part, Phase::After, rig.arms(), diary)?;
         Ok((measured, enough))
     }
@@ -223,6 +237,23 @@ impl Run<'_> {
         Ok(cell)
     }
 
+    /// How much the cache of each arm's server has been used so far.
+    fn cache_use(&self, arms: &[ArmRig]) -> Vec<Option<CacheUse>> {
+        arms.iter().map(|arm| self.database.cache_use(&arm.server, &arm.setup)).collect()
+    }
+
+    /// Adds a fact to every arm of a cell that has one.
+    fn note(
+        &self,
+        cell: usize,
+        diary: &mut Diary<'_>,
+        fact: impl Fn(usize) -> Option<(String, String)>,
+    ) -> Result<(), Fault> {
+        diary.folder.cell(cell, |known| {
+            known.arms.iter_mut().enumerate().for_each(|(arm, known)| known.facts.extend(fact(arm)));
+        })
+    }
+
     fn settle(&self, arms: &[ArmRig], workload: &dyn Workload) -> Result<(), Fault> {
         arms.iter().try_for_each(|arm| data::settle(self.database, &arm.server, &arm.setup, workload))
     }
@@ -230,6 +261,14 @@ impl Run<'_> {
     fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::SeqCst)
     }
+}
+
+/// What the cache of a server did between two looks, as a fact: whether data fit in memory is seen and not assumed.
+fn hits(before: CacheUse, after: CacheUse) -> Option<(String, String)> {
+    let asked = after.asked.checked_sub(before.asked).filter(|asked| *asked > 0)?;
+    let missed = after.missed.saturating_sub(before.missed);
+    let share = 100.0 * (1.0 - missed as f64 / asked as f64);
+    Some(("cache hits".to_owned(), format!("{share:.1} % of {asked} pages, while measuring")))
 }
 
 /// The frames of a cell between two starts of its servers.

@@ -178,6 +178,12 @@ pub trait KeyValueSession: Connection {
     /// The server's error (the session can go on after [`Fault::Server`]), or a broken connection.
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
 
+    /// False where the rows of a scan come in another order than that of their keys, as where rows lie by hash. Then a scan
+    /// begins with the asked key and goes on with any others.
+    fn scans_in_key_order(&self) -> bool {
+        true
+    }
+
     /// Begins a group of writes that may be made durable together. Used for loading only.
     ///
     /// # Errors

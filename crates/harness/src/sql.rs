@@ -111,6 +111,8 @@ pub struct Dialect {
     pub bytes: fn(usize) -> String,
     /// What ends a `SELECT` that locks its rows until the transaction ends; empty where a transaction locks everything.
     pub row_lock: &'static str,
+    /// What a session says once, so that its transactions are kept apart so well; empty where each says it by itself.
+    pub isolate: fn(Isolation) -> &'static [&'static str],
     /// The statements that begin a transaction.
     pub begin: fn(Isolation) -> &'static [&'static str],
     /// True for the text of a server error that says: another transaction was in the way, try again.
@@ -124,6 +126,7 @@ pub static STANDARD: Dialect = Dialect {
     text: |length| format!("varchar({length})"),
     bytes: |length| format!("varbinary({length})"),
     row_lock: " FOR UPDATE",
+    isolate: |_| &[],
     begin: |_| &["BEGIN"],
     is_conflict: |_| false,
 };

@@ -34,6 +34,8 @@ pub struct DatabaseEntry {
     pub embedded: bool,
     /// True when a server of it keeps its data over a restart, so that it may be started anew between frames.
     pub restarts: bool,
+    /// True when a server that is stopped and started again has its data.
+    pub keeps_data: bool,
     /// URL schemes by which a running server can be attached; empty when it cannot.
     pub schemes: &'static [&'static str],
     /// Its protections.

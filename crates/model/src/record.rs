@@ -103,6 +103,18 @@ pub const PHASES_NS: [u64; 8] = [200_000, 500_000, 1_000_000, 2_000_000, 4_000_0
 pub struct Counters {
     /// Processor time of the whole server process tree, background work included, ns.
     pub server_cpu_ns: Option<u64>,
+    /// Of that, in user mode, ns; in ticks of the kernel, 10 ms as a rule, so that many frames are needed.
+    #[serde(default)]
+    pub server_user_ns: Option<u64>,
+    /// Of that, in the kernel, ns; in ticks.
+    #[serde(default)]
+    pub server_system_ns: Option<u64>,
+    /// Processor time of the client threads in user mode, ns.
+    #[serde(default)]
+    pub client_user_ns: Option<u64>,
+    /// Processor time of the client threads in the kernel, ns.
+    #[serde(default)]
+    pub client_system_ns: Option<u64>,
     /// Bytes of write-ahead log, redo log or journal.
     pub wal_bytes: Option<u64>,
     /// Bytes appended to the server's log and audit files.
@@ -115,6 +127,9 @@ pub struct Counters {
     pub sent_bytes: Option<u64>,
     /// Bytes that the clients received.
     pub received_bytes: Option<u64>,
+    /// Statements that the clients sent; `None` for workloads on records by key, which send one an operation.
+    #[serde(default)]
+    pub statements: Option<u64>,
     /// Context switches of the server's processes, voluntary and not.
     pub switches: Option<u64>,
     /// Resident memory of the server's processes at the end of the frame, private part, bytes (a level, not growth).
@@ -165,6 +180,10 @@ pub struct Finding {
     /// What was seen on the plain arm, or of the check's own control.
     pub control: String,
 }
+
+/// The disclosure whose failing means that a kernel encrypted without instructions that processors have for it. Figures of
+/// the arm are flagged then.
+pub const CIPHER_DRIVER: &str = "cipher-driver";
 
 /// When evidence was gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -265,6 +284,9 @@ pub enum Event {
         interrupted: bool,
     },
 }
+
+/// The fact under which a server that stands in for the product says so: its figures are not the product's.
+pub const STAND_IN: &str = "stand-in";
 
 /// What the server of one arm is: version, settings, what its protections changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

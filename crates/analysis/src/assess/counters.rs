@@ -25,24 +25,35 @@ pub(super) struct Counter {
     noun: &'static str,
     /// From the counter's base unit to the level's.
     pub scale: f64,
+    /// It is counted in ticks, so that nothing counted is not nothing.
+    sampled: bool,
     /// Takes it from the record.
     pub read: Read,
 }
 
 const fn bytes(name: &'static str, title: &'static str, read: Read) -> Counter {
-    Counter { name, title, unit: "bytes/op", noun: "bytes per op", scale: 1.0, read }
+    Counter { name, title, unit: "bytes/op", noun: "bytes per op", scale: 1.0, sampled: false, read }
+}
+
+const fn mode(name: &'static str, title: &'static str, read: Read) -> Counter {
+    Counter { name, title, unit: "µs/op", noun: "µs per op", scale: 1e-3, sampled: true, read }
 }
 
 /// All of them, in the order of the report.
-pub(super) const COUNTERS: [Counter; 8] = [
+pub(super) const COUNTERS: [Counter; 13] = [
     Counter {
         name: "server_tree_cpu",
         title: "CPU of all server processes per op",
         unit: "µs/op",
         noun: "µs per op",
         scale: 1e-3,
+        sampled: false,
         read: |counters| counters.server_cpu_ns,
     },
+    mode("client_user_cpu", "client CPU in user mode per op", |counters| counters.client_user_ns),
+    mode("client_system_cpu", "client CPU in the kernel per op", |counters| counters.client_system_ns),
+    mode("server_user_cpu", "server CPU in user mode per op", |counters| counters.server_user_ns),
+    mode("server_system_cpu", "server CPU in the kernel per op", |counters| counters.server_system_ns),
     bytes("wal_bytes", "write-ahead log per op", |counters| counters.wal_bytes),
     bytes("log_bytes", "server and audit log per op", |counters| counters.log_bytes),
     bytes("read_bytes", "bytes read from storage per op", |counters| counters.read_bytes),
@@ -50,11 +61,21 @@ pub(super) const COUNTERS: [Counter; 8] = [
     bytes("sent_bytes", "bytes sent by the client per op", |counters| counters.sent_bytes),
     bytes("received_bytes", "bytes received by the client per op", |counters| counters.received_bytes),
     Counter {
+        name: "statements",
+        title: "statements per op",
+        unit: "statements/op",
+        noun: "statements per op",
+        scale: 1.0,
+        sampled: false,
+        read: |counters| counters.statements,
+    },
+    Counter {
         name: "switches",
         title: "context switches of the server per op",
         unit: "switches/op",
         noun: "context switches per op",
         scale: 1.0,
+        sampled: false,
         read: |counters| counters.switches,
     },
 ];
@@ -81,6 +102,7 @@ impl Counter {
                 let effect = ratio_effect(&both, measured.alpha);
                 effect.estimate.is_finite().then(|| ratio(measured, self.name, self.title, effect, both.len()))
             }
+            _ if self.sampled => None,
             (false, true) => {
                 let text = format!("{}, none on the plain arm", amount(guarded));
                 state(certain(f64::INFINITY), Outcome::Costs, text)

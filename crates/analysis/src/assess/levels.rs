@@ -4,12 +4,12 @@ use tithe_model::{experiment::Metric, record::Slot};
 
 use super::{
     counters::COUNTERS,
-    measured::{Measured, intended},
+    measured::{Measured, MeasuredFrame, intended},
     percentiles::{PERCENTILES, Source},
     sizes::SIZES,
 };
 use crate::{
-    CONFIDENCE, Interval, Level,
+    CONFIDENCE, Interval, Level, NEW_ORDERS,
     statistics::{
         order::median_interval,
         pairing::{Spent, frame_spent},
@@ -65,6 +65,8 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     } else {
         vec![level("throughput", "op/s", rates)]
     };
+    let new_orders = measured.frames.iter().filter_map(|frame| new_orders_a_minute(frame, arm));
+    levels.push(level(NEW_ORDERS, "NOPM", new_orders));
     levels.push(per_op("latency_mean", "µs", Metric::Time));
     if measured.cell.clients as usize <= measured.lanes {
         levels.push(per_op("net_per_op", "µs/op", Metric::Net));
@@ -83,6 +85,14 @@ pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
     let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.n, sum.1 + slot.wall_ns));
     let lanes = crate::stopping::lanes(of_arm());
     (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
+}
+
+/// New-Orders of `arm` a minute; `None` where the workload has none. What share of the operations they are is known of
+/// those behind the guard.
+fn new_orders_a_minute(frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
+    let new_orders = frame.record.arms[arm].latency.get("NEW-ORDER")?.total();
+    let all: u64 = frame.slots.iter().filter(|slot| slot.arm as usize == arm).map(|slot| slot.n_g).sum();
+    Some(throughput(&frame.slots, arm)? * 60.0 * new_orders as f64 / all as f64)
 }
 
 /// Percentiles over groups of frames large enough for them, over all frames together where there is no group.

@@ -225,7 +225,8 @@ fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32,
     for record in records.frames.iter().filter(|frame| frame.cell as usize == index) {
         by_number.insert(record.frame, MeasuredFrame { record, slots: Vec::new() });
     }
-    for slot in records.slots.iter().filter(|slot| slot.cell as usize == index) {
+    let begin = records.slots.partition_point(|slot| (slot.cell as usize) < index);
+    for slot in records.slots[begin..].iter().take_while(|slot| slot.cell as usize == index) {
         if let Some(frame) = by_number.get_mut(&slot.frame) {
             frame.slots.push(*slot);
         }

@@ -14,15 +14,17 @@ mod levels;
 mod measured;
 mod percentiles;
 mod proof;
+mod published;
 pub mod resolution;
 mod sequential;
 mod sizes;
 mod slots;
+mod stand_in;
 mod sweep;
 
 use tithe_model::{
     experiment::{Arm, Arrivals, Design, Metric},
-    record::{Finding, Host},
+    record::{CIPHER_DRIVER, Finding, Host, Verdict},
 };
 
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, Records, statistics, stopping};
@@ -60,6 +62,7 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
     notes.extend(measured.complaints());
+    notes.extend(stand_in::stand_ins(records.facts.get(index).into_iter().flatten()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
         format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)
@@ -94,7 +97,8 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
 }
 
 fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric) -> Vec<ArmAnalysis> {
-    let arms = &records.plan.experiment.arms;
+    let experiment = &records.plan.experiment;
+    let arms = &experiment.arms;
     let facts = |arm: usize| records.facts.get(cell).and_then(|arms| arms.get(arm)).cloned().unwrap_or_default();
     let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
     let plain = facts(0);
@@ -115,13 +119,27 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             } else {
                 proof::proof(arm, &findings, &measured.epochs)
             },
-            estimates: if index == 0 { Vec::new() } else { estimates(measured, index, primary, &levels) },
+            estimates: if index == 0 {
+                Vec::new()
+            } else {
+                flagged(estimates(measured, index, primary, &levels), &findings)
+            },
             levels: levels[index].clone(),
+            published: published::of(experiment, measured.cell, &arm.name),
             facts: guarded,
             findings,
         }
     };
     arms.iter().enumerate().map(assess_arm).collect()
+}
+
+/// `estimates`, with a flag where `findings` say that they hold for machines like this one only.
+fn flagged(mut estimates: Vec<Estimate>, findings: &[Finding]) -> Vec<Estimate> {
+    let slow = |finding: &Finding| finding.check == CIPHER_DRIVER && finding.verdict == Verdict::Fails;
+    if findings.iter().any(slow) {
+        estimates.iter_mut().for_each(|estimate| estimate.flags.push(Flag::SlowCipher));
+    }
+    estimates
 }
 
 /// Everything that can be said of arm `arm` against the baseline, the primary first.

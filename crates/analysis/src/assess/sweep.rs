@@ -3,7 +3,10 @@
 use tithe_model::{experiment::Arrivals, plan::Cell};
 
 use super::measured::Measured;
-use crate::{CellAnalysis, Records, Sweep, SweepArm, statistics::saturation::saturation};
+use crate::{
+    CONFIDENCE, CellAnalysis, Records, Sweep, SweepArm, SweepStep,
+    statistics::{order::median_interval, saturation::saturation},
+};
 
 /// One sweep per workload and set of resources that was measured with several numbers of clients.
 pub(super) fn sweeps(records: &Records, analysed: &[CellAnalysis]) -> Vec<Sweep> {
@@ -42,7 +45,14 @@ fn sweep(records: &Records, analysed: &[CellAnalysis], closed: &[usize], rated: 
             let primary = cell.arms[arm].estimates.iter().find(|estimate| estimate.primary)?;
             Some((cell.id.clone(), primary.text.clone()))
         };
-        SweepArm { name, saturated_at, most, costs: cells.into_iter().filter_map(cost).collect() }
+        let step = |(index, (clients, rates)): (&usize, &(u32, Vec<f64>))| {
+            let rates: Vec<f64> = rates.iter().map(|rate| rate.exp()).collect();
+            let throughput = median_interval(&rates, 1.0 - CONFIDENCE);
+            let cell = analysed[*index].id.clone();
+            (!rates.is_empty()).then_some(SweepStep { cell, clients: *clients, throughput, frames: rates.len() })
+        };
+        let steps = closed.iter().zip(&steps).filter_map(step).collect();
+        SweepArm { name, saturated_at, most, steps, costs: cells.into_iter().filter_map(cost).collect() }
     };
     let arms = records.plan.experiment.arms.iter().map(|arm| arm.name.clone()).enumerate();
     Sweep { workload: analysed[closed[0]].workload.clone(), arms: arms.map(of_arm).collect() }

@@ -201,12 +201,12 @@ mod tests {
             Ok(compared) => compared.refused.join(" "),
             Err(reasons) => reasons.join(" "),
         };
-        expect!["Cell c/in-memory is not the same in PostgreSQL 15.14 (one) and PostgreSQL 15.14 (two): clients 2 and 4; values ycsb and incompressible. Nothing is left to compare."]
+        expect!["Cell c/in-memory is not the same in one and two: clients 2 and 4; values ycsb and incompressible. Nothing is left to compare."]
             .assert_eq(&reasons(&|analysis| {
                 analysis.cells[0].clients = 4;
                 analysis.cells[0].notes[1].1 = "incompressible".to_owned();
             }));
-        expect!["Arm auth of cell c/in-memory is not in PostgreSQL 15.14 (two)."]
+        expect!["Arm auth of cell c/in-memory is not in two."]
             .assert_eq(&reasons(&|analysis| drop(analysis.cells[0].arms.pop())));
         let records = compare(&[subject("one", |_| ()), Subject { records: 5, ..subject("two", |_| ()) }]);
         assert!(records.unwrap_err()[0].contains("records 1000 and 5"));

@@ -19,6 +19,8 @@ pub struct Status {
     pub cells: usize,
     /// The cell's short name.
     pub id: String,
+    /// Short names of the cells to come.
+    pub to_come: Vec<String>,
     /// What is being done while no frame runs: `aegis: 12,000 of 20,000 records loaded`; empty while frames run.
     pub doing: String,
     /// Frames measured so far.
@@ -56,15 +58,27 @@ pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
     let mut lines = vec![head(status)];
     if status.doing.is_empty() {
         lines[0].push_str(&format!("  {}", frames(status)));
-        // Beside the arms stand the cell, evidence, processors and time.
-        lines.extend(arms(status, rows.saturating_sub(4).max(1)));
+        // Beside the arms stand the cell, evidence, processors, time and what comes.
+        lines.extend(arms(status, rows.saturating_sub(5).max(1)));
     } else {
         lines.push(format!("  {}", status.doing));
     }
     lines.extend(evidence(status));
     lines.extend(machine(status));
     lines.push(format!("  {}", time(status)));
+    lines.extend(to_come(status));
+    lines.truncate(rows.max(1));
     lines.iter().map(|line| cut(line, columns)).collect()
+}
+
+/// The cells to come: the next by their names, the others by their number.
+fn to_come(status: &Status) -> Option<String> {
+    const NAMED: usize = 3;
+    let named: Vec<&str> = status.to_come.iter().take(NAMED).map(String::as_str).collect();
+    let others = status.to_come.len() - named.len();
+    let others =
+        if others == 0 { String::new() } else { format!(" and {}", words::plural(others as u64, "more cell")) };
+    (!named.is_empty()).then(|| format!("  to come: {}{others}", named.join(", ")))
 }
 
 /// A bar of the frames done, of those that the budget buys.
@@ -183,7 +197,8 @@ pub(super) fn bar(interval: Option<&Interval>, scale: f64, columns: usize) -> St
     bar[columns / 2] = '│';
     if let Some(effect) = interval.filter(|effect| effect.low <= effect.high) {
         bar[place(effect.low)..=place(effect.high)].fill('━');
-        if effect.estimate.is_finite() {
+        // Where nothing is known yet, a point would say something.
+        if effect.estimate.is_finite() && known(effect) {
             bar[place(effect.estimate)] = '●';
         }
     }
@@ -202,6 +217,7 @@ mod tests {
             cell: 2,
             cells: 6,
             id: "c/in-memory".to_owned(),
+            to_come: ["c.on-disk", "a.in-memory", "a.on-disk", "e"].map(str::to_owned).to_vec(),
             doing: String::new(),
             frame: 12,
             frames_max: 60,
@@ -229,7 +245,8 @@ mod tests {
               luks   ··········│··········  ~
             ! evidence: 9 of 10 claims held so far
               client busy 41%, server 56%, processor pressure 8.0%
-              72 s, 2–4 min left"#]]
+              72 s, 2–4 min left
+              to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&status(), 80, 24).join("\n"));
         let loading = Status {
             doing: "audit: 12,000 of 20,000 records loaded".to_owned(),
@@ -241,7 +258,8 @@ mod tests {
         expect![[r#"
             [2/6] c/in-memory
               audit: 12,000 of 20,000 records loaded
-              72 s"#]]
+              72 s
+              to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&loading, 80, 24).join("\n"));
     }
 
@@ -276,7 +294,7 @@ mod tests {
     #[test]
     fn infinite_intervals_fill_the_bar() {
         let endless = Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        assert_eq!(bar(Some(&endless), 0.01, 15), "━━━━━━━●━━━━━━━");
+        assert_eq!(bar(Some(&endless), 0.01, 15), "━━━━━━━━━━━━━━━");
         assert_eq!(bar(None, 0.01, 15), "·······│·······");
     }
 }

@@ -74,6 +74,18 @@ pub fn range(low: f64, high: f64) -> String {
     format!("{} to {}", end(low), end(high))
 }
 
+/// A cost that somebody published, or the range of it: `+26.2%`, `+5.3% to +25%`.
+pub fn published(low: f64, high: f64) -> String {
+    let one = |effect: f64| match effect >= FACTOR_FROM {
+        true => format!("×{}", digits(effect.exp())),
+        false => {
+            let percent = percent(effect);
+            signed(percent, usize::from(percent.fract().abs() > 0.05 && percent.abs() < 99.5)) + "%"
+        }
+    };
+    if low == high { one(low) } else { format!("{} to {}", one(low), one(high)) }
+}
+
 /// One cost without its interval, for a sentence that says which end of one it is: `2.2%`, `×6.4`.
 pub fn bound(effect: f64, of: &Interval) -> String {
     if effect >= FACTOR_FROM {

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use tithe_model::record::{ArmFacts, Finding, Host, Machine, Phase, Role, Verdict};
 
 use super::number;
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof};
+use crate::{
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof, PublishedCost, Sweep,
+    SweepArm, SweepStep,
+};
 
 /// Every sample.
 pub(super) fn all() -> Vec<Analysis> {
-    vec![full(), open_loop(), failed(), empty()]
+    vec![full(), open_loop(), swept(), failed(), empty()]
 }
 
 /// Cost in percent of the plain level as a natural-log ratio.
@@ -121,7 +124,14 @@ fn arm(name: &str, proof: Proof) -> ArmAnalysis {
         findings: Vec::new(),
         levels: Vec::new(),
         estimates: Vec::new(),
+        published: Vec::new(),
     }
+}
+
+/// A figure of others; the cost in percent.
+fn published(estimate: &'static str, printed: &str, cost: (f64, f64)) -> PublishedCost {
+    let source = "an invented report, 2020".to_owned();
+    PublishedCost { source, estimate, printed: printed.to_owned(), low: percent(cost.0), high: percent(cost.1) }
 }
 
 fn plain() -> ArmAnalysis {
@@ -162,6 +172,10 @@ fn tls() -> ArmAnalysis {
     let facts =
         [("cipher", "TLS_AES_256_GCM_SHA384"), ("TLS library", "OpenSSL 3.0.17 of the server, rustls of the client")];
     ArmAnalysis {
+        published: vec![
+            published("time", "time 40.1 → 57.2 µs", (42.6, 42.6)),
+            published("time", "throughput −20% to −30%", (25.0, 42.857)),
+        ],
         facts: ArmFacts {
             version: "PostgreSQL 15.14".to_owned(),
             facts: facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -396,6 +410,36 @@ pub(crate) fn full() -> Analysis {
             .to_owned(),
         "Other programs used 91% of the processors: close them for tail latencies that mean something.".to_owned(),
     ];
+    analysis
+}
+
+/// Three numbers of clients, of which the plain arm is saturated at the second.
+pub(super) fn swept() -> Analysis {
+    let of = |clients: u32| CellAnalysis {
+        clients,
+        resources: format!("clients {clients}"),
+        ..cell(&format!("c.clients-{clients}"), vec![plain(), tls()])
+    };
+    let arm = |name: &str, saturated_at, rates: [f64; 3]| SweepArm {
+        name: name.to_owned(),
+        saturated_at,
+        most: rates[1],
+        steps: [1, 2, 4]
+            .into_iter()
+            .zip(rates)
+            .map(|(clients, rate)| SweepStep {
+                cell: format!("c.clients-{clients}"),
+                clients,
+                throughput: Interval { estimate: rate, low: 0.97 * rate, high: 1.02 * rate },
+                frames: 30,
+            })
+            .collect(),
+        costs: vec![("c.clients-1".to_owned(), "costs 40.5% [38.7, 42.3]".to_owned())],
+    };
+    let mut analysis = analysis("What TLS costs with more clients", [1, 2, 4].map(of).to_vec());
+    let arms =
+        vec![arm("plain", Some(2), [26_100.0, 48_310.0, 48_900.0]), arm("tls", None, [18_000.0, 33_400.0, 36_800.0])];
+    analysis.sweeps = vec![Sweep { workload: "c".to_owned(), arms }];
     analysis
 }
 

@@ -7,11 +7,12 @@
 pub(super) mod costs;
 mod details;
 pub(super) mod evidence;
+pub(super) mod published;
 
 use std::collections::BTreeSet;
 
 use super::{number, words};
-use crate::{Analysis, CellAnalysis, SweepArm};
+use crate::{Analysis, CellAnalysis, Interval, Sweep, SweepArm, SweepStep};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,6 +205,7 @@ fn legend(analysis: &Analysis) -> String {
 fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(2, cell.id.clone()), Block::Paragraph(conditions(cell))];
     blocks.extend(costs::of_cell(analysis, cell, form));
+    blocks.extend(published::of_cell(cell));
     blocks.push(Block::Facts(context(cell, form)));
     if form == Form::Long {
         blocks.extend(details::of_cell(analysis, cell));
@@ -280,21 +282,37 @@ fn spoiled(cell: &CellAnalysis, form: Form) -> String {
 
 /// Where each arm is saturated and what it costs with few clients, at saturation, and below it.
 fn sweeps(analysis: &Analysis) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for sweep in &analysis.sweeps {
-        let row = |arm: &SweepArm| {
-            let saturated =
-                arm.saturated_at.map_or("not reached".to_owned(), |clients| words::plural(clients.into(), "client"));
-            let costs: Vec<String> = arm.costs.iter().map(|(cell, cost)| format!("{cell}: {cost}")).collect();
-            let most = format!("{} op/s", number::count(arm.most.round().max(0.0) as u64));
-            let text = |text: String| Entry::text(text, Tone::Normal);
-            vec![Entry::text(&arm.name, Tone::Strong), text(saturated), text(most), text(costs.join("; "))]
+    analysis.sweeps.iter().flat_map(sweep).collect()
+}
+
+/// A row for each arm, a column for each number of clients; then the deciding cost in the cells where it matters.
+fn sweep(sweep: &Sweep) -> Vec<Block> {
+    let steps = |arm: &SweepArm| arm.steps.iter().map(|step| step.clients).collect::<Vec<_>>();
+    let clients: BTreeSet<u32> = sweep.arms.iter().flat_map(steps).collect();
+    let mut columns = vec![Column::text("arm"), Column::text("saturated at")];
+    columns.extend(clients.iter().map(|clients| Column::figures(words::plural((*clients).into(), "client"), "")));
+    let row = |arm: &SweepArm| {
+        let saturated =
+            arm.saturated_at.map_or("not reached".to_owned(), |clients| words::plural(clients.into(), "client"));
+        let throughput = |clients: &u32| {
+            let step = arm.steps.iter().find(|step| step.clients == *clients);
+            step.map_or(Entry::absent(), |SweepStep { throughput: Interval { estimate, low, high }, .. }| {
+                Entry::figure(number::level(*estimate, *low, *high, "op/s"), Tone::Normal)
+            })
         };
-        let columns = ["arm", "saturated at", "most", "deciding cost"].map(Column::text).to_vec();
-        blocks.push(Block::Heading(2, format!("Clients, {}", sweep.workload)));
-        blocks.push(Block::Table(Table { columns, rows: sweep.arms.iter().map(row).collect(), sticky: 1 }));
-    }
-    blocks
+        let mut row = vec![Entry::text(&arm.name, Tone::Strong), Entry::text(saturated, Tone::Normal)];
+        row.extend(clients.iter().map(throughput));
+        row
+    };
+    let costs = sweep.arms.iter().flat_map(|arm| {
+        let line = |(cell, cost): &(String, String)| (format!("{}, {cell}", arm.name), cost.clone());
+        arm.costs.iter().map(line)
+    });
+    vec![
+        Block::Heading(2, format!("Clients, {}", sweep.workload)),
+        Block::Table(Table { columns, rows: sweep.arms.iter().map(row).collect(), sticky: 1 }),
+        Block::Facts(costs.collect()),
+    ]
 }
 
 fn machine(analysis: &Analysis) -> Vec<Block> {

@@ -89,6 +89,7 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::Asymmetric => "ASYMMETRIC",
         Flag::Throttled => "THROTTLED",
         Flag::Stolen => "STOLEN",
+        Flag::SlowCipher => "SLOW_CIPHER",
     }
 }
 
@@ -133,6 +134,10 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         Flag::Stolen => {
             "The hypervisor took processor time away, which counts as if the database had used it: \
              rely on figures that many frames agree on, or measure on a quieter host."
+        }
+        Flag::SlowCipher => {
+            "This kernel encrypts without the processor's AES instructions, so the volume looks dearer than it is \
+             elsewhere: measure with a kernel whose /proc/crypto lists an AES-NI driver."
         }
     }
 }

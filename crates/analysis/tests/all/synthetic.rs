@@ -144,6 +144,7 @@ impl Invented {
                 settings: BTreeMap::new(),
                 clients: None,
                 arrivals: None,
+                limits: Default::default(),
             }],
             workloads: vec![Workload { name: "c".to_owned(), kind: "ycsb".to_owned(), properties: BTreeMap::new() }],
             arms: arms.collect(),
@@ -155,10 +156,12 @@ impl Invented {
                 primary: self.primary,
                 epochs: Some(1),
                 slot_ms: None,
+                warmup_s: None,
                 design: Design::Interleaved,
                 pin: true,
                 until_decided: false,
             },
+            published: Vec::new(),
         };
         Plan { format: tithe_model::plan::FORMAT, experiment, cells: vec![cell] }
     }

@@ -1,6 +1,12 @@
 //! `tithe doctor`: what this machine offers, and what will stand in the way of a precise figure.
 
-use tithe_harness::{sandbox::account::Account, watch::host};
+use tithe_harness::{
+    database::Install,
+    sandbox::{account::Account, cgroup},
+    volume::{self, swap},
+    watch::host,
+};
+use tithe_model::experiment;
 
 use crate::{
     MachineArgs,
@@ -13,7 +19,7 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
     let here = std::env::current_dir().unwrap_or_default();
     let machine = host::machine(&here);
     let list = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
-    let row = |name: &str, value: String| anstream::println!("{name:<16}{value}");
+    let row = |name: &str, value: String| anstream::println!("{name:<18}{value}");
     row("processor", format!("{} ({} usable)", machine.processor, machine.processors));
     row("crypto flags", list(&machine.crypto_flags));
     row("kernel crypto", list(&machine.kernel_crypto));
@@ -24,6 +30,19 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
     let free =
         host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{:.1} GB free", bytes as f64 / 1e9));
     row("disk here", format!("{free}, {}", machine.file_system));
+    row("swap", swap::in_words(&swap::swaps()));
+    for volume in volume::PROTECTIONS {
+        let defaults = experiment::Protection { id: volume.id().to_owned(), options: Default::default() };
+        row(
+            volume.id(),
+            match volume.needs(&Install::default(), &defaults) {
+                Ok(()) => "possible".to_owned(),
+                Err(missing) => format!("not possible: {}", missing.looked_in.join("; ")),
+            },
+        );
+    }
+    let both = cgroup::Limits { cpus: Some(1.0), memory_bytes: Some(1 << 30) };
+    row("limits", cgroup::lacks(both).unwrap_or_else(|| "possible (cpus and memory, control groups)".to_owned()));
     row("load", format!("{:.2} (1 min)", host::load()));
     row("pressure", pressure());
     row(

@@ -1,7 +1,10 @@
 //! `tithe verify`: every arm once, with its evidence; nothing is timed.
 
 use tithe_harness::{folder::RunFolder, run::Ending, run::Observer, run::Run, watch::host};
-use tithe_model::record::{Event, Frame, Role, Slot, Verdict};
+use tithe_model::{
+    experiment::Limits,
+    record::{Event, Frame, Role, Slot, Verdict},
+};
 
 use crate::{
     ExperimentArgs,
@@ -49,6 +52,8 @@ pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
 fn small(prepared: Prepared, arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
     let mut plan = prepared.plan;
     plan.experiment.data.records = plan.experiment.data.records.min(RECORDS);
+    // So little data would be kept to next to no memory.
+    plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
     for cell in &mut plan.cells {
         (cell.blocks, cell.frames_max, cell.epochs) = (2, 1, 1);
     }

@@ -13,6 +13,7 @@ use std::{
 
 use tithe_harness::{
     database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    limits::setting_bytes,
     protection::{Authentication, Setup, TlsVersion, Transport},
     secret::Secret,
 };
@@ -44,6 +45,18 @@ const COMMON: &[(&str, &str, &str)] = &[
     ("max_connections", "300", "the measured clients, and those that prove and watch"),
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
+
+/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no bound
+/// that was measured. A server that is killed for want of memory ends its cell with that reason.
+const MEMORY_BESIDE: u64 = 128 << 20;
+
+/// The least memory that a server with `settings` lives in, bytes; `None` where its buffer pool is not understood.
+pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
+    const POOL: &str = "innodb_buffer_pool_size";
+    let common = COMMON.iter().find(|(name, ..)| *name == POOL).map(|(_, value, _)| *value);
+    let pool = settings.get(POOL).map(String::as_str).or(common)?;
+    Some(setting_bytes(pool, 1)? + MEMORY_BESIDE)
+}
 
 /// Settings that Tithe sets itself, with the reason.
 pub const RESERVED: &[(&str, &str)] = &[

@@ -13,15 +13,19 @@ mod protection;
 mod protocol;
 mod schema;
 mod session;
+mod sql;
 mod startup;
 mod target;
 
+use std::collections::BTreeMap;
+
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Search, Server},
     fault::Fault,
     inspect::Observation,
     protection::{Protection, Setup},
     session::{Session, SqlSession as _},
+    sql::SqlDatabase,
     workload::Table,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
@@ -49,6 +53,18 @@ impl Database for MariaDb {
         PRODUCT.check_url(url)
     }
 
+    fn keeps_data(&self) -> bool {
+        true
+    }
+
+    fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
+        launch::memory_needed(settings)
+    }
+
+    fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
+        schema::cache_use(server, setup)
+    }
+
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         launch::RESERVED
     }
@@ -66,16 +82,13 @@ impl Database for MariaDb {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-        let mut session = MariaDbSession::open(&PRODUCT.target(server, setup)?)?;
-        if let Some(process) = server.process {
-            session.find_thread(process);
-        }
-        for statement in &setup.session_statements {
-            session.run(statement)?;
-        }
-        session.set_blocking(how.blocking)?;
+        let session = measured(server, setup, how, &[])?;
         let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        Some(self)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
@@ -101,4 +114,17 @@ impl Database for MariaDb {
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         schema::redo_written(server, setup)
     }
+}
+
+/// A session as measured clients have it, which first runs `before` and then the arm's own statements.
+fn measured(server: &Server, setup: &Setup, how: &Connect, before: &[&str]) -> Result<MariaDbSession, Fault> {
+    let mut session = MariaDbSession::open(&PRODUCT.target(server, setup)?)?;
+    if let Some(process) = server.process {
+        session.find_thread(process);
+    }
+    for statement in before.iter().copied().chain(setup.session_statements.iter().map(String::as_str)) {
+        session.run(statement)?;
+    }
+    session.set_blocking(how.blocking)?;
+    Ok(session)
 }

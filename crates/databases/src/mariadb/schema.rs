@@ -9,7 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{database::Server, fault::Fault, protection::Setup, session::SqlSession as _, workload::Table};
+use tithe_harness::{
+    database::{CacheUse, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession as _,
+    workload::Table,
+};
 use tithe_model::record::ArmFacts;
 
 use super::{session::MariaDbSession, target::PRODUCT};
@@ -28,7 +34,7 @@ pub const DIALECT: Dialect = Dialect {
 };
 
 /// The comment on what Tithe has made.
-const MARK: &str = "made by tithe";
+pub const MARK: &str = "made by tithe";
 /// The table that marks the database.
 const MARKER: &str = "made_by_tithe";
 
@@ -78,19 +84,30 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<MariaDbSession, F
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut session = administrator(server, setup)?;
     if is_local(server) {
+        let mut session = administrator(server, setup)?;
         for statement in &setup.statements {
             session.run(statement)?;
         }
     }
+    let mut session = own_database(server, setup)?;
+    // Left over from a run that was killed: `look` has seen that everything here is ours.
+    session.run(&format!("DROP TABLE IF EXISTS {}", DIALECT.qualified(table)))?;
+    session.run(&table_text(table)).map(drop)
+}
+
+/// An administrator's session in the database `tithe`, which is made where it is not there.
+///
+/// # Errors
+/// As [`create`].
+pub fn own_database(server: &Server, setup: &Setup) -> Result<MariaDbSession, Fault> {
+    let mut session = administrator(server, setup)?;
     if look(&mut session)? == Found::Nothing {
         session.run("CREATE DATABASE tithe")?;
         session.run(&format!("CREATE TABLE tithe.{MARKER} (nothing int) COMMENT '{MARK}'"))?;
     }
-    // Left over from a run that was killed: `look` has seen that everything here is ours.
-    session.run(&format!("DROP TABLE IF EXISTS {}", DIALECT.qualified(table)))?;
-    session.run(&table_text(table)).map(drop)
+    session.run("USE tithe")?;
+    Ok(session)
 }
 
 /// The statement that makes `table`. Keys and values are bytes, so that ciphertext costs no more to carry than text, and
@@ -164,9 +181,17 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         return Ok(());
     }
     write_pages(&mut session)?;
-    session.run(&format!("FLUSH TABLES {} FOR EXPORT", DIALECT.qualified(table)))?;
-    session.run("UNLOCK TABLES")?;
+    write_table(&mut session, &DIALECT.qualified(table))?;
     session.run("FLUSH ENGINE LOGS").map(drop)
+}
+
+/// Has the server write all of the table `name`, and end what it still has to remove from it.
+///
+/// # Errors
+/// The server's error.
+pub fn write_table(session: &mut MariaDbSession, name: &str) -> Result<(), Fault> {
+    session.run(&format!("FLUSH TABLES {name} FOR EXPORT"))?;
+    session.run("UNLOCK TABLES").map(drop)
 }
 
 /// Has the server write its dirty pages: it does so by itself, as fast and as soon as these settings say (documentation,
@@ -252,6 +277,13 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         facts.insert("tls as the client sees it".to_owned(), client);
     }
     Ok(ArmFacts { version: format!("{product} {number}"), facts, configuration: Vec::new() })
+}
+
+/// Pages that were asked of InnoDB's buffer pool (documentation, "InnoDB Status Variables").
+pub fn cache_use(server: &Server, setup: &Setup) -> Option<CacheUse> {
+    let mut session = administrator(server, setup).ok()?;
+    let mut number = |name: &str| session.shown("GLOBAL STATUS", name).ok()??.parse().ok();
+    Some(CacheUse { asked: number("Innodb_buffer_pool_read_requests")?, missed: number("Innodb_buffer_pool_reads")? })
 }
 
 /// TLS of `session` as the server sees it: `off`, or version and cipher.

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use tithe_harness::{
     fault::Fault,
     session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready},
+    sql::Dialect,
     wire::{TlsFacts, Wire},
 };
 
@@ -16,6 +17,7 @@ use super::{
         BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
         ends_rows, next_packet, put_packet, put_value, server_error,
     },
+    sql::DIALECT,
     startup::open,
 };
 use crate::target::Target;
@@ -246,6 +248,10 @@ impl SqlSession for MariaDbSession {
         }
         self.statements.push(Prepared { number, parameters: parameters as usize });
         Ok(Statement(self.statements.len() - 1))
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
     }
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {

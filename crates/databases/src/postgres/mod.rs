@@ -17,8 +17,10 @@ mod sql;
 mod startup;
 mod target;
 
+use std::collections::BTreeMap;
+
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Search, Server},
     fault::Fault,
     inspect::Observation,
     protection::{Protection, Setup},
@@ -52,6 +54,14 @@ impl Database for Postgres {
 
     fn restarts(&self) -> bool {
         true
+    }
+
+    fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
+        launch::memory_needed(settings)
+    }
+
+    fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
+        schema::cache_use(server, setup)
     }
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {

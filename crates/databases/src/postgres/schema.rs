@@ -5,7 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{database::Server, fault::Fault, protection::Setup, session::SqlSession as _, workload::Table};
+use tithe_harness::{
+    database::{CacheUse, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession as _,
+    workload::Table,
+};
 use tithe_model::record::ArmFacts;
 
 use super::{session::PostgresSession, target::PRODUCT};
@@ -204,6 +210,14 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         facts.insert("tls as the client sees it".to_owned(), client);
     }
     Ok(ArmFacts { version, facts, configuration: Vec::new() })
+}
+
+/// Pages that were asked of the server's buffers, over all databases (documentation, "pg_stat_database").
+pub fn cache_use(server: &Server, setup: &Setup) -> Option<CacheUse> {
+    let mut session = administrator(server, setup).ok()?;
+    let mut number =
+        |sum: &str| session.value(&format!("SELECT sum({sum})::bigint FROM pg_stat_database")).ok()?.parse().ok();
+    Some(CacheUse { asked: number("blks_hit + blks_read")?, missed: number("blks_read")? })
 }
 
 /// TLS of `session` as the server sees it: `off`, or version and cipher.

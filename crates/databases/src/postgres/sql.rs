@@ -19,6 +19,7 @@ pub static DIALECT: Dialect = Dialect {
     text: |length| format!("varchar({length})"),
     bytes: |_| "bytea".to_owned(),
     row_lock: " FOR UPDATE",
+    isolate: |_| &[],
     begin: |isolation| match isolation {
         Isolation::RepeatableRead => &["BEGIN ISOLATION LEVEL REPEATABLE READ"],
         Isolation::Serializable => &["BEGIN ISOLATION LEVEL SERIALIZABLE"],

@@ -17,6 +17,7 @@ pub static DIALECT: Dialect = Dialect {
     text: |_| "TEXT".to_owned(),
     bytes: |_| "BLOB".to_owned(),
     row_lock: "",
+    isolate: |_| &[],
     begin: |_| &["BEGIN IMMEDIATE"],
     // SQLITE_BUSY, with or without an extended code in the higher bytes: <https://sqlite.org/rescode.html>.
     is_conflict: |text| {

@@ -2,14 +2,18 @@
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 
+mod cassandra;
 mod load;
 mod mariadb;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 mod postgres;
 mod redis;
 mod sandbox;
 #[path = "../support/tpcc.rs"]
 mod support;
 mod tpcc;
+mod volumes;
 
 use expect_test::Expect;
 use sandbox::{Sandbox, protection};
@@ -78,7 +82,19 @@ fn look(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> Sight {
 fn prove(database: &'static dyn Database, chosen: &Chosen, exercise: fn(&mut dyn KeyValueSession), expect: Expect) {
     let Some(plain) = Sandbox::start(database, &[]) else { return };
     let Some(guarded) = Sandbox::start(database, std::slice::from_ref(chosen)) else { return };
-    for sandbox in [&plain, &guarded] {
+    prove_between(&plain, &guarded, chosen, exercise, expect);
+}
+
+/// As [`prove`], between two servers that run.
+fn prove_between(
+    plain: &Sandbox,
+    guarded: &Sandbox,
+    chosen: &Chosen,
+    exercise: fn(&mut dyn KeyValueSession),
+    expect: Expect,
+) {
+    let database = guarded.database;
+    for sandbox in [plain, guarded] {
         database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     }
     for blocking in [true, false] {
@@ -87,8 +103,8 @@ fn prove(database: &'static dyn Database, chosen: &Chosen, exercise: fn(&mut dyn
     }
     let mut lines = String::new();
     for check in protection(database, &chosen.id).evidence(chosen) {
-        let on_guarded = look(&guarded, true, &*check);
-        let on_plain = (check.control() == Control::PlainArm).then(|| look(&plain, false, &*check));
+        let on_guarded = look(guarded, true, &*check);
+        let on_plain = (check.control() == Control::PlainArm).then(|| look(plain, false, &*check));
         let verdict = judge(check.control(), &on_guarded, on_plain.as_ref());
         eprintln!("{} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", chosen.id, check.id());
         lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.role());

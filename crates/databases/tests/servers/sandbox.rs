@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, fs};
 
 use tithe_harness::{
     database::{Database, Install, Search, Server},
-    protection::{Protection, Setup},
+    protection::{Protection, Setup, named},
     sandbox::{Sandbox as Folder, process::Running, server},
+    volume::{self, Mounted, raise},
 };
-use tithe_model::experiment::{OptionValue, Protection as Chosen};
+use tithe_model::experiment::{Arm, OptionValue, Protection as Chosen};
 
 /// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.
 pub struct Sandbox {
@@ -15,6 +16,7 @@ pub struct Sandbox {
     pub setup: Setup,
     pub server: Server,
     _running: Option<Running>,
+    _volume: Option<Mounted>,
     _folder: Folder,
 }
 
@@ -32,7 +34,7 @@ fn present<T>(found: Result<T, tithe_harness::database::Missing>) -> Option<T> {
 
 /// The protection of `database` called `id`.
 pub fn protection(database: &dyn Database, id: &str) -> &'static dyn Protection {
-    *database.protections().iter().find(|protection| protection.id() == id).expect("a protection")
+    named(database, id).expect("a protection")
 }
 
 /// A protection with its defaults, but for `options`.
@@ -47,23 +49,62 @@ pub fn chosen(database: &dyn Database, id: &str, options: &[(&str, OptionValue)]
 impl Sandbox {
     /// Starts a server of `database` with `protections`; `None`, said loudly, when something is not installed.
     pub fn start(database: &'static dyn Database, protections: &[Chosen]) -> Option<Self> {
-        let install = present(database.find(&Search::default()))?;
+        Self::start_of(database, &Search::default(), protections, &[], &[])
+    }
+
+    /// The same as one of several `arms`, on a volume where one of them has one.
+    pub fn start_beside(database: &'static dyn Database, protections: &[Chosen], arms: &[Arm]) -> Option<Self> {
+        Self::start_of(database, &Search::default(), protections, arms, &[])
+    }
+
+    /// The same, of an installation that `search` finds first, with further `settings`.
+    pub fn start_of(
+        database: &'static dyn Database,
+        search: &Search,
+        protections: &[Chosen],
+        arms: &[Arm],
+        further: &[(&str, &str)],
+    ) -> Option<Self> {
+        let install = present(database.find(search))?;
         for chosen in protections {
             present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(settings(database), folder.materials().expect("materials"));
+        let mut all = settings(database);
+        all.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut setup = Setup::plain(all, folder.materials().expect("materials"));
         for chosen in protections {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }
+        volume::level(arms, &mut setup);
         Some(Self::launch(database, &install, setup, folder))
     }
 
     fn launch(database: &'static dyn Database, install: &Install, setup: Setup, mut folder: Folder) -> Self {
         let place = folder.place(database.id()).expect("a place");
+        let volume = setup.volume.as_ref().map(|asked| raise(asked, &place.folder, &folder).expect("a volume"));
         let launch = database.launch(install, &setup, &place);
         let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the server starts");
-        Self { database, setup, server, _running: running, _folder: folder }
+        Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
+    }
+
+    /// Starts what `launch` makes of a folder, the materials in it and a place, as a server of `database`: for a server that
+    /// stands in for it.
+    #[cfg(feature = "mongodb")]
+    pub fn stand_in(
+        database: &'static dyn Database,
+        protections: &[Chosen],
+        launch: impl FnOnce(&Setup, &tithe_harness::database::Place) -> tithe_harness::database::Launch,
+    ) -> Self {
+        let mut folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
+        let mut setup = Setup::plain(BTreeMap::new(), folder.materials().expect("materials"));
+        for chosen in protections {
+            protection(database, &chosen.id).apply(chosen, &mut setup);
+        }
+        let place = folder.place(database.id()).expect("a place");
+        let launch = launch(&setup, &place);
+        let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the stand-in starts");
+        Self { database, setup, server, _running: running, _volume: None, _folder: folder }
     }
 
     /// What the server has logged.

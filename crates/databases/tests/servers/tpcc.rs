@@ -1,7 +1,7 @@
 //! TPC-C on a real server, plain and with encrypted columns.
 
-use tithe_databases::postgres::Postgres;
-use tithe_harness::protection::Setup;
+use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
+use tithe_harness::{database::Database, protection::Setup, workload::tpcc::Tpcc};
 use tithe_model::experiment::OptionValue;
 
 use super::{
@@ -9,13 +9,14 @@ use super::{
     support::{Arm, evidence, workload},
 };
 
-fn arm<'a>(sandbox: &'a Sandbox, setup: &'a Setup, workload: &'a tithe_harness::workload::tpcc::Tpcc) -> Arm<'a> {
-    Arm { database: &Postgres, server: &sandbox.server, setup, workload }
+type Product = &'static dyn Database;
+
+fn arm<'a>(sandbox: &'a Sandbox, setup: &'a Setup, workload: &'a Tpcc) -> Arm<'a> {
+    Arm { database: sandbox.database, server: &sandbox.server, setup, workload }
 }
 
-#[test]
-fn conditions_hold_after_loading_and_with_terminals_in_each_others_way() {
-    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+fn conditions_hold_after_loading_and_with_terminals_in_each_others_way(database: Product) {
+    let Some(sandbox) = Sandbox::start(database, &[]) else { return };
     for (compute, isolation) in
         [("server", "repeatable-read"), ("client", "repeatable-read"), ("client", "serializable")]
     {
@@ -29,14 +30,13 @@ fn conditions_hold_after_loading_and_with_terminals_in_each_others_way() {
     }
 }
 
-#[test]
-fn encrypted_columns_are_proven_and_consistent() {
-    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+fn encrypted_columns_are_proven_and_consistent(database: Product) {
+    let Some(sandbox) = Sandbox::start(database, &[]) else { return };
     let workload = workload(&[("compute", "client")]);
-    let Some(plain_sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+    let Some(plain_sandbox) = Sandbox::start(database, &[]) else { return };
     let plain = arm(&plain_sandbox, &plain_sandbox.setup, &workload);
     plain.load();
-    let columns = sandbox::protection(&Postgres, "columns");
+    let columns = sandbox::protection(database, "columns");
     for (share, names, cipher) in [
         (0.2, "", "aes-256-gcm"),
         (0.5, "", "sm4-128-gcm"),
@@ -45,7 +45,7 @@ fn encrypted_columns_are_proven_and_consistent() {
     ] {
         let text = |text: &str| OptionValue::Text(text.to_owned());
         let options = [("share", OptionValue::Number(share)), ("names", text(names)), ("cipher", text(cipher))];
-        let chosen = sandbox::chosen(&Postgres, "columns", &options);
+        let chosen = sandbox::chosen(database, "columns", &options);
         let mut setup = sandbox.setup.clone();
         columns.apply(&chosen, &mut setup);
         let guarded = arm(&sandbox, &setup, &workload);
@@ -62,9 +62,8 @@ fn encrypted_columns_are_proven_and_consistent() {
     }
 }
 
-#[test]
-fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are() {
-    let Some(sandbox) = Sandbox::start(&Postgres, &[]) else { return };
+fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database: Product) {
+    let Some(sandbox) = Sandbox::start(database, &[]) else { return };
     let workload = workload(&[("compute", "client")]);
     let plain = arm(&sandbox, &sandbox.setup, &workload);
     plain.load();
@@ -73,11 +72,37 @@ fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are() {
         ("ordinary-statements", &[], "statements-ordinary: holds"),
     ] {
         let mut setup = sandbox.setup.clone();
-        let chosen = sandbox::chosen(&Postgres, id, options);
-        sandbox::protection(&Postgres, id).apply(&chosen, &mut setup);
+        let chosen = sandbox::chosen(database, id, options);
+        sandbox::protection(database, id).apply(&chosen, &mut setup);
         let guarded = arm(&sandbox, &setup, &workload);
-        assert_eq!(evidence(sandbox::protection(&Postgres, id), &chosen, guarded, plain), [expected]);
+        assert_eq!(evidence(sandbox::protection(database, id), &chosen, guarded, plain), [expected]);
         guarded.run(0, 60);
         guarded.check(false).expect("consistent when used");
     }
 }
+
+macro_rules! on {
+    ($name:ident, $database:expr) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn conditions_hold_after_loading_and_with_terminals_in_each_others_way() {
+                super::conditions_hold_after_loading_and_with_terminals_in_each_others_way($database);
+            }
+
+            #[test]
+            fn encrypted_columns_are_proven_and_consistent() {
+                super::encrypted_columns_are_proven_and_consistent($database);
+            }
+
+            #[test]
+            fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are() {
+                super::a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are($database);
+            }
+        }
+    };
+}
+
+on!(postgres, &Postgres);
+on!(mariadb, &MariaDb);

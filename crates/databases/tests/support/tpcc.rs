@@ -70,6 +70,11 @@ impl Arm<'_> {
 
     /// Runs `count` transactions of terminal `number`; returns how often each operation and part occurred.
     pub fn run(&self, number: u64, count: u64) -> BTreeMap<usize, u64> {
+        self.run_counting(number, count).0
+    }
+
+    /// As [`Arm::run`], with the number of statements that were sent.
+    pub fn run_counting(&self, number: u64, count: u64) -> (BTreeMap<usize, u64>, u64) {
         let mut session = self.connect();
         let mut client: Box<dyn Client> = self.workload.client(&self.workload.arm_state());
         client.take_seat(number);
@@ -86,7 +91,7 @@ impl Arm<'_> {
             }
             counted.part(client.operation());
         }
-        counted.0
+        (counted.0, client.statements())
     }
 
     /// Runs `terminals` at once.
@@ -117,7 +122,7 @@ pub fn evidence(protection: &dyn Protection, chosen: &Chosen, guarded: Arm<'_>, 
             nonce,
         })
     };
-    let checks = protection.evidence_on(chosen, guarded.workload.tables());
+    let checks = protection.evidence_in(chosen, guarded.workload);
     // Canaries of one look must not be those of an earlier one: what that left in the journal would be found again.
     static LOOKS: AtomicU64 = AtomicU64::new(0);
     let lines = checks.into_iter().map(|check| {

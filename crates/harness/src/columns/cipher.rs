@@ -16,7 +16,7 @@ use ring::{
 };
 use sm4::Sm4;
 
-use crate::{protection::ColumnCipher, secret::Secret};
+use crate::{fault::Fault, protection::ColumnCipher, secret::Secret};
 
 /// How much longer a stored value is than its plaintext, bytes: nonce and tag.
 pub const OVERHEAD: usize = NONCE_LEN + TAG_BYTES;
@@ -26,6 +26,9 @@ pub const DETERMINISTIC_OVERHEAD: usize = TAG_BYTES;
 
 const TAG_BYTES: usize = 16;
 
+/// Length of a column key.
+const KEY_BYTES: usize = 32;
+
 /// Randomised encryption of single values: AES-256-GCM by ring, SM4-128-GCM (RFC 8998) by RustCrypto.
 pub(super) enum Randomised {
     Aes(Box<LessSafeKey>),
@@ -33,15 +36,23 @@ pub(super) enum Randomised {
 }
 
 impl Randomised {
-    /// `cipher` with `key`, which must have 32 bytes. AES takes it as it is, SM4 a key of 16 bytes that is derived.
-    pub(super) fn new(cipher: ColumnCipher, key: &Secret) -> Self {
-        match cipher {
+    /// `cipher` with `key`. AES takes it as it is, SM4 a key of 16 bytes that is derived.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] when it has not [`KEY_BYTES`].
+    pub(super) fn new(cipher: ColumnCipher, key: &Secret) -> Result<Self, Fault> {
+        let wrong = |bytes: usize| Fault::Refused(format!("a column key has {KEY_BYTES} bytes, and this one {bytes}"));
+        let bytes = key.expose();
+        if bytes.len() != KEY_BYTES {
+            return Err(wrong(bytes.len()));
+        }
+        Ok(match cipher {
             ColumnCipher::Aes256Gcm => {
-                let key = UnboundKey::new(&AES_256_GCM, key.expose()).expect("a column key has 32 bytes");
+                let key = UnboundKey::new(&AES_256_GCM, bytes).map_err(|_| wrong(bytes.len()))?;
                 Self::Aes(Box::new(LessSafeKey::new(key)))
             }
             ColumnCipher::Sm4Gcm => Self::Sm4(Box::new(from_derived(&derived::<16>(key, b"tithe columns sm4-gcm")))),
-        }
+        })
     }
 }
 

@@ -12,13 +12,13 @@ use crate::{
         columns::{CiphertextSeen, WrapperIdle, WrongColumnKey},
         disk_canary::DiskCanary,
         scan::Places,
-        sql_columns::{
-            SqlCiphertext, SqlDiskCanary, SqlWireCanary, SqlWrapperIdle, SqlWrongKey, StatementsOrdinary, Subject,
-        },
+        sql_columns::{SqlCiphertext, SqlDiskCanary, SqlWireCanary, SqlWrapperIdle, SqlWrongKey, Subject},
+        statements::StatementsOrdinary,
         wire_canary::WireCanary,
     },
     protection::{ColumnCipher, Columns, Protection, Setup},
     sql::{Compute, SqlTable},
+    workload::Workload,
 };
 
 /// Column encryption, for any database that has a server: one line in its list of protections.
@@ -167,6 +167,14 @@ impl Protection for OrdinaryStatements {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(StatementsOrdinary)]
+        vec![Box::new(StatementsOrdinary { workload: None })]
+    }
+
+    fn evidence_in<'a>(
+        &self,
+        _chosen: &experiment::Protection,
+        workload: &'a dyn Workload,
+    ) -> Vec<Box<dyn Evidence + 'a>> {
+        vec![Box::new(StatementsOrdinary { workload: Some(workload) })]
     }
 }

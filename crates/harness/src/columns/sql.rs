@@ -21,7 +21,8 @@ use crate::{
     fault::Fault,
     protection::{Columns, Setup},
     session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement},
-    sql::{Column, Described, Dialect, Holds, Kind, SqlTable},
+    sql::{Column, Compute, Described, Dialect, Holds, Kind, SqlTable},
+    workload::Workload,
 };
 
 /// How a column is encrypted.
@@ -50,6 +51,18 @@ impl Chosen {
                 Err(Fault::Refused("columns are named for SQL tables only: records by key have a share".to_owned()))
             }
             _ => Ok(Self::default()),
+        }
+    }
+
+    /// Looks whether clients of `workload` can do with what `setup` encrypts, before anything is started.
+    ///
+    /// # Errors
+    /// As [`Chosen::new`]; [`Fault::Refused`] where the server would have to compute with what it cannot read.
+    pub fn check(setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+        let chosen = Self::new(setup, workload.tables())?;
+        match setup.compute.unwrap_or(workload.compute()) {
+            Compute::Server if !chosen.is_empty() => Err(unreadable()),
+            _ => Ok(()),
         }
     }
 
@@ -138,6 +151,13 @@ fn named<I: Iterator<Item = &'static Column>>(
     Ok(all().filter(is_named).collect())
 }
 
+/// What is wrong with computing in the server on encrypted columns.
+pub fn unreadable() -> Fault {
+    Fault::Refused(
+        "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`".to_owned(),
+    )
+}
+
 /// Length of a number as it is encrypted, bytes.
 const NUMBER_BYTES: usize = 8;
 
@@ -155,7 +175,7 @@ pub fn connect_sql(
     let session = sql_of(database)?.connect(server, setup, how)?;
     match &setup.columns {
         None => Ok(session),
-        Some(columns) => Ok(Box::new(Encrypted::new(session, columns, Chosen::new(setup, tables)?))),
+        Some(columns) => Ok(Box::new(Encrypted::new(session, columns, Chosen::new(setup, tables)?)?)),
     }
 }
 
@@ -236,12 +256,12 @@ impl Ciphers {
 }
 
 impl Encrypted {
-    fn new(inner: Box<dyn SqlSession>, columns: &Columns, chosen: Chosen) -> Self {
-        Self {
+    fn new(inner: Box<dyn SqlSession>, columns: &Columns, chosen: Chosen) -> Result<Self, Fault> {
+        Ok(Self {
             inner,
             chosen,
             ciphers: Ciphers {
-                randomised: Randomised::new(columns.cipher, &columns.key),
+                randomised: Randomised::new(columns.cipher, &columns.key)?,
                 deterministic: Deterministic::new(columns.cipher, &columns.key),
                 nonces: Nonces::new(),
                 opened: Vec::new(),
@@ -253,7 +273,7 @@ impl Encrypted {
             ranges: Vec::new(),
             parameters: Vec::new(),
             wrong: None,
-        }
+        })
     }
 
     fn place(&self, column: &'static Column) -> Option<Place> {

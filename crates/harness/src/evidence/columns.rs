@@ -142,7 +142,7 @@ impl WrongColumnKey {
         let raw = key_value(scene.connect_raw()?)?;
         let mut stranger = match &scene.setup.columns {
             None => raw,
-            Some(columns) => wrap(raw, &Columns { key: Secret::random(32), ..columns.clone() }, scene.table),
+            Some(columns) => wrap(raw, &Columns { key: Secret::random(32), ..columns.clone() }, scene.table)?,
         };
         Ok(match read(stranger.as_mut(), &key) {
             Err(Fault::Wrong(refusal)) => Sight::Protected(format!("with another key: {refusal}")),

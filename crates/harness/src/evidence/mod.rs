@@ -12,6 +12,7 @@ pub mod needles;
 pub mod relay;
 pub mod scan;
 pub mod sql_columns;
+pub mod statements;
 pub mod wire_canary;
 
 use tithe_model::record::{Role, Verdict};

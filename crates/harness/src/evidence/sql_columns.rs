@@ -21,7 +21,7 @@ use crate::{
     protection::{Columns, Setup},
     secret::Secret,
     session::{Discard, Parameter, SqlSession},
-    sql::{Column, Compute, Described, Kind, SqlTable, describe, insert},
+    sql::{Column, Described, Kind, SqlTable, describe, insert},
 };
 
 /// Length of a block that must not repeat, bytes.
@@ -122,8 +122,13 @@ impl Row {
     }
 
     fn key(&self) -> Vec<Parameter<'_>> {
+        self.key_places().map(|place| self.values[place].parameter()).collect()
+    }
+
+    /// Places of the key's columns, in the key's order.
+    fn key_places(&self) -> impl Iterator<Item = usize> {
         let place = |name: &&str| self.table.columns.iter().position(|column| column.name == *name);
-        self.table.key.iter().filter_map(place).map(|place| self.values[place].parameter()).collect()
+        self.table.key.iter().filter_map(place)
     }
 
     fn by_key(&self, verb: &str) -> String {
@@ -168,11 +173,20 @@ impl Row {
         Ok(self.read(subject, session, false)? == expected)
     }
 
-    /// What must not be readable: texts, and runs of neighbouring numbers as products store and send them.
+    /// What must not be readable: texts, and runs of neighbouring numbers as products store and send them: in the
+    /// order of the columns, or as InnoDB does, which keeps a row in its primary key, the key first.
     fn tokens(&self, chosen: &Chosen) -> Vec<Vec<u8>> {
+        let key: Vec<usize> = self.key_places().collect();
+        let (all, rest): (Vec<usize>, Vec<usize>) =
+            ((0..self.values.len()).collect(), (0..self.values.len()).filter(|place| !key.contains(place)).collect());
+        [all, key, rest].iter().flat_map(|places| self.tokens_of(places, chosen)).collect()
+    }
+
+    /// The tokens of the columns at `places`, as if they followed each other.
+    fn tokens_of(&self, places: &[usize], chosen: &Chosen) -> Vec<Vec<u8>> {
         let mut tokens = Vec::new();
         let mut run = (Kind::Integer, Vec::new());
-        for (column, value) in self.table.columns.iter().zip(&self.values) {
+        for (column, value) in places.iter().map(|place| (&self.table.columns[*place], &self.values[*place])) {
             let hidden = chosen.treatment(column).is_some();
             if !hidden || column.kind != run.0 {
                 tokens.extend(forms(&run.1, run.0));
@@ -525,26 +539,6 @@ impl Evidence for SqlWrapperIdle {
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
         self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
-/// The arm's clients compute in the server, the plain arm's do not. Id `statements-ordinary`.
-pub struct StatementsOrdinary;
-
-impl Evidence for StatementsOrdinary {
-    fn id(&self) -> &'static str {
-        "statements-ordinary"
-    }
-
-    fn claim(&self) -> String {
-        "the clients of this arm run the ordinary statements, those of the plain arm what the workload says".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        match scene.setup.compute {
-            Some(Compute::Server) => Sight::Protected("told to compute in the server".to_owned()),
-            _ => Sight::Exposed("told nothing: the workload decides".to_owned()),
-        }
     }
 }
 

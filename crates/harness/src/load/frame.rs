@@ -25,7 +25,7 @@ use super::{
     recorder::Recorder,
 };
 use crate::{
-    clock::{Clock, VirtualTime},
+    clock::{Clock, Modes, VirtualTime},
     data,
     database::{Connect, Database, Server},
     fault::Fault,
@@ -69,6 +69,8 @@ pub struct Rig<'a> {
     /// The slots of the last frame held too few operations of some arm.
     sparse: bool,
     slot_fixed: bool,
+    /// Load before the next frame beside that of every frame, per arm, ns.
+    extra_warmup_ns: u64,
 }
 
 /// What the lanes share.
@@ -80,6 +82,8 @@ struct Site<'a> {
     processors: Vec<usize>,
     clocks: Vec<Clock>,
     arms: Vec<ArmRig>,
+    /// Caches stay as empty as a fresh start leaves them.
+    cold: bool,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -94,6 +98,7 @@ struct Shared<'a> {
     start_ns: &'a AtomicU64,
     failed: &'a AtomicBool,
     cancelled: &'a AtomicBool,
+    warmup_ns: u64,
 }
 
 /// What a lane saw in a frame.
@@ -101,6 +106,7 @@ struct Seen {
     opened: Opened,
     slots: Vec<Slot>,
     wire: Vec<(u64, u64)>,
+    statements: Vec<u64>,
     /// Operations before the first slot, by arm.
     warmed_up: Vec<u64>,
 }
@@ -126,8 +132,16 @@ impl<'a> Rig<'a> {
             planned: (cell.guard_ns, cell.slot_ns),
             sparse: false,
             slot_fixed,
-            site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms },
+            extra_warmup_ns: 0,
+            site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms, cold: false },
         }
+    }
+
+    /// The same, whose lanes do not read the data into the servers' caches first.
+    #[must_use]
+    pub fn left_cold(mut self, cold: bool) -> Self {
+        self.site.cold = cold;
+        self
     }
 
     /// The arms, in the experiment's order.
@@ -138,6 +152,11 @@ impl<'a> Rig<'a> {
     /// The arms, so that their servers can be started anew between two frames.
     pub fn arms_mut(&mut self) -> &mut [ArmRig] {
         &mut self.site.arms
+    }
+
+    /// Has the next frame, and no other, begin with `length_ns` of further load on each arm: its servers have just started.
+    pub fn warm_up_next(&mut self, length_ns: u64) {
+        self.extra_warmup_ns = length_ns;
     }
 
     /// Runs frame `number`; `cancelled` ends it early, and it is then not returned. A `free` frame binds nothing to a
@@ -154,6 +173,7 @@ impl<'a> Rig<'a> {
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
         self.adapt();
         let behind = self.behind();
+        let warmup_ns = self.site.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
         let site = &self.site;
         let pinned = site.cell.pinned && !free;
         let around = HostSample::take();
@@ -166,7 +186,8 @@ impl<'a> Rig<'a> {
         let (seen, before, after, host) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..site.lanes())
                 .map(|lane| {
-                    let shared = Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled };
+                    let shared =
+                        Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled, warmup_ns };
                     let behind = &behind;
                     scope.spawn(move || site.run_lane(lane, number, pinned, behind, &shared))
                 })
@@ -294,14 +315,14 @@ impl Site<'_> {
         behind: &[u64],
         shared: &Shared<'_>,
     ) -> Result<Seen, Fault> {
-        let Shared { barrier, start_ns, failed, cancelled } = *shared;
+        let Shared { barrier, start_ns, failed, cancelled, warmup_ns } = *shared;
         let bound = self.prepare_thread(number, pinned);
         let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
         let opened = self.open(number, frame, pinned);
         let behind: Vec<u64> = behind.iter().map(|behind| behind.div_ceil(self.lanes() as u64)).collect();
         let patience_ns = self.cell.frame_ns(self.arms.len());
         let opened = opened.map(|mut opened| {
-            let warmed_up = opened.lane.warm_up(&schedule, self.cell.warmup_ns, &behind, patience_ns);
+            let warmed_up = opened.lane.warm_up(&schedule, warmup_ns, &behind, patience_ns);
             if let Err(reason) = &bound {
                 opened.lane.arms.iter_mut().for_each(|arm| arm.recorder.spoil(reason.clone()));
             }
@@ -322,13 +343,16 @@ impl Site<'_> {
             Clock::Virtual(_) => opened.lane.clock.now(),
         };
         let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(Arm::wire_bytes).collect();
+        let statements_before: Vec<u64> = opened.lane.arms.iter().map(Arm::statements).collect();
         let slots = opened.lane.run(&schedule, &|| cancelled.load(Ordering::Relaxed));
         let wire = opened.lane.arms.iter_mut().zip(wire_before).map(|(arm, (sent, received))| {
             let (sent_now, received_now) = arm.wire_bytes();
             (sent_now - sent, received_now - received)
         });
         let wire = wire.collect();
-        Ok(Seen { opened, slots, wire, warmed_up })
+        let statements = opened.lane.arms.iter().zip(statements_before).map(|(arm, before)| arm.statements() - before);
+        let statements = statements.collect();
+        Ok(Seen { opened, slots, wire, statements, warmed_up })
     }
 
     /// Binds the calling thread to the processor of lane `number`, or to none, and lets its sleeps end on time.
@@ -377,10 +401,11 @@ impl Site<'_> {
                 if let Some(compute) = rig.setup.compute {
                     terminal.compute_in(compute);
                 }
+                terminal.open(&mut session)?;
                 seats.push(Seat::new(session, terminal, *client));
             }
             let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;
-            if caches_are_empty {
+            if caches_are_empty && !self.cold {
                 // One connection warms what all share; an embedded database has a cache for each.
                 let cold = if self.database.embedded() { seats.len() } else { 1 };
                 seats[..cold].iter_mut().try_for_each(Seat::warm)?;
@@ -420,7 +445,8 @@ impl Site<'_> {
         let mut frame = ArmFrame::default();
         let mut phases = Profile::default();
         let names = self.workload.operations();
-        let (mut sent, mut received) = (0, 0);
+        let (mut sent, mut received, mut statements) = (0, 0, 0);
+        let mut modes: Option<Modes> = None;
         for seen in seen {
             let recorder = &seen.opened.lane.arms[arm].recorder;
             frame.operations += recorder.operations;
@@ -435,13 +461,20 @@ impl Site<'_> {
                 }
             }
             frame.connect_ns += seen.opened.connect_ns[arm] / self.lanes() as u64;
+            if let Some(of_lane) = recorder.modes {
+                *modes.get_or_insert_default() += of_lane;
+            }
             sent += seen.wire[arm].0;
             received += seen.wire[arm].1;
+            statements += seen.statements[arm];
         }
         frame.phases = phases.iter().map(|(count, sum)| (*count, sum / (*count).max(1) as f64)).collect();
         let wired = !self.database.embedded() && !self.database.simulated();
         counters.sent_bytes = wired.then_some(sent);
         counters.received_bytes = wired.then_some(received);
+        counters.client_user_ns = modes.map(|modes| modes.user_ns);
+        counters.client_system_ns = modes.map(|modes| modes.system_ns);
+        counters.statements = Some(statements).filter(|statements| *statements > 0);
         frame.counters = counters;
         frame
     }
@@ -465,12 +498,17 @@ impl Look {
         };
         Counters {
             server_cpu_ns: tree(|usage| Some(usage.cpu_ns)),
+            server_user_ns: tree(|usage| Some(usage.modes?.user_ns)),
+            server_system_ns: tree(|usage| Some(usage.modes?.system_ns)),
+            client_user_ns: None,
+            client_system_ns: None,
             wal_bytes: grown(self.wal_bytes, later.wal_bytes),
             log_bytes: grown(self.log_bytes, later.log_bytes),
             read_bytes: tree(|usage| usage.read_bytes),
             written_bytes: tree(|usage| usage.written_bytes),
             sent_bytes: None,
             received_bytes: None,
+            statements: None,
             switches: tree(|usage| usage.switches),
             memory_bytes: later.tree.map(|usage| usage.memory_bytes),
             disk_bytes: later.disk_bytes,

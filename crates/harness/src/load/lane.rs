@@ -5,13 +5,15 @@
 //! allocates nor locks. Keys and values are made before the operation's clock starts, but within the slot:
 //! their processor time is part of the client's.
 
+mod paced;
+
 use std::{collections::VecDeque, os::fd::RawFd};
 
 use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
 
 use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
 use crate::{
-    clock::Clock,
+    clock::{Clock, Modes},
     fault::Fault,
     session::{Progress, Session},
     watch::process::{TaskUsage, TaskWatch},
@@ -28,6 +30,8 @@ pub struct Seat {
     pub number: u64,
     watch: Option<TaskWatch>,
     busy: Option<Busy>,
+    /// What is left of the pause before the operation that is prepared, ns; `None` when none is prepared.
+    pause_left_ns: Option<u64>,
 }
 
 /// An operation under way.
@@ -43,7 +47,7 @@ impl Seat {
     pub fn new(mut session: Session, mut client: Box<dyn Client>, number: u64) -> Self {
         client.take_seat(number);
         let watch = TaskWatch::server(&session.connection().server_task());
-        Self { session, client, number, watch, busy: None }
+        Self { session, client, number, watch, busy: None, pause_left_ns: None }
     }
 
     /// Fills the caches that this connection reads through.
@@ -95,12 +99,22 @@ impl Arm {
         })
     }
 
+    /// Statements sent by all clients so far.
+    pub fn statements(&self) -> u64 {
+        self.seats.iter().map(|seat| seat.client.statements()).sum()
+    }
+
     /// Charges the processor time of a whole server to this lane's part of its clients: for servers whose threads serve
     /// whoever comes, so that no task belongs to a connection. Between two arms' slots such a server is idle.
     pub fn watch_whole(&mut self, process: i32, lanes: usize) {
         if let Some(seat) = self.seats.first_mut() {
             seat.watch = TaskWatch::whole(process, lanes);
         }
+    }
+
+    /// True when its clients pause between operations.
+    fn is_paced(&self) -> bool {
+        self.seats.first().is_some_and(|seat| seat.client.pauses())
     }
 
     fn server_usage(&self) -> TaskUsage {
@@ -161,7 +175,8 @@ impl Lane {
                 self.turn(schedule, turn, &watch);
                 let recorder = &self.arms[arm].recorder;
                 done[arm] = recorder.operations;
-                let enough = done[arm] >= behind.get(arm).copied().unwrap_or(0);
+                // Clients that pause cannot go faster to catch up.
+                let enough = self.arms[arm].is_paced() || done[arm] >= behind.get(arm).copied().unwrap_or(0);
                 if enough || recorder.spoiled.is_some() || self.clock.now() >= begun_ns + patience_ns {
                     break;
                 }
@@ -224,6 +239,7 @@ impl Lane {
         arm.toggle(true);
         let server_before = arm.server_usage();
         let client_before = watch.read();
+        let modes_before = self.clock.thread_modes();
         let simulated_before = simulated_server_cpu(&self.clock);
         let mut visit = Visit {
             clock: &self.clock,
@@ -232,11 +248,15 @@ impl Lane {
             counts_from_ns: turn.start_ns + schedule.guard_ns,
             open: self.arrivals != Arrivals::Closed,
             idle_cpu_ns: 0,
+            idle_modes: Modes::default(),
             first_ns: 0,
             last_ns: 0,
         };
         let result = visit.drive(arm, &self.intended);
         let (first_ns, last_ns, idle_cpu_ns) = (visit.first_ns, visit.last_ns, visit.idle_cpu_ns);
+        let idle_modes = visit.idle_modes;
+        let modes = modes_before.zip(self.clock.thread_modes()).map(|(before, after)| after.since(before));
+        arm.recorder.spent(modes.map(|modes| modes.since(idle_modes)));
         let client_after = watch.read();
         let server_after = arm.server_usage();
         if let Err(fault) = result {
@@ -270,6 +290,8 @@ struct Visit<'a> {
     open: bool,
     /// Client processor time spent waiting for an intended start: not the operation's.
     idle_cpu_ns: u64,
+    /// The same by mode.
+    idle_modes: Modes,
     first_ns: u64,
     last_ns: u64,
 }
@@ -282,6 +304,9 @@ impl Visit<'_> {
             let started = self.open_loop(arm, intended)?;
             arm.recorder.undrained += (intended.len() - started) as u64;
             return Ok(());
+        }
+        if arm.is_paced() {
+            return self.paced(arm);
         }
         if arm.seats.len() == 1 { self.closed_single(arm) } else { self.closed_many(arm) }
     }
@@ -376,14 +401,22 @@ impl Visit<'_> {
         if at <= self.clock.now() {
             return;
         }
-        let before = self.clock.thread_cpu();
+        let (before, modes) = (self.clock.thread_cpu(), self.clock.thread_modes());
         self.clock.wait_until(at);
         self.idle_cpu_ns += self.clock.thread_cpu() - before;
+        if let (Some(before), Some(after)) = (modes, self.clock.thread_modes()) {
+            self.idle_modes += after.since(before);
+        }
     }
 
     #[inline]
     fn begin(&mut self, seat: &mut Seat, intended_ns: Option<u64>) -> Result<(), Fault> {
         seat.client.prepare();
+        self.begin_prepared(seat, intended_ns)
+    }
+
+    #[inline]
+    fn begin_prepared(&mut self, seat: &mut Seat, intended_ns: Option<u64>) -> Result<(), Fault> {
         let begun_ns = self.clock.now();
         seat.busy = Some(Busy { begun_ns, part_ns: begun_ns, intended_ns: intended_ns.unwrap_or(begun_ns) });
         seat.client.submit(&mut seat.session)

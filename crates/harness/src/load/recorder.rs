@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tithe_model::{histogram::Histogram, record::PHASES_NS};
 
-use crate::workload::Parts;
+use crate::{clock::Modes, workload::Parts};
 
 /// Counts and latencies of one arm. Memory is reserved once; recording does not allocate.
 pub struct Recorder {
@@ -17,6 +17,8 @@ pub struct Recorder {
     pub failed: u64,
     /// Operations intended but not started or not finished in their slot.
     pub undrained: u64,
+    /// Processor time of the client by mode; `None` where it cannot be told.
+    pub modes: Option<Modes>,
     /// Why the frame must not be used.
     pub spoiled: Option<String>,
 }
@@ -31,6 +33,7 @@ impl Recorder {
             operations: 0,
             failed: 0,
             undrained: 0,
+            modes: None,
             spoiled: None,
         }
     }
@@ -39,7 +42,14 @@ impl Recorder {
     pub fn clear(&mut self) {
         self.latency.iter_mut().chain(&mut self.intended).for_each(Histogram::clear);
         self.phases.fill(PhaseTimes::default());
-        (self.operations, self.failed, self.undrained, self.spoiled) = (0, 0, 0, None);
+        (self.operations, self.failed, self.undrained, self.modes, self.spoiled) = (0, 0, 0, None, None);
+    }
+
+    /// Adds processor time of the client, where it could be told by mode.
+    pub fn spent(&mut self, modes: Option<Modes>) {
+        if let Some(modes) = modes {
+            *self.modes.get_or_insert_default() += modes;
+        }
     }
 
     /// Records the latency of one operation or part, ns.

@@ -78,7 +78,7 @@ impl Run<'_> {
         for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
             for chosen in &described.protections {
                 let protection = protection::named(self.database, &chosen.id)?;
-                for check in protection.evidence_on(chosen, workload.tables()) {
+                for check in protection.evidence_in(chosen, workload) {
                     if self.cancelled() && phase == Phase::Before {
                         return Ok(());
                     }

@@ -1,6 +1,7 @@
 //! The arms of one epoch: started, loaded, started anew, and stopped.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
@@ -20,9 +21,11 @@ use crate::{
     database::{Address, Connect, Database, Launch, Server},
     fault::Fault,
     folder::{RunFolder, file_name},
+    limits,
     load::frame::ArmRig,
     protection::Setup,
-    sandbox::{Sandbox, process::Running, server},
+    sandbox::{Sandbox, cache, cgroup::Limits, process::Running, server},
+    volume::{self, Mounted},
     watch::process,
     workload::Workload,
 };
@@ -36,8 +39,18 @@ pub(super) struct Stage<'a> {
     attached: Vec<(Server, Setup)>,
     /// What each launched server says, by the arm's name in file names.
     logs: Vec<(String, PathBuf)>,
+    // After the servers that stand on them.
+    volumes: Vec<Mounted>,
     // Last: the servers end before their folder goes.
     sandbox: Sandbox,
+}
+
+/// An arm that was started, and what is to be told of it.
+struct Begun {
+    server: Server,
+    configuration: Vec<String>,
+    /// Facts that the server itself does not know.
+    notes: BTreeMap<String, String>,
 }
 
 /// What an arm stands on.
@@ -56,7 +69,15 @@ impl Drop for Stage<'_> {
 impl<'a> Stage<'a> {
     pub(super) fn new(database: &'a dyn Database, folder: &RunFolder) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
-        Ok(Self { database, rigs: Vec::new(), servers: Vec::new(), attached: Vec::new(), logs: Vec::new(), sandbox })
+        Ok(Self {
+            database,
+            rigs: Vec::new(),
+            servers: Vec::new(),
+            attached: Vec::new(),
+            logs: Vec::new(),
+            volumes: Vec::new(),
+            sandbox,
+        })
     }
 
     /// Starts and loads every arm.
@@ -90,7 +111,8 @@ impl<'a> Stage<'a> {
             }
             let setup = Setup::of_arm(run.database, run.plan, cell, arm, &materials)?;
             let loaded = shared && number_of_arm > 0;
-            let (server, configuration) = self.start(run, arm, &setup)?;
+            let limits = limits::of_cell(experiment, cell.workload, cell.resources);
+            let Begun { server, configuration, notes } = self.start(run, arm, &setup, limits)?;
             if !loaded {
                 data::create(run.database, &server, &setup, workload)?;
                 if matches!(server.address, Address::Attached(_)) {
@@ -99,6 +121,11 @@ impl<'a> Stage<'a> {
             }
             let mut facts = run.database.facts(&server, &setup)?;
             facts.configuration.splice(0..0, configuration);
+            facts.facts.extend(notes);
+            if let Some(bytes) = limits.memory_bytes {
+                let times = limits::data_bytes(experiment, cell.workload) as f64 / bytes as f64;
+                facts.facts.insert("data per memory".to_owned(), format!("{times:.2} times the limit of memory"));
+            }
             let version = facts.version.clone();
             diary.tell(Event::ArmStarted { cell: number as u32, epoch, arm: number_of_arm as u32, version })?;
             diary.folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
@@ -120,10 +147,11 @@ impl<'a> Stage<'a> {
         std::mem::take(&mut self.rigs)
     }
 
-    /// Starts the server of one arm, or finds the running one; returns it with its configuration as text.
-    fn start(&mut self, run: &Run<'_>, arm: &Arm, setup: &Setup) -> Result<(Server, Vec<String>), Fault> {
+    /// Starts the server of one arm on its volume and within its limits, or finds the running one.
+    fn start(&mut self, run: &Run<'_>, arm: &Arm, setup: &Setup, limits: Limits) -> Result<Begun, Fault> {
         let name = file_name(&arm.name);
         let place = self.sandbox.place(&name)?;
+        let mut notes = BTreeMap::new();
         let (server, process, configuration) = if let Some(url) = &arm.url {
             let address = Address::Attached(url.clone());
             let server = Server { address, process: None, paths: Default::default(), folder: place.folder };
@@ -131,6 +159,14 @@ impl<'a> Stage<'a> {
             configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
             (server, None, configuration)
         } else {
+            let mounted = setup.volume.as_ref().map(|asked| volume::raise(asked, &place.folder, &self.sandbox));
+            let mounted = mounted.transpose()?;
+            if limits != Limits::default() {
+                let helper = mounted.as_ref().and_then(Mounted::process);
+                notes.insert("limits".to_owned(), self.sandbox.confine(&place.folder, limits, helper)?);
+            }
+            notes.extend(setup.volume.iter().flat_map(|asked| volume::facts(asked, &place.folder)));
+            self.volumes.extend(mounted);
             let launch = run.database.launch(&run.install, setup, &place);
             self.logs.push((name, place.folder.join(server::LOG)));
             let (server, running) = server::start(run.database, &self.sandbox, &place, &launch, setup)?;
@@ -138,19 +174,23 @@ impl<'a> Stage<'a> {
             (server, running.map(|running| (running, launch)), configuration)
         };
         self.servers.push(Started { server: server.clone(), process });
-        Ok((server, configuration))
+        Ok(Begun { server, configuration, notes })
     }
 
     /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
-    /// meets the caches is luck that stays as long as the server does, and would pass for a cost.
-    pub(super) fn restart(&mut self, arms: &mut [ArmRig]) -> Result<(), Fault> {
+    /// meets the caches is luck that stays as long as the server does, and would pass for a cost. `cold`: the page cache is
+    /// emptied while no server runs; returns how.
+    pub(super) fn restart(&mut self, arms: &mut [ArmRig], cold: bool) -> Result<Option<&'static str>, Fault> {
         for started in &mut self.servers {
             // All are asked to stop before the first is waited for.
             started.process.iter_mut().for_each(|(running, _)| running.ask_to_stop());
         }
-        for (started, arm) in self.servers.iter_mut().zip(arms.iter_mut()) {
-            let Some((running, launch)) = started.process.take() else { continue };
-            drop(running);
+        let stopped: Vec<Option<Launch>> =
+            self.servers.iter_mut().map(|started| started.process.take().map(|(_, launch)| launch)).collect();
+        let servers = self.servers.iter().map(|started| &started.server);
+        let emptied = cold.then(|| cache::empty(servers)).transpose()?;
+        for ((started, launch), arm) in self.servers.iter_mut().zip(stopped).zip(arms.iter_mut()) {
+            let Some(launch) = launch else { continue };
             let running = self.sandbox.start(&launch, &started.server.folder.join(server::LOG))?;
             started.server.process = running.as_ref().map(Running::process);
             arm.server.process = started.server.process;
@@ -161,7 +201,7 @@ impl<'a> Stage<'a> {
                 server::wait_until_ready(self.database, &arm.server, &arm.setup, running)?;
             }
         }
-        Ok(())
+        Ok(emptied)
     }
 
     /// Removes the data of `workload` from servers that Tithe does not stop.

@@ -26,6 +26,9 @@ use crate::{fault::Fault, protection::Materials, secret::Secret};
 /// Name of the client in its certificate, and of the account that it stands for.
 pub const CLIENT_NAME: &str = "tithe";
 
+/// Further loopback addresses, 127.0.0.N, that nodes of a cluster on this machine have for clients and for each other.
+const NODE_ADDRESSES: [u8; 7] = [2, 3, 4, 11, 12, 13, 14];
+
 /// How long the certificates are valid, beginning an hour before they were made: clocks differ.
 const VALIDITY: Duration = Duration::days(365);
 
@@ -66,11 +69,15 @@ impl Certificates {
         let (authority, issuer) = authority("Tithe run authority", now)?;
         let (stranger, _) = authority_of_nothing(now)?;
         let mut server = leaf("localhost", ExtendedKeyUsagePurpose::ServerAuth, now);
+        // The nodes of a cluster are each other's clients, and show the certificate that they serve with.
+        server.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
         server.subject_alt_names = vec![
             SanType::DnsName("localhost".try_into()?),
             SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             SanType::IpAddress(IpAddr::V6(Ipv6Addr::LOCALHOST)),
         ];
+        let nodes = NODE_ADDRESSES.map(|last| SanType::IpAddress(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))));
+        server.subject_alt_names.extend(nodes);
         let client = leaf(CLIENT_NAME, ExtendedKeyUsagePurpose::ClientAuth, now);
         Ok(Self {
             authority: authority.pem(),

@@ -6,23 +6,31 @@
 //! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
 
 pub mod account;
+pub mod cache;
 pub mod certificates;
+pub mod cgroup;
 pub mod process;
 pub mod server;
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use account::Account;
+use cgroup::{Group, Limits};
 
 use crate::{
     database::{Content, Launch, Place, Step},
     fault::Fault,
     protection::Materials,
+    volume::journal,
 };
+
+/// What the names of sandboxes start with.
+pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
 
 /// Marks a folder as made by Tithe; locked while its maker lives.
 const LOCK: &str = "tithe-sandbox.lock";
@@ -33,6 +41,8 @@ pub struct Sandbox {
     account: Option<Account>,
     _lock: File,
     servers: u32,
+    /// Control groups of servers that are kept to limits, by the servers' folders.
+    groups: BTreeMap<PathBuf, Group>,
 }
 
 impl Sandbox {
@@ -47,7 +57,7 @@ impl Sandbox {
         let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
         remove_abandoned(&parent);
         let folder = parent.join(format!(
-            "tithe-sandbox-{}-{:08x}",
+            "{SANDBOX_PREFIX}{}-{:08x}",
             std::process::id(),
             crate::clock::read(libc::CLOCK_REALTIME) as u32
         ));
@@ -60,7 +70,7 @@ impl Sandbox {
         // The servers' account must pass through, others need not see what is inside.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
             .map_err(|error| Fault::machine("sandbox", error))?;
-        Ok(Self { folder, account, _lock: lock, servers: 0 })
+        Ok(Self { folder, account, _lock: lock, servers: 0, groups: BTreeMap::new() })
     }
 
     /// The folder.
@@ -125,7 +135,22 @@ impl Sandbox {
         if !log.exists() {
             self.write(log, b"", 0o600)?;
         }
-        process::start(command, self.account.as_ref(), log, launch.stop_signal).map(Some)
+        let group = log.parent().and_then(|folder| self.groups.get(folder));
+        process::start(command, self.account.as_ref(), group, log, launch.stop_signal).map(Some)
+    }
+
+    /// Keeps every server that is started in `folder` from now on to `limits`, and the process `helper` from now on;
+    /// returns what keeps them.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn confine(&mut self, folder: &Path, limits: Limits, helper: Option<i32>) -> Result<String, Fault> {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let group = Group::make(&format!("{}.{}", name(&self.folder), name(folder)), limits)?;
+        helper.map_or(Ok(()), |process| group.add(process))?;
+        let words = group.in_words();
+        self.groups.insert(folder.to_owned(), group);
+        Ok(words)
     }
 
     /// Gives `path` to the servers' account.
@@ -168,24 +193,33 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next run: the lock is free then.
-        let _ = fs::remove_dir_all(&self.folder);
+        remove(&self.folder);
     }
 }
 
-/// Removes sandboxes below `parent` whose makers are gone.
+/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes behind, wherever they are.
 fn remove_abandoned(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for folder in entries.flatten().map(|entry| entry.path()) {
-        let named =
-            folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("tithe-sandbox-"));
-        if !named {
-            continue;
-        }
+    let named = |folder: &PathBuf| {
+        folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
+    };
+    let near = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()).filter(named);
+    let mut folders = journal::sandboxes_in_use();
+    folders.extend(near);
+    for folder in folders {
         if let Ok(lock) = File::open(folder.join(LOCK))
             && try_lock(&lock)
         {
-            let _ = fs::remove_dir_all(&folder);
+            journal::undo_all(&folder);
+            cgroup::remove_abandoned(&folder);
+            remove(&folder);
         }
+    }
+}
+
+/// Removes a sandbox, unless something is still mounted in it: then the next run tries again.
+fn remove(folder: &Path) {
+    if !journal::in_use(folder) {
+        let _ = fs::remove_dir_all(folder);
     }
 }
 

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::account::Account;
+use super::{
+    account::Account,
+    cgroup::{self, Group},
+};
 use crate::{database::Command, fault::Fault};
 
 /// How long a server may take to stop cleanly before it is killed.
@@ -68,13 +71,25 @@ impl Drop for Running {
     }
 }
 
-/// Starts a server.
-pub fn start(command: &Command, account: Option<&Account>, log: &Path, stop_signal: i32) -> Result<Running, Fault> {
+/// Starts a server, in `group` from its first instruction on.
+pub fn start(
+    command: &Command,
+    account: Option<&Account>,
+    group: Option<&Group>,
+    log: &Path,
+    stop_signal: i32,
+) -> Result<Running, Fault> {
     let output = File::options().append(true).open(log).map_err(|error| Fault::machine(log.display(), error))?;
     let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
     let folder = log.parent().unwrap_or(Path::new("/"));
     let mut prepared = prepared(command, account, folder);
     prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
+    // Opened by this account: the server's may not join a group.
+    let doors = group.map(Group::doors).transpose()?.unwrap_or_default();
+    // SAFETY: write(2) is async-signal-safe, and the descriptors are open until the child has been started.
+    unsafe {
+        prepared.pre_exec(move || doors.iter().try_for_each(cgroup::enter));
+    }
     let child = prepared
         .spawn()
         .map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
@@ -83,13 +98,18 @@ pub fn start(command: &Command, account: Option<&Account>, log: &Path, stop_sign
 
 /// Runs a command to its end.
 pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Result<(), Fault> {
+    output(command, account, folder).map(drop)
+}
+
+/// Runs a command to its end; returns what it wrote to its standard output.
+pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
     let name = command.program.display();
     let output = prepared(command, account, folder)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     Err(Fault::Machine(format!("{name} failed ({}): {}", output.status, tail(&said))))

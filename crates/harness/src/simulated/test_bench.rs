@@ -50,7 +50,11 @@ impl Bench {
 
     /// With `setup`.
     pub(crate) fn of(setup: Setup, guarded: bool) -> Self {
-        let folder = test_folder();
+        Self::at(test_folder(), setup, guarded)
+    }
+
+    /// With `setup`, in `folder`.
+    pub(crate) fn at(folder: PathBuf, setup: Setup, guarded: bool) -> Self {
         let launch = Simulated.launch(&Install::default(), &setup, &Place { folder: folder.clone(), port: 0 });
         launch.paths.data.iter().for_each(|data| fs::create_dir_all(data).unwrap());
         let server = Server { address: launch.address, process: None, paths: launch.paths, folder };

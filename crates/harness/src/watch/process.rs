@@ -2,11 +2,16 @@
 
 use std::{collections::HashMap, fs::File, os::unix::fs::FileExt};
 
-use crate::{clock, session::ServerTask};
+use crate::{
+    clock::{self, Modes},
+    session::ServerTask,
+};
 
 /// Reads the processor time and the run-queue wait of one task again and again, without allocating.
 pub struct TaskWatch {
     cpu_clock: Option<libc::clockid_t>,
+    /// Clocks of further processes that do the same work.
+    others: Vec<libc::clockid_t>,
     schedstat: Option<File>,
     simulated: Option<std::sync::Arc<clock::VirtualTime>>,
     parts: u64,
@@ -26,6 +31,7 @@ impl TaskWatch {
     pub fn this_thread() -> Self {
         Self {
             cpu_clock: Some(libc::CLOCK_THREAD_CPUTIME_ID),
+            others: Vec::new(),
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             simulated: None,
             parts: 1,
@@ -34,14 +40,16 @@ impl TaskWatch {
 
     /// Watches the client side of a simulated lane: its waits are those of the whole lane.
     pub fn simulated_client(time: std::sync::Arc<clock::VirtualTime>) -> Self {
-        Self { cpu_clock: None, schedstat: None, simulated: Some(time), parts: 1 }
+        Self { cpu_clock: None, others: Vec::new(), schedstat: None, simulated: Some(time), parts: 1 }
     }
 
-    /// Watches one of `parts` equal parts of all threads of `process`; its waits cannot be seen. `None` when there is no
-    /// such process.
+    /// Watches one of `parts` equal parts of all threads of `process` and of its descendants, which are the nodes of a
+    /// cluster; its waits cannot be seen. `None` when there is no such process.
     pub fn whole(process: i32, parts: usize) -> Option<Self> {
         let watch = Self::server(&ServerTask::Process(process))?;
-        Some(Self { schedstat: None, parts: parts.max(1) as u64, ..watch })
+        let descendants = Census::take().tree(process).into_iter().skip(1);
+        let others = descendants.filter_map(|member| Self::server(&ServerTask::Process(member))?.cpu_clock).collect();
+        Some(Self { schedstat: None, others, parts: parts.max(1) as u64, ..watch })
     }
 
     /// Watches whoever serves a connection; `None` when that cannot be seen or is the caller itself.
@@ -54,11 +62,23 @@ impl TaskWatch {
                 let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
                 // A process that exists has run, if only to start.
                 let lives = status == 0 && clock::read(cpu_clock) > 0;
-                lives.then_some(Self { cpu_clock: Some(cpu_clock), schedstat, simulated: None, parts: 1 })
+                lives.then_some(Self {
+                    cpu_clock: Some(cpu_clock),
+                    others: Vec::new(),
+                    schedstat,
+                    simulated: None,
+                    parts: 1,
+                })
             }
             ServerTask::Thread { process, thread } => {
                 let schedstat = File::open(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
-                Some(Self { cpu_clock: None, schedstat: Some(schedstat), simulated: None, parts: 1 })
+                Some(Self {
+                    cpu_clock: None,
+                    others: Vec::new(),
+                    schedstat: Some(schedstat),
+                    simulated: None,
+                    parts: 1,
+                })
             }
             ServerTask::Virtual(_) | ServerTask::Caller | ServerTask::Unknown => None,
         }
@@ -80,7 +100,8 @@ impl TaskWatch {
         }
         // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
         if let Some(cpu_clock) = self.cpu_clock {
-            usage.cpu_ns = clock::read(cpu_clock) / self.parts;
+            let all = self.others.iter().map(|other| clock::read(*other)).sum::<u64>() + clock::read(cpu_clock);
+            usage.cpu_ns = all / self.parts;
         }
         usage
     }
@@ -113,6 +134,7 @@ pub fn processors() -> Vec<usize> {
 pub struct Census {
     children: HashMap<i32, Vec<i32>>,
     reaped_ns: HashMap<i32, u64>,
+    modes: HashMap<i32, Modes>,
 }
 
 /// What a server with all its descendants has used so far. Levels and sums, not growth.
@@ -120,6 +142,8 @@ pub struct Census {
 pub struct TreeUsage {
     /// Processor time, ended children included, ns.
     pub cpu_ns: u64,
+    /// The same by mode, in ticks of 10 ms as a rule (proc(5), `utime` and `stime`); `None` where it is not looked at.
+    pub modes: Option<Modes>,
     /// Bytes fetched from storage.
     pub read_bytes: Option<u64>,
     /// Bytes sent to storage.
@@ -133,7 +157,7 @@ pub struct TreeUsage {
 impl Census {
     /// Looks at `/proc`.
     pub fn take() -> Self {
-        let mut census = Self { children: HashMap::new(), reaped_ns: HashMap::new() };
+        let mut census = Self { children: HashMap::new(), reaped_ns: HashMap::new(), modes: HashMap::new() };
         // SAFETY: sysconf has no preconditions.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
         let Ok(entries) = std::fs::read_dir("/proc") else { return census };
@@ -144,8 +168,9 @@ impl Census {
             let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
             let field = |number: usize| fields.get(number).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
             census.children.entry(field(1) as i32).or_default().push(process);
-            let reaped_ticks = (field(13).max(0) + field(14).max(0)) as u64;
-            census.reaped_ns.insert(process, reaped_ticks * (1_000_000_000 / ticks));
+            let ns = |number: usize| field(number).max(0) as u64 * (1_000_000_000 / ticks);
+            census.reaped_ns.insert(process, ns(13) + ns(14));
+            census.modes.insert(process, Modes { user_ns: ns(11) + ns(13), system_ns: ns(12) + ns(14) });
         }
         census
     }
@@ -169,6 +194,9 @@ impl Census {
         let mut shared = 0;
         for member in self.tree(process) {
             usage.cpu_ns += self.reaped_ns.get(&member).copied().unwrap_or(0);
+            if let Some(modes) = self.modes.get(&member) {
+                *usage.modes.get_or_insert_default() += *modes;
+            }
             usage.cpu_ns += TaskWatch::server(&ServerTask::Process(member)).map_or(0, |watch| watch.read().cpu_ns);
             if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
                 add(&mut usage.read_bytes, value(&io, "read_bytes:"));
@@ -221,6 +249,20 @@ mod tests {
         child.kill().expect("sleep can be killed");
         child.wait().expect("sleep ends");
         assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
+    }
+
+    /// A tick more or less stands between the clocks.
+    #[test]
+    fn modes_add_up_to_the_processor_time() {
+        let begun = std::time::Instant::now();
+        let mut sum = 0u64;
+        while begun.elapsed() < std::time::Duration::from_millis(50) {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let usage = Census::take().usage(std::process::id() as i32);
+        let modes = usage.modes.expect("this process can be seen");
+        let apart = usage.cpu_ns.abs_diff(modes.user_ns + modes.system_ns);
+        assert!(apart < 50_000_000 + usage.cpu_ns / 2, "{usage:?}");
     }
 
     #[test]

@@ -32,6 +32,11 @@ pub trait Workload: Send + Sync {
         &[]
     }
 
+    /// Where its clients compute with values, unless an arm says otherwise.
+    fn compute(&self) -> Compute {
+        Compute::Server
+    }
+
     /// Rows that loading writes, where the experiment asks for `records`.
     fn rows(&self, records: u64) -> u64 {
         records
@@ -107,8 +112,26 @@ pub trait Client: Send {
     /// Says where to compute with values, in place of what the workload says, before the first `submit`.
     fn compute_in(&mut self, _compute: Compute) {}
 
+    /// Prepares `session` for all operations, before anything is measured.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn open(&mut self, _session: &mut Session) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Starts the stream of operations anew: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
+
+    /// True when it pauses between operations of a closed loop.
+    fn pauses(&self) -> bool {
+        false
+    }
+
+    /// How long it pauses before the operation that [`Client::prepare`] has made, ns.
+    fn pause_ns(&self) -> u64 {
+        0
+    }
 
     /// Makes the next operation, keys and values included.
     fn prepare(&mut self);
@@ -124,6 +147,11 @@ pub trait Client: Send {
     /// # Errors
     /// [`Fault::Server`] counts as a failed operation, [`Fault::Wrong`] spoils the frame, anything else ends it.
     fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault>;
+
+    /// Statements sent so far; 0 of a client on records by key.
+    fn statements(&self) -> u64 {
+        0
+    }
 
     /// The number of the operation in [`Workload::operations`] under which the whole is recorded.
     fn operation(&self) -> usize;

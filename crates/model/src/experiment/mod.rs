@@ -7,6 +7,7 @@
 
 mod mask;
 mod parse;
+mod published;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
 pub use parse::{DESIGNS, TABLES, TableFormat, guard, parse, parse_bytes};
+pub use published::{Published, PublishedFigure, PublishedValue};
 
 /// A resolved experiment: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,9 @@ pub struct Experiment {
     pub arms: Vec<Arm>,
     /// How long and how precisely to measure.
     pub measure: Measure,
+    /// What others published, to stand beside what is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 /// The data set that every arm holds.
@@ -94,6 +99,38 @@ pub struct Resources {
     /// When operations start, where it differs from `[load]`.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// What the server of each arm may use.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// What the server of an arm may use, its clients not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processors: 0.5 is half of one. `None`: all.
+    pub cpus: Option<f64>,
+    /// Memory, page cache included. `None`: all.
+    pub memory: Option<Memory>,
+    /// Page cache and buffer pools are emptied before a server is measured.
+    #[serde(default)]
+    pub cold: bool,
+}
+
+/// A limit of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// So many bytes.
+    Bytes(u64),
+    /// So little that the data are this many times as large: above 1 they do not fit.
+    DataPer(f64),
+}
+
+impl Limits {
+    /// True when a server needs a control group for them.
+    pub fn confine(&self) -> bool {
+        self.cpus.is_some() || self.memory.is_some()
+    }
 }
 
 /// One workload.
@@ -305,6 +342,9 @@ pub struct Measure {
     pub epochs: Option<u32>,
     /// Slot length in ms; `None` lets the plan choose by the workload.
     pub slot_ms: Option<f64>,
+    /// Seconds of load, per arm, before the first frame after each start; `None` leaves it to the frame's own warm-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_s: Option<f64>,
     /// How the arms share the machine over time.
     #[serde(default)]
     pub design: Design,

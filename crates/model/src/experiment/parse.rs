@@ -6,6 +6,7 @@
 
 mod arms;
 mod keys;
+mod published;
 mod reader;
 mod units;
 mod wording;
@@ -18,7 +19,7 @@ use toml::de::DeTable;
 pub use keys::{TABLES, TableFormat};
 use reader::{Item, Problems, Table, Text};
 
-use super::{Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Resources, Values};
+use super::{Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Resources, Values};
 use crate::{
     catalogue::{Catalogue, DatabaseEntry},
     complaint::Complaint,
@@ -91,15 +92,18 @@ fn experiment(
         arms.extend(guard(&arms));
     }
     let resources = resources(top, database, attached, problems);
-    let sweep = sweep(top, problems);
+    let resources = swept(resources, &sweep(top, problems));
+    let data = data(top, problems);
+    let workloads = workloads::workloads(top, catalogue, read, problems);
     Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, attached, problems),
-        data: data(top, problems),
+        data,
         load: load(top, problems),
-        resources: swept(resources, &sweep),
-        workloads: workloads::workloads(top, catalogue, read, problems),
+        published: published::published(top, &workloads, &resources, &arms, problems),
+        resources,
+        workloads,
         arms,
         measure,
     }
@@ -276,14 +280,53 @@ fn resources(
             settings: settings(table, database, attached, problems),
             clients: clients(table, problems),
             arrivals: None,
+            limits: limits(table, database, attached, problems),
         });
         names.extend(name);
     }
     refuse_duplicates("resources", &names, problems);
     if resources.is_empty() {
-        resources.push(Resources { name: String::new(), settings: BTreeMap::new(), clients: None, arrivals: None });
+        resources.push(Resources {
+            name: String::new(),
+            settings: BTreeMap::new(),
+            clients: None,
+            arrivals: None,
+            limits: Limits::default(),
+        });
     }
     resources
+}
+
+/// What servers may use. Only one that Tithe starts as a process of its own can be kept to it.
+fn limits(table: &Table<'_>, database: Option<&DatabaseEntry>, attached: bool, problems: &mut Problems) -> Limits {
+    const CACHES: &[(&str, bool)] = &[("warm", false), ("cold", true)];
+    for key in ["cpus", "memory", "data_per_memory", "cache"] {
+        let Some(item) = table.get(key) else { continue };
+        if attached {
+            item.refuse("needs servers that Tithe starts: leave out every `url`", problems);
+        } else if let Some(entry) = database.filter(|entry| entry.embedded) {
+            item.refuse(format!("needs a server, and {} runs inside Tithe's own process", entry.id), problems);
+        } else if let Some(entry) = database.filter(|entry| key == "cache" && !entry.keeps_data) {
+            item.refuse(
+                format!("needs a server that keeps its data over a restart, and {} does not", entry.id),
+                problems,
+            );
+        }
+    }
+    let cpus = table.get("cpus").and_then(|item| item.number(0.1..=1024.0, problems));
+    let per_memory = table.get("data_per_memory").and_then(|item| item.number(0.01..=1000.0, problems));
+    let memory = table.get("memory").and_then(|item| {
+        let bytes = units::bytes(item.text(problems)?).filter(|bytes| (1 << 20..1 << 50).contains(bytes));
+        if bytes.is_none() {
+            item.refuse("must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB)", problems);
+        }
+        bytes
+    });
+    if let (Some(item), Some(_)) = (table.get("data_per_memory"), table.get("memory")) {
+        item.refuse("cannot be given beside `memory`: it says how much memory there is", problems);
+    }
+    let cold = table.get("cache").and_then(|item| item.choice(CACHES, problems)).unwrap_or(false);
+    Limits { cpus, memory: memory.map(Memory::Bytes).or(per_memory.map(Memory::DataPer)), cold }
 }
 
 /// Complains about names that stood before in the same list.
@@ -316,6 +359,7 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
         primary: Metric::Net,
         epochs: None,
         slot_ms: None,
+        warmup_s: None,
         design: Design::Interleaved,
         pin: true,
         until_decided: false,
@@ -347,6 +391,7 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
     };
     measure.budget_s = time("budget", 1.0, 30.0 * DAY_S, "from 1 s to 720 h").unwrap_or(measure.budget_s);
     measure.slot_ms = time("slot", 0.005, 10.0, "from 5 ms to 10 s").map(|seconds| seconds * 1e3);
+    measure.warmup_s = time("warmup", 0.0, 3600.0, "from 0 s to 1 h");
     measure.seed = table.get("seed").and_then(|item| item.whole(0..=u64::MAX, problems)).unwrap_or(measure.seed);
     measure.primary = table.get("primary").and_then(|item| item.choice(PRIMARY, problems)).unwrap_or(measure.primary);
     let epochs = table.get("epochs").and_then(|item| item.whole(1..=20, problems));

@@ -122,7 +122,8 @@ fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
 fn around_s(plan: &Plan, cell: &Cell) -> f64 {
     let arms = plan.experiment.arms.len() as f64;
     let frame = arms * (cell.warmup_ns as f64 / 1e9 + f64::from(cell.clients) * CONNECT_S);
-    epoch_s(&plan.experiment) * f64::from(cell.epochs) + frame * f64::from(cell.frames_max)
+    let after_start = plan.experiment.measure.warmup_s.unwrap_or(0.0) * arms;
+    (epoch_s(&plan.experiment) + after_start) * f64::from(cell.epochs) + frame * f64::from(cell.frames_max)
 }
 
 /// A rough guess of what starting, loading and examining all arms once takes, s.

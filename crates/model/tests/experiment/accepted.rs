@@ -43,13 +43,23 @@ fn everything() {
                     "cache_size": "-65536"
                   },
                   "clients": 4,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 },
                 {
                   "name": "on disk",
                   "settings": {},
                   "clients": null,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 }
               ],
               "workloads": [
@@ -162,7 +172,12 @@ fn defaults() {
                   "name": "",
                   "settings": {},
                   "clients": null,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 }
               ],
               "workloads": [
@@ -244,7 +259,12 @@ arm = [
                   "name": "",
                   "settings": {},
                   "clients": null,
-                  "arrivals": null
+                  "arrivals": null,
+                  "limits": {
+                    "cpus": null,
+                    "memory": null,
+                    "cold": false
+                  }
                 }
               ],
               "workloads": [
@@ -303,4 +323,56 @@ arm = [
               }
             }"#]],
     );
+}
+
+#[test]
+fn published_figures() {
+    let published = r#"
+[[published]]
+source = "a vendor's report, 2016"
+arm = "tls"
+workload = "c"
+figure = "time"
+plain = 32.4
+guarded = 40.9
+unit = "µs"
+
+[[published]]
+source = "another one"
+arm = "tls"
+figure = "throughput"
+change = ["-5%", "-20%"]
+"#;
+    let experiment = read_experiment(&format!("{SHORT}{published}")).unwrap_or_else(|them| panic!("{them:?}"));
+    expect![[r#"
+        [
+          {
+            "source": "a vendor's report, 2016",
+            "arm": "tls",
+            "workload": "c",
+            "resources": null,
+            "figure": "time",
+            "value": {
+              "levels": {
+                "plain": 32.4,
+                "guarded": 40.9,
+                "unit": "µs"
+              }
+            }
+          },
+          {
+            "source": "another one",
+            "arm": "tls",
+            "workload": null,
+            "resources": null,
+            "figure": "throughput",
+            "value": {
+              "change": {
+                "from": -0.05,
+                "to": -0.2
+              }
+            }
+          }
+        ]"#]]
+    .assert_eq(&serde_json::to_string_pretty(&experiment.published).expect("figures are JSON"));
 }

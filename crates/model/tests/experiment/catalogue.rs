@@ -49,6 +49,7 @@ pub fn catalogue() -> Catalogue {
                 title: "SQLite",
                 embedded: true,
                 restarts: false,
+                keeps_data: false,
                 schemes: &[],
                 protections: vec![protection("columns", &COLUMNS, false)],
                 reserved_settings: &[],
@@ -59,6 +60,7 @@ pub fn catalogue() -> Catalogue {
                 title: "PostgreSQL",
                 embedded: false,
                 restarts: false,
+                keeps_data: true,
                 schemes: &["postgres", "postgresql"],
                 protections: vec![
                     protection("tls", &[], true),
@@ -74,6 +76,7 @@ pub fn catalogue() -> Catalogue {
                 title: "Redis",
                 embedded: false,
                 restarts: false,
+                keeps_data: false,
                 schemes: &["redis", "rediss"],
                 protections: vec![protection("tls", &[], true)],
                 reserved_settings: &[],

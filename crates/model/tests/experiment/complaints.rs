@@ -58,8 +58,8 @@ fn nothing_at_all() {
             1:1 the experiment has no `title` (add for example `title = "What TLS costs"`)
             1:1 the experiment has no `database` (add for example `database = "postgres"`)
             1:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
-            1:1 the experiment has no `[data]` (add `[data]` and below it for example `records = 100_000`)
             1:1 the experiment has no `[[workload]]` (add `[[workload]]` and below it `ycsb = "a"`)
+            1:1 the experiment has no `[data]` (add `[data]` and below it for example `records = 100_000`)
         "#]],
     );
 }
@@ -94,7 +94,7 @@ fn syntax() {
         &FULL.replace("budget = \"15 min\"", "budget = \"15 min\nseeds = 1"),
         expect![[r#"
             22:17 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
-            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `design`, `pin`, `guard_arm`, `until_decided`)
+            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `warmup`, `design`, `pin`, `guard_arm`, `until_decided`)
         "#]],
     );
 }
@@ -437,6 +437,28 @@ fn settings() {
 }
 
 #[test]
+fn limits() {
+    let with = |lines: &str| SHORT.replace("[data]", &format!("[[resources]]\n{lines}\n[data]"));
+    check(
+        &with("cpus = 0\nmemory = \"lots\"\ndata_per_memory = 4\ncache = \"lukewarm\""),
+        expect![[r#"
+        5:8 `cpus` must be from 0.1 to 1024, this is 0 (write for example `cpus = 2`)
+        6:10 `memory` must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB) (write for example `memory = "512 MiB"`)
+        7:19 `data_per_memory` cannot be given beside `memory`: it says how much memory there is (write for example `data_per_memory = 4`)
+        8:9 `cache` cannot be `lukewarm` (it is one of: `warm`, `cold`)
+    "#]],
+    );
+    let embedded = with("memory = \"64 MiB\"").replace("\"postgres\"", "\"sqlite\"");
+    check(
+        &embedded,
+        expect![[r#"
+        5:10 `memory` needs a server, and sqlite runs inside Tithe's own process (write for example `memory = "512 MiB"`)
+        14:24 sqlite has no `tls`: its protections are `columns` (databases that have it: `postgres`, `redis`)
+    "#]],
+    );
+}
+
+#[test]
 fn urls() {
     let two = |first: &str, second: &str| {
         with_arms("postgres", &format!("[[arm]]\nname = \"a\"\n{first}\n[[arm]]\nname = \"b\"\n{second}\n"))
@@ -572,6 +594,34 @@ fn passwords_are_not_quoted() {
         &SHORT.replace("[data]", "[load]\narrivals = \"postgres://u:hunter2@h/db\"\nrate = 1\n[data]"),
         expect![[r#"
         5:12 `arrivals` cannot be `postgres://**************` (it is one of: `even`, `poisson`)
+    "#]],
+    );
+}
+
+#[test]
+fn published_figures_are_about_the_experiment() {
+    let published = r#"
+[[published]]
+source = "a report"
+arm = "tsl"
+figure = "latency"
+plain = 32.4
+
+[[published]]
+source = "a report"
+arm = "tls"
+workload = "d"
+figure = "throughput"
+change = ["-20%", "much"]
+"#;
+    check(
+        &format!("{SHORT}{published}"),
+        expect![[r#"
+        14:1 a published figure has either both levels or the change between them (write `plain = 32.4` and `guarded = 40.9`, or `change = "+26%"`)
+        16:7 `arm` cannot be `tsl` (did you mean `tls`? the experiment has: `tls`)
+        17:10 `figure` cannot be `latency` (it is one of: `time`, `throughput`, `cpu`, `client_cpu`, `server_cpu`)
+        23:12 `workload` cannot be `d` (the experiment has: `c`)
+        25:19 `change` must be a percentage from -99% to +9900%, this is `much` (write for example `change = "+26%"`)
     "#]],
     );
 }

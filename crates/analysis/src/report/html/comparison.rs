@@ -68,5 +68,6 @@ fn arm(comparison: &Comparison, side: &Side, like: Option<&CellAnalysis>) -> Arm
         findings: Vec::new(),
         levels: Vec::new(),
         estimates: vec![estimate],
+        published: Vec::new(),
     }
 }

@@ -11,8 +11,12 @@ use super::{
     scale::{Scale, cost_ticks},
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome, Proof,
-    report::{number, view::costs, words},
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome, Proof, PublishedCost,
+    report::{
+        number,
+        view::{costs, published},
+        words,
+    },
 };
 
 /// Room for all drawings of a row, and the least and the most for one.
@@ -57,13 +61,16 @@ pub(super) fn chart(analysis: &Analysis) -> String {
     table.push_str("</table>\n");
     body.push_str(&wide("costs of every arm", &table));
     body.push_str(&legend(analysis));
+    body.push_str(&quotations(analysis));
     section("costs", "What it costs", "", &body)
 }
 
 fn columns(analysis: &Analysis) -> Vec<Column> {
     let mut names: Vec<(String, String)> = Vec::new();
     for cell in &analysis.cells {
-        for name in costs::headline(cell) {
+        // What others published gets its column too, so that it stands beside what can be compared with it.
+        let quoted = cell.arms.iter().flat_map(|arm| &arm.published).map(|published| published.estimate);
+        for name in costs::headline(cell).into_iter().chain(quoted) {
             if !names.iter().any(|(known, _)| known == name) {
                 names.push((name.to_owned(), costs::title(cell, name)));
             }
@@ -72,18 +79,24 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
     // Costs per operation first, then percentiles in the order in which they were met.
     names.sort_by_key(|(name, _)| name.contains("_p"));
     names.truncate(COLUMNS);
-    let of = |name: &str| {
-        let all = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates);
-        all.filter(|estimate| estimate.name == name).collect::<Vec<_>>()
+    let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
+    let of = |name: &str| arms().flat_map(|arm| &arm.estimates).filter(|it| it.name == name).collect::<Vec<_>>();
+    let quoted = |name: &str| {
+        let of_name = arms().flat_map(|arm| &arm.published).filter(|it| it.estimate == name);
+        of_name.flat_map(|it| [it.low, it.high]).collect::<Vec<_>>()
     };
     let width = (ROOM / names.len().max(1) as f64 - 16.0).clamp(*WIDTHS.start(), *WIDTHS.end()).round();
-    let column =
-        |(name, title): (String, String)| Column { scale: scale(&of(&name), analysis.margin, width), name, title };
+    let column = |(name, title): (String, String)| Column {
+        scale: scale(&of(&name), &quoted(&name), analysis.margin, width),
+        name,
+        title,
+    };
     names.into_iter().map(column).collect()
 }
 
-/// A scale that holds zero, the margin and every interval that says something; noise may run over its edges.
-fn scale(estimates: &[&Estimate], margin: f64, width: f64) -> Scale {
+/// A scale that holds zero, the margin, what others published and every interval that says something; noise may run over
+/// its edges.
+fn scale(estimates: &[&Estimate], quoted: &[f64], margin: f64, width: f64) -> Scale {
     let told = |estimate: &&&Estimate| estimate.verdict != Outcome::TooNoisy;
     let ends = |of: fn(&Estimate) -> f64| {
         let ends: Vec<f64> = estimates.iter().filter(told).map(|it| of(it)).filter(|end| end.is_finite()).collect();
@@ -92,8 +105,8 @@ fn scale(estimates: &[&Estimate], margin: f64, width: f64) -> Scale {
     };
     let (highs, noise_highs) = ends(|it| it.effect.high);
     let (lows, noise_lows) = ends(|it| it.effect.low);
-    let known_high = highs.iter().copied().fold(margin.max(0.02) * 1.25, f64::max);
-    let known_low = lows.iter().copied().fold(0.0, f64::min);
+    let known_high = highs.iter().chain(quoted).copied().fold(margin.max(0.02) * 1.25, f64::max);
+    let known_low = lows.iter().chain(quoted).copied().fold(0.0, f64::min);
     let high = noise_highs.iter().copied().fold(known_high, f64::max).min(known_high * 1.5);
     let span = high - known_low;
     let low = noise_lows.iter().copied().fold(known_low, f64::min).max(known_low - span * 0.3) - span * 0.04;
@@ -202,20 +215,78 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
         )
     };
     let class = class(estimate.verdict);
+    let quoted: Vec<&PublishedCost> = arm.published.iter().filter(|it| it.estimate == column.name).collect();
     format!(
-        "<td class=\"{class}\">{}<span class=\"v\">{open}{} <small>{}</small>{close}{flag}</span></td>",
-        interval(estimate, column, index, &words::outcome(estimate, analysis.margin)),
+        "<td class=\"{class}\">{}<span class=\"v\">{open}{}<small>{}</small>{close}{flag}</span></td>",
+        interval(estimate, column, index, &words::outcome(estimate, analysis.margin), &quoted),
         lead(estimate, &figure),
         figure.rest
+    )
+}
+
+/// What others published, above the measured interval: a triangle for a figure, a beam between two for a range.
+fn marks(quoted: &[&PublishedCost], column: &Column) -> String {
+    let triangle = |effect: f64| format!("M{} -1h7l-3.5 5z", at(column.scale.place(effect) - 3.5));
+    let mark = |it: &&PublishedCost| {
+        let shape = if it.low == it.high {
+            triangle(it.low)
+        } else {
+            let (low, high) = (column.scale.place(it.low), column.scale.place(it.high));
+            format!("{}M{} -1H{}v1.6H{}z{}", triangle(it.low), at(low), at(high), at(low), triangle(it.high))
+        };
+        let cost = number::published(it.low, it.high);
+        format!(
+            "<path class=\"quoted\" d=\"{shape}\"><title>published: {}, a cost of {cost} ({})</title></path>",
+            text(&it.printed),
+            text(&it.source)
+        )
+    };
+    quoted.iter().map(mark).collect()
+}
+
+/// Every published figure with the measured one, and who said so.
+fn quotations(analysis: &Analysis) -> String {
+    let mut rows = String::new();
+    for (cell, arm) in analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm))) {
+        for quoted in &arm.published {
+            let measured = published::beside(arm, quoted).map_or("–".to_owned(), |estimate| {
+                let figure = number::cost(&estimate.effect, estimate.verdict);
+                let figure = if doubt_class(arm).is_empty() { figure.to_string() } else { format!("({figure})") };
+                format!("{} {figure}", text(&estimate.title))
+            });
+            let _ = writeln!(
+                rows,
+                "<tr{}><th scope=\"row\">{} · {}</th><td>{}</td><td>{}</td><td>{measured}</td><td class=\"long\">{}</td></tr>",
+                doubt_class(arm),
+                text(&cell.id),
+                text(&arm.name),
+                text(&quoted.printed),
+                number::published(quoted.low, quoted.high),
+                text(&quoted.source)
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let table = format!(
+        "<table class=\"data\"><thead><tr><th scope=\"col\">cell · arm</th><th scope=\"col\">published by others</th>\
+         <th scope=\"col\">as a cost</th><th scope=\"col\">measured here</th><th scope=\"col\">source</th></tr></thead><tbody>\n\
+         {rows}</tbody></table>\n"
+    );
+    format!(
+        "<h3>Published by others, beside what was measured here</h3>\n{}<p class=\"legend\">Other machines, versions and \
+         loads than here. A loss of throughput is shown as the time that it adds to an operation.</p>\n",
+        wide("published figures", &table)
     )
 }
 
 /// The estimate, or the word for none.
 fn lead(estimate: &Estimate, figure: &number::Figure) -> String {
     match estimate.verdict {
-        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => "noisy".to_owned(),
+        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => "noisy ".to_owned(),
         Outcome::TooNoisy => String::new(),
-        _ => format!("<b>{}</b>", figure.lead),
+        _ => format!("<b>{}</b> ", figure.lead),
     }
 }
 
@@ -229,7 +300,7 @@ pub(super) fn class(outcome: Outcome) -> &'static str {
 }
 
 /// The drawing of one interval.
-fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str) -> String {
+fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str, quoted: &[&PublishedCost]) -> String {
     let effect = &estimate.effect;
     let (low, high, width) = (column.scale.place(effect.low), column.scale.place(effect.high), column.width());
     let middle = HEIGHT / 2.0;
@@ -246,9 +317,10 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str) -> 
         )
     };
     format!(
-        "<svg width=\"{width}\" height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\" aria-hidden=\"true\"><title>{}: {}</title><use href=\"#b{index}\"/>{drawing}</svg>",
+        "<svg width=\"{width}\" height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\" aria-hidden=\"true\"><title>{}: {}</title><use href=\"#b{index}\"/>{drawing}{}</svg>",
         text(&estimate.title),
-        text(words)
+        text(words),
+        marks(quoted, column)
     )
 }
 
@@ -256,8 +328,13 @@ fn legend(analysis: &Analysis) -> String {
     format!(
         "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell. \
          Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Hollow, in parentheses: \
-         not proven to be on. The scale is logarithmic.</p>\n",
+         not proven to be on.{} The scale is logarithmic.</p>\n",
         number::share(analysis.confidence),
         number::digits(number::percent(analysis.margin)),
+        if analysis.cells.iter().flat_map(|cell| &cell.arms).any(|arm| !arm.published.is_empty()) {
+            " <span aria-hidden=\"true\">▾</span> A triangle above: published by others."
+        } else {
+            ""
+        }
     )
 }

@@ -15,10 +15,14 @@ use crate::{
     report::{number, view::costs::Percentile},
 };
 
-const WIDTH: f64 = 250.0;
-const HEIGHT: f64 = 150.0;
-const LEFT: f64 = 44.0;
+pub(super) const WIDTH: f64 = 250.0;
+pub(super) const HEIGHT: f64 = 150.0;
+pub(super) const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 20.0;
+
+/// The legend of a panel, behind the name of the plain arm.
+pub(super) const GUARDED_AND_PLAIN: &str =
+    "<i class=\"key\"></i>guarded arm; bars are the intervals of the median over frames.";
 
 /// Percentiles that the axis names, with their places.
 const NAMED: [(&str, f64); 5] = [("p50", 0.301), ("p90", 1.0), ("p95", 1.301), ("p99", 2.0), ("p99.9", 3.0)];
@@ -41,8 +45,7 @@ pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String
         return html;
     }
     let legend = format!(
-        "<p class=\"legend\"><i class=\"key grey\"></i>{} <i class=\"key\"></i>guarded arm; bars are the intervals of the \
-         median over frames. Both axes are logarithmic: every further nine has the same room.</p>\n",
+        "<p class=\"legend\"><i class=\"key grey\"></i>{} {GUARDED_AND_PLAIN} Both axes are logarithmic: every further nine has the same room.</p>\n",
         text(cell.arms.first().map_or("plain", |arm| &arm.name))
     );
     format!("<h3>Latency</h3>\n{html}{legend}{}", table(cell))

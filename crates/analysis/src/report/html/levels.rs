@@ -10,14 +10,15 @@ use super::{
     latency::figure,
     markup::{at, text, wide},
 };
-use crate::{ArmAnalysis, CellAnalysis, Level, Proof, report::number};
+use crate::{ArmAnalysis, CellAnalysis, Level, NEW_ORDERS, Proof, report::number};
 
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 12.0;
 
 /// Columns by the name of their level, with what they are called; those that no arm has are left out.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 14] = [
     ("throughput", "throughput"),
+    (NEW_ORDERS, "New-Orders"),
     (CPU, "processor time per op"),
     ("memory_bytes", "memory of the server"),
     ("disk_bytes", "size on disk"),
@@ -27,6 +28,7 @@ const COLUMNS: [(&str, &str); 12] = [
     ("log_bytes_per_op", "server and audit log per op"),
     ("sent_bytes_per_op", "sent per op"),
     ("received_bytes_per_op", "received per op"),
+    ("statements_per_op", "statements per op"),
     ("switches_per_op", "context switches per op"),
     ("connect", "time to connect"),
 ];
@@ -61,13 +63,18 @@ pub(super) fn bars(cell: &CellAnalysis) -> String {
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table>\n");
-    let split = cell.arms.iter().any(|arm| level(arm, "server_cpu_per_op").is_some());
-    let note = if split {
-        "<p class=\"legend\">Processor time: <i class=\"key client\"></i> client, <i class=\"key server\"></i> server. \
-         Absolute levels are for orientation: they belong to this machine and hour.</p>\n"
-    } else {
-        "<p class=\"legend\">Absolute levels are for orientation: they belong to this machine and hour.</p>\n"
-    };
+    let mut keys: Vec<(&str, &str)> = Vec::new();
+    for part in cell.arms.iter().flat_map(processor_parts) {
+        if !keys.contains(&(part.class, part.title)) {
+            keys.push((part.class, part.title));
+        }
+    }
+    let keys: Vec<String> = keys.iter().map(|(class, title)| format!("<i class=\"key {class}\"></i>{title}")).collect();
+    let keys = keys.join(" ");
+    let keys = if keys.is_empty() { keys } else { format!("Processor time: {keys}. ") };
+    let note = format!(
+        "<p class=\"legend\">{keys}Absolute levels are for orientation: they belong to this machine and hour.</p>\n"
+    );
     format!("<h3>What each arm did and took</h3>\n{}{note}", wide("levels of every arm", &html))
 }
 
@@ -80,35 +87,80 @@ fn longest(level: &Level) -> f64 {
     if level.high.is_finite() { level.high.min(level.value * 1.5) } else { level.value }
 }
 
+/// A part of the processor time per operation.
+struct Part {
+    /// `client` or `server`.
+    of: &'static str,
+    class: &'static str,
+    title: &'static str,
+    /// In the unit of the whole.
+    value: f64,
+}
+
+/// Client and server, each in user mode and in the kernel as far as that was seen; nothing without a server.
+fn processor_parts(arm: &ArmAnalysis) -> Vec<Part> {
+    const SIDES: [(&str, [&str; 3], [&str; 2]); 2] = [
+        (
+            "client",
+            ["client_cpu_per_op", "client_user_cpu_per_op", "client_system_cpu_per_op"],
+            ["client, user mode", "client, kernel"],
+        ),
+        (
+            "server",
+            ["server_cpu_per_op", "server_user_cpu_per_op", "server_system_cpu_per_op"],
+            ["server, user mode", "server, kernel"],
+        ),
+    ];
+    let mut parts = Vec::new();
+    for (of, [whole, user, system], [user_title, system_title]) in SIDES {
+        let Some(whole) = level(arm, whole).map(|level| level.value).filter(|value| *value > 0.0) else { continue };
+        let modes = level(arm, user).zip(level(arm, system)).map(|(user, system)| (user.value, system.value));
+        let (class, kernel_class) =
+            if of == "client" { ("client", "client kernel") } else { ("server", "server kernel") };
+        match modes.filter(|(user, system)| user + system > 0.0) {
+            // Modes are counted more coarsely than the whole: they give the shares, not the amount.
+            Some((user, system)) => {
+                let share = user / (user + system);
+                parts.push(Part { of, class, title: user_title, value: whole * share });
+                parts.push(Part { of, class: kernel_class, title: system_title, value: whole * (1.0 - share) });
+            }
+            None => parts.push(Part { of, class, title: of, value: whole }),
+        }
+    }
+    parts
+}
+
 fn place(arm: &ArmAnalysis, name: &str, highest: f64) -> String {
     let Some(of_arm) = level(arm, name) else {
         return "<td><span class=\"v\">–</span></td>".to_owned();
     };
     let width = |value: f64| at((value / highest).clamp(0.0, 1.0) * WIDTH);
-    let parts = match (name, level(arm, "client_cpu_per_op"), level(arm, "server_cpu_per_op")) {
-        (CPU, Some(client), Some(server)) => {
-            // The parts are medians of their own: they are drawn by their shares of the whole.
-            let boundary = of_arm.value * client.value / (client.value + server.value);
-            format!(
-                "<path class=\"client\" d=\"M0 2H{0}V10H0z\"/><path class=\"server\" d=\"M{0} 2H{1}V10H{0}z\"/>",
-                width(boundary),
-                width(of_arm.value)
-            )
-        }
-        _ => format!("<path class=\"bar\" d=\"M0 2H{}V10H0z\"/>", width(of_arm.value)),
+    let split = if name == CPU { processor_parts(arm) } else { Vec::new() };
+    let parts = if split.is_empty() {
+        format!("<path class=\"bar\" d=\"M0 2H{}V10H0z\"/>", width(of_arm.value))
+    } else {
+        // The parts are medians of their own: they are drawn by their shares of the whole.
+        let whole: f64 = split.iter().map(|part| part.value).sum();
+        let mut from = 0.0;
+        let mut path = |part: &Part| {
+            let to = from + of_arm.value * part.value / whole;
+            let path = format!(
+                "<path class=\"{}\" d=\"M{1} 2H{2}V10H{1}z\"><title>{3} {4}</title></path>",
+                part.class,
+                width(from),
+                width(to),
+                part.title,
+                number::amount(part.value, of_arm.unit)
+            );
+            from = to;
+            path
+        };
+        split.iter().map(&mut path).collect()
     };
     let spread = if of_arm.low.is_finite() && of_arm.high.is_finite() && of_arm.high > of_arm.low {
         format!("<path class=\"spread\" d=\"M{} 6H{}\"/>", width(of_arm.low), width(longest(of_arm)))
     } else {
         String::new()
-    };
-    let split = match (name, level(arm, "client_cpu_per_op"), level(arm, "server_cpu_per_op")) {
-        (CPU, Some(client), Some(server)) => format!(
-            "<small>client {}, server {}</small>",
-            number::amount(client.value, client.unit),
-            number::amount(server.value, server.unit)
-        ),
-        _ => String::new(),
     };
     let (lead, rest) = {
         let figure = figure(of_arm);
@@ -116,7 +168,20 @@ fn place(arm: &ArmAnalysis, name: &str, highest: f64) -> String {
             (lead.to_owned(), format!("<small>[{rest}</small>"))
         })
     };
-    let rest = if split.is_empty() { rest } else { split };
+    let parts_told: Vec<String> = split
+        .chunk_by(|one, other| one.of == other.of)
+        .map(|parts| {
+            let sum = number::amount(parts.iter().map(|part| part.value).sum(), of_arm.unit);
+            match parts {
+                [user, system] => {
+                    let whole = user.value + system.value;
+                    format!("<small>{} {sum}, {} in the kernel</small>", user.of, number::share(system.value / whole))
+                }
+                _ => format!("<small>{} {sum}</small>", parts[0].of),
+            }
+        })
+        .collect();
+    let rest = rest + &parts_told.concat();
     format!(
         "<td><svg width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-hidden=\"true\"><title>{lead}</title>{parts}{spread}</svg>\
          <span class=\"v\">{lead} {rest}</span></td>"

@@ -18,6 +18,7 @@ mod markup;
 mod proof;
 mod scale;
 mod story;
+mod sweep;
 mod timeline;
 
 use std::collections::BTreeSet;
@@ -31,7 +32,7 @@ use self::markup::{section, text};
 use super::{number, view, words};
 use crate::{Analysis, CellAnalysis, Proof};
 
-/// Cells up to which the drawings of every cell are shown; of more, only the tables, so that the page stays small.
+/// Cells up to which everything is shown; of more, only the costs and the evidence, so that the page stays small.
 const CELLS_DRAWN: usize = 60;
 
 /// The page on `analysis`.
@@ -40,6 +41,7 @@ pub fn render(analysis: &Analysis, story: &Story) -> String {
         analysis.cells.iter().enumerate().map(|(index, cell)| self::cell(analysis, cell, index, story)).collect();
     let body = [
         costs::chart(analysis),
+        sweep::chart(analysis),
         cells,
         timeline::chart(analysis, story),
         proof::evidence(analysis),
@@ -109,7 +111,7 @@ fn state(analysis: &Analysis) -> String {
 fn contents(analysis: &Analysis, body: &str) -> String {
     const CELLS: usize = 12;
     let part = |(id, name): (&str, &str)| (id.to_owned(), name.to_owned());
-    let mut links: Vec<(String, String)> = vec![part(("costs", "costs"))];
+    let mut links: Vec<(String, String)> = vec![part(("costs", "costs")), part(("clients", "clients"))];
     if analysis.cells.len() <= CELLS {
         links.extend(analysis.cells.iter().map(|cell| (anchor(cell), cell.id.clone())));
     }
@@ -144,9 +146,11 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -
     }
     if analysis.cells.len() <= CELLS_DRAWN {
         body.push_str(&latency::curves(cell, index, story));
+        body.push_str(&levels::bars(cell));
+        body.push_str(&figures::all(analysis, cell));
+    } else {
+        body.push_str("<p class=\"note\">Every figure of this cell is in report.csv and report.json.</p>\n");
     }
-    body.push_str(&levels::bars(cell));
-    body.push_str(&figures::all(analysis, cell));
     body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
     section(&anchor(cell), &format!("Cell {}", cell.id), &view::conditions(cell), &body)
 }

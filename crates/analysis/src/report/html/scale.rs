@@ -55,12 +55,15 @@ fn cost_name(share: f64) -> String {
 }
 
 /// Ticks on a logarithmic scale of `unit`: `value` of each is its decimal logarithm. 1, 2 and 5 of every power
-/// of ten where there is room, else powers of ten alone.
+/// of ten where there is room, else powers of ten alone; what lies between where the scale is shorter than that.
 pub(super) fn decade_ticks(scale: &Scale, unit: &str, apart: f64) -> Vec<(f64, String)> {
     let mut ticks: Vec<(f64, String)> = Vec::new();
-    for mantissas in [&[1.0][..], &[2.0, 5.0]] {
+    for (rank, mantissas) in [&[1.0][..], &[2.0, 5.0], &[1.5, 3.0, 7.0], &[4.0, 6.0, 8.0]].iter().enumerate() {
+        if rank >= 2 && ticks.len() >= 3 {
+            break;
+        }
         for power in (scale.low.floor() as i32)..=(scale.high.ceil() as i32) {
-            for mantissa in mantissas {
+            for mantissa in *mantissas {
                 let value = mantissa * 10f64.powi(power);
                 let logarithm = value.log10();
                 let inside = logarithm >= scale.low && logarithm <= scale.high;
@@ -107,6 +110,8 @@ mod tests {
         let scale = Scale { low: 4f64.log10(), high: 3000f64.log10(), start: 120.0, end: 0.0 };
         assert_eq!(names(&decade_ticks(&scale, "µs", 10.0)), "5 µs 10 µs 20 µs 50 µs 100 µs 200 µs 500 µs 1 ms 2 ms");
         assert_eq!(names(&decade_ticks(&scale, "µs", 30.0)), "10 µs 100 µs 1 ms");
+        let short = Scale { low: 17f64.log10(), high: 45f64.log10(), start: 120.0, end: 0.0 };
+        assert_eq!(names(&decade_ticks(&short, "µs", 22.0)), "20 µs 30 µs 40 µs");
     }
 
     #[test]

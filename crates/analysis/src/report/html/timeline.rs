@@ -1,6 +1,6 @@
-//! The run over time: which cell, how busy the machine was, which frames were spoiled.
+//! The run over time: which cell, what limits its figures, how busy the machine was, which frames were spoiled.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use super::{
     markup::{at, details, section, text, wide},
@@ -17,6 +17,8 @@ const LEFT: f64 = 116.0;
 const LANE: f64 = 34.0;
 const GAP: f64 = 12.0;
 const TOP: f64 = 26.0;
+/// About the width of a letter of a cell's name.
+const LETTER: f64 = 6.2;
 
 /// What a lane shows: its title, and the share of a moment.
 type Lane = (&'static str, fn(&Moment) -> Option<f64>);
@@ -63,7 +65,8 @@ pub(super) fn chart(analysis: &Analysis, story: &Story) -> String {
     svg.push_str(&clock(end_s, &x, height));
     svg.push_str("</svg>\n");
     let lead = "How busy the machine was while each cell was measured. Pressure is the share of time in which some \
-                program waited for a processor or for storage.";
+                program waited for a processor or for storage. A flag before a cell's name: something limits its figures, \
+                see the warnings. A triangle below: spoiled frames.";
     section("time", "The run over time", lead, &(wide("the run over time", &svg) + &table(analysis)))
 }
 
@@ -73,22 +76,46 @@ fn cells(analysis: &Analysis, story: &Story, x: &Scale, height: f64) -> String {
     for (index, stretch) in story.moments.chunk_by(|one, other| one.cell == other.cell).enumerate() {
         let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
         let (from, to) = (x.place(first.start_s), x.place(last.start_s + last.duration_s));
-        let id = analysis.cells.get(first.cell).map_or("", |cell| &cell.id);
+        let cell = analysis.cells.get(first.cell);
+        let id = cell.map_or("", |cell| &cell.id);
+        let flags = cell.map_or(Vec::new(), flags);
         let shade = if index % 2 == 0 { "even" } else { "odd" };
+        let told: String = flags.iter().map(|flag| format!(", {flag}")).collect();
         let _ = write!(
             svg,
-            "<path class=\"{shade}\" d=\"M{} 4H{}V{}H{0}z\"><title>{}</title></path>",
+            "<path class=\"{shade}\" d=\"M{} 4H{}V{}H{0}z\"><title>{}{told}</title></path>",
             at(from),
             at(to),
             at(height - 18.0),
             text(id)
         );
-        // About 6.2 units a letter at this size.
-        if (to - from) > id.chars().count() as f64 * 6.2 + 8.0 {
-            let _ = write!(svg, "<text x=\"{}\" y=\"17\" class=\"start\">{}</text>", at(from + 5.0), text(id));
+        let room = ((to - from - 8.0) / LETTER) as usize;
+        let sign = if flags.is_empty() { "" } else { "<tspan class=\"flagged\">⚑</tspan> " };
+        if room >= 4 {
+            let _ = write!(
+                svg,
+                "<text x=\"{}\" y=\"17\" class=\"start\">{sign}{}<title>{}{told}</title></text>",
+                at(from + 5.0),
+                text(&shortened(id, room - 2 * usize::from(!flags.is_empty()))),
+                text(id)
+            );
         }
     }
     svg
+}
+
+/// What limits the figures of a cell, each once.
+fn flags(cell: &CellAnalysis) -> Vec<&'static str> {
+    let all = cell.arms.iter().flat_map(|arm| &arm.estimates).flat_map(|estimate| &estimate.flags);
+    all.map(|flag| words::flag_code(*flag)).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// `name` in at most `room` letters.
+fn shortened(name: &str, room: usize) -> String {
+    if name.chars().count() <= room {
+        return name.to_owned();
+    }
+    name.chars().take(room.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// One quantity as steps, a step for each moment, with its figure on hover.

@@ -2,7 +2,7 @@
 
 use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, NEW_ORDERS, Outcome, Proof,
     report::{number, words},
 };
 
@@ -23,7 +23,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
     }
     let footnotes = Footnotes::of(cell, form);
     let mut notes = footnotes.notes();
-    notes.extend(cell.arms.iter().filter_map(more));
+    notes.extend(more(cell));
     if headline.iter().filter_map(|name| Percentile::parse(name)).any(|percentile| percentile.intended()) {
         let text = "intended: latency from the moment the operation should have started, so that queueing behind a \
                     stall counts."
@@ -53,7 +53,10 @@ fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&str], footnotes:
     columns.extend(costs);
     // Behind the primary cost, so that the answer stands beside its number in a table that is split.
     columns.insert(3, (Column::text("verdict"), verdicts));
-    columns.push(throughput_column(cell));
+    columns.push(level_column(cell, "throughput", "throughput"));
+    if has_new_orders(cell) {
+        columns.push(level_column(cell, NEW_ORDERS, "New-Orders"));
+    }
     let rows = (0..cell.arms.len()).map(|arm| columns.iter().map(|(_, entries)| entries[arm].clone()).collect());
     Table { rows: rows.collect(), columns: columns.into_iter().map(|(column, _)| column).collect(), sticky: 2 }
 }
@@ -69,14 +72,20 @@ fn cost_column(cell: &CellAnalysis, name: &str, footnotes: &Footnotes) -> (Colum
     (Column::figures(title(cell, name), note(usual)), cell.arms.iter().map(entry).collect())
 }
 
-fn throughput_column(cell: &CellAnalysis) -> (Column, Vec<Entry>) {
-    let levels = || cell.arms.iter().map(|arm| (arm, find_level(arm, "throughput")));
+/// True where the workload is derived from TPC-C.
+fn has_new_orders(cell: &CellAnalysis) -> bool {
+    cell.arms.iter().any(|arm| find_level(arm, NEW_ORDERS).is_some())
+}
+
+/// The level called `name` of every arm.
+fn level_column(cell: &CellAnalysis, name: &str, title: &str) -> (Column, Vec<Entry>) {
+    let levels = || cell.arms.iter().map(|arm| (arm, find_level(arm, name)));
     let usual = usual(levels().filter_map(|(_, level)| Some(level?.count)));
     let entry = |(arm, level): (&ArmAnalysis, Option<&Level>)| match level {
         Some(level) => with_count(level_entry(level, arm), level.count, usual),
         None => Entry::absent(),
     };
-    (Column::figures("throughput", note(usual)), levels().map(entry).collect())
+    (Column::figures(title, note(usual)), levels().map(entry).collect())
 }
 
 fn label(arm: &ArmAnalysis) -> [Entry; 2] {
@@ -89,7 +98,11 @@ pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&str> {
     let all = || cell.arms.iter().flat_map(|arm| &arm.estimates);
     let mut names: Vec<&str> =
         all().filter(|estimate| estimate.primary).map(|estimate| estimate.name.as_str()).collect();
-    names.extend(all().map(|estimate| estimate.name.as_str()).filter(|name| *name == "cpu"));
+    // What encrypts is the client, where databases are told by their New-Orders.
+    let cpu: &[&str] = if has_new_orders(cell) { &["client_cpu", "cpu"] } else { &["cpu"] };
+    for wanted in cpu {
+        names.extend(all().map(|estimate| estimate.name.as_str()).filter(|name| name == wanted));
+    }
     names.extend(percentiles(cell));
     let mut unique = Vec::new();
     names.retain(|name| {
@@ -251,11 +264,20 @@ pub(super) fn verdict(estimate: &Estimate, proof: &Proof, margin: f64) -> Entry 
     }
 }
 
-/// How much longer it would take to be as precise as asked.
-fn more(arm: &ArmAnalysis) -> Option<Note> {
-    let primary = arm.estimates.iter().find(|estimate| estimate.primary)?;
-    let more = number::duration(primary.more_s?);
-    let text = format!("{}: about {more} more of measured load would reach the asked precision.", arm.name);
+/// How much longer it would take until every arm is as precise as asked.
+fn more(cell: &CellAnalysis) -> Option<Note> {
+    let primary = |arm: &ArmAnalysis| arm.estimates.iter().find(|estimate| estimate.primary)?.more_s;
+    let missing: Vec<f64> = cell.arms.iter().filter_map(primary).collect();
+    let most = missing.iter().copied().reduce(f64::max)?;
+    let guarded = cell.arms.iter().filter(|arm| !arm.estimates.is_empty()).count();
+    let arms = match (missing.len(), guarded) {
+        (1, 1) => String::new(),
+        (some, all) => format!(" in {some} of {all} arms"),
+    };
+    let text = format!(
+        "The asked precision was not reached{arms}: about {} more of measured load would reach it.",
+        number::duration(most)
+    );
     Some(Note { mark: "~".to_owned(), text, tone: Tone::Normal })
 }
 

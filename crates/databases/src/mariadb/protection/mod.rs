@@ -6,7 +6,10 @@ mod password;
 mod server_audit;
 mod tls;
 
-use tithe_harness::{columns::COLUMNS, protection::Protection};
+use tithe_harness::{
+    columns::{COLUMNS, ORDINARY_STATEMENTS},
+    protection::Protection,
+};
 
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] = &[
@@ -16,6 +19,7 @@ pub const ALL: &[&dyn Protection] = &[
     &general_log::GeneralLog,
     &password::Password,
     &COLUMNS,
+    &ORDINARY_STATEMENTS,
 ];
 
 #[cfg(test)]

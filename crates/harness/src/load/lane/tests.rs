@@ -65,13 +65,23 @@ impl KeyValueSession for Counting {
     }
 }
 
-/// Sends the same request again and again.
-struct Again;
+/// Sends the same request again and again, after a pause where there is one.
+struct Again {
+    pause_ns: u64,
+}
 
 impl Client for Again {
     fn seed(&mut self, _seed: u64) {}
 
     fn prepare(&mut self) {}
+
+    fn pauses(&self) -> bool {
+        self.pause_ns > 0
+    }
+
+    fn pause_ns(&self) -> u64 {
+        self.pause_ns
+    }
 
     fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
         let Session::KeyValue(session) = session else { unreachable!("made so below") };
@@ -112,10 +122,14 @@ fn serve(connections: usize, pause: Duration) -> (u16, Vec<JoinHandle<u64>>) {
 }
 
 fn lane(port: u16, seats: usize, size: usize, arrivals: Arrivals) -> Lane {
+    pausing_lane(port, seats, size, arrivals, 0)
+}
+
+fn pausing_lane(port: u16, seats: usize, size: usize, arrivals: Arrivals, pause_ns: u64) -> Lane {
     let seat = |number| {
         let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
         wire.set_blocking(false).expect("set");
-        Seat::new(Session::KeyValue(Box::new(Counting { wire, size })), Box::new(Again), number)
+        Seat::new(Session::KeyValue(Box::new(Counting { wire, size })), Box::new(Again { pause_ns }), number)
     };
     let seats = (0..seats as u64).map(seat).collect();
     let recorder = Recorder::new(1, arrivals != Arrivals::Closed);
@@ -198,5 +212,21 @@ fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
     drop(lane);
     for server in servers {
         server.join().expect("the server ends");
+    }
+}
+
+#[test]
+fn a_pause_goes_on_in_the_arms_next_slot() {
+    for seats in [1, 5] {
+        let (port, servers) = serve(seats, Duration::ZERO);
+        let pause_ns = 120_000_000;
+        // Longer than a slot of 50 ms, and over in the third.
+        let (counted, lane) = run(pausing_lane(port, seats, 10, Arrivals::Closed, pause_ns), 8);
+        assert_eq!(lane.arms[0].recorder.operations, counted);
+        drop(lane);
+        let answered: Vec<u64> = servers.into_iter().map(|server| server.join().expect("the server ends")).collect();
+        assert_eq!(answered.iter().sum::<u64>(), counted);
+        // Eight slots of 50 ms have room for three pauses.
+        assert!(answered.iter().all(|answered| (1..=3).contains(answered)), "{answered:?}");
     }
 }

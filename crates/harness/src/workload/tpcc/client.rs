@@ -11,12 +11,14 @@ use std::{
 use super::{
     config::Config,
     input::{Input, Kind, Place},
+    pauses::Pauses,
     random::Random,
     statements::Statements,
     talk::{Shared, Talk, open},
     transactions::{Outcome, Rules, carry_out},
 };
 use crate::{
+    columns::sql::unreadable,
     fault::Fault,
     session::{Progress, Session, SqlSession, Statement},
     sql::Compute,
@@ -41,6 +43,8 @@ pub struct Terminal {
     input: Option<Input>,
     transaction: Option<Transaction>,
     prepared: Option<Prepared>,
+    statements: u64,
+    pauses: Pauses,
 }
 
 /// The statements of the terminal's session.
@@ -53,12 +57,10 @@ struct Prepared {
 impl Prepared {
     fn new(session: &mut dyn SqlSession, config: &Config, compute: Compute) -> Result<Self, Fault> {
         if compute == Compute::Server && session.hides_values() {
-            return Err(Fault::Refused(
-                "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`"
-                    .to_owned(),
-            ));
+            return Err(unreadable());
         }
         let dialect = session.dialect();
+        (dialect.isolate)(config.isolation).iter().try_for_each(|statement| session.run(statement).map(drop))?;
         let statements = Statements::new(compute, config.isolation, dialect);
         let handles = statements.prepare(session)?;
         let rules = Rules { compute, begins: statements.begins(), dialect };
@@ -79,6 +81,8 @@ impl Terminal {
             input: None,
             transaction: None,
             prepared: None,
+            statements: 0,
+            pauses: Pauses::default(),
         }
     }
 
@@ -96,6 +100,7 @@ impl Terminal {
         let query = query.ok_or_else(|| Fault::Machine("a transaction waits for nothing".to_owned()))?;
         let statement = prepared.statements.pick(&prepared.handles, query);
         mailbox.parameters.with(|parameters| session.submit(statement, parameters))?;
+        self.statements += 1;
         Ok(None)
     }
 
@@ -122,24 +127,42 @@ impl Client for Terminal {
         self.compute = compute;
     }
 
+    fn open(&mut self, session: &mut Session) -> Result<(), Fault> {
+        self.prepared = Some(Prepared::new(sql(session)?, &self.config, self.compute)?);
+        Ok(())
+    }
+
     fn seed(&mut self, seed: u64) {
         self.random = Random::new(seed);
     }
 
     fn prepare(&mut self) {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
-        let input = Input::draw(&self.config, self.place, &mut self.random, now_us);
+        let draw = |random: &mut Random| Input::draw(&self.config, self.place, random, now_us);
+        let mut input = draw(&mut self.random);
+        if self.config.pauses {
+            while !self.pauses.before(input.kind, &mut self.random) {
+                input = draw(&mut self.random);
+            }
+        }
         self.kind = input.kind;
         self.input = Some(input);
     }
 
+    fn pauses(&self) -> bool {
+        self.config.pauses
+    }
+
+    fn pause_ns(&self) -> u64 {
+        self.pauses.next_ns()
+    }
+
     fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        if self.prepared.is_none() {
+            self.open(session)?;
+        }
         let session = sql(session)?;
-        let prepared = match self.prepared.take() {
-            Some(prepared) => prepared,
-            None => Prepared::new(session, &self.config, self.compute)?,
-        };
-        let rules = self.prepared.insert(prepared).rules;
+        let rules = self.prepared.as_ref().ok_or_else(|| Fault::Machine("no statement is prepared".to_owned()))?.rules;
         let input = self.input.take().ok_or_else(|| Fault::Machine("no transaction was prepared".to_owned()))?;
         self.transaction = None;
         open(&self.mailbox).reset();
@@ -170,6 +193,10 @@ impl Client for Terminal {
                 None => return Ok(Progress::Pending),
             }
         }
+    }
+
+    fn statements(&self) -> u64 {
+        self.statements
     }
 
     fn operation(&self) -> usize {

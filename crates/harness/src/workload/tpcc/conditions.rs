@@ -31,6 +31,8 @@ struct Books {
     orders: HashMap<Thing, Order>,
     /// Payments in the history, by the warehouse and the district that took them.
     taken: BTreeMap<Place, i64>,
+    items: i64,
+    stock: i64,
     /// Rows of new_order without an order, of order_line without one, of history without a customer, and the like.
     strays: u64,
 }
@@ -105,7 +107,9 @@ fn scan<const N: usize>(session: &mut dyn SqlSession, sql: &str, mut each: impl 
 impl Books {
     fn read(session: &mut dyn SqlSession) -> Result<Self, Fault> {
         let mut books = Self::default();
-        let Self { warehouses, districts, customers, orders, taken, strays } = &mut books;
+        let Self { warehouses, districts, customers, orders, taken, items, stock, strays } = &mut books;
+        scan(session, "SELECT count(*) FROM item", |[count]| *items = count)?;
+        scan(session, "SELECT count(*) FROM stock", |[count]| *stock = count)?;
         scan(session, "SELECT w_id, w_ytd FROM warehouse", |[warehouse, ytd]| {
             warehouses.insert(warehouse, ytd);
         })?;
@@ -171,6 +175,8 @@ impl Books {
         count(0, self.strays == 0 && self.warehouses.len() as u64 == config.warehouses);
         count(0, self.districts.len() as u64 == districts);
         count(0, self.customers.len() as u64 == districts * config.customers);
+        count(0, self.items as u64 == config.items);
+        count(0, self.stock as u64 == config.warehouses * config.items);
         for (warehouse, ytd) in &self.warehouses {
             let places = (*warehouse, i64::MIN)..=(*warehouse, i64::MAX);
             count(1, *ytd == self.districts.range(places.clone()).map(|(_, district)| district.ytd).sum::<i64>());
@@ -207,7 +213,7 @@ pub fn check(session: &mut dyn SqlSession, config: &Config, fresh: bool) -> Resu
     let books = Books::read(session)?;
     let broken = books.broken(config, fresh);
     let told = |(condition, cases): (usize, &u64)| match condition {
-        0 => format!("rows that belong together are not all there ({cases} cases)"),
+        0 => format!("rows that belong together are not all there ({cases} cases), as when loading did not end"),
         _ => format!("condition {condition} does not hold in {cases} cases"),
     };
     let problems: Vec<String> = broken.iter().enumerate().filter(|(_, cases)| **cases > 0).map(told).collect();

@@ -31,16 +31,19 @@ pub struct Config {
     pub isolation: Isolation,
     /// Where values are computed with.
     pub compute: Compute,
+    /// Terminals wait for a user who types and thinks.
+    pub pauses: bool,
 }
 
 /// Every property, its default and one sentence.
-const KNOWN: [(&str, &str, &str); 6] = [
+const KNOWN: [(&str, &str, &str); 7] = [
     ("warehouses", "1", "a number from 1 on"),
     ("customers", "3000", "customers per district; the specification asks for 3000, and the smallest is 30"),
     ("items", "100000", "the specification asks for 100000, and the smallest is 30"),
     ("mix", "45,43,4,4,4", "weights of New-Order, Payment, Order-Status, Delivery, Stock-Level"),
     ("isolation", "repeatable-read", "repeatable-read or serializable"),
     ("compute", "server", "server for the ordinary statements; client where columns are encrypted"),
+    ("pauses", "off", "on for the specified keying and think times of terminals, about 21 s a transaction; or off"),
 ];
 
 /// Ready sets, for the catalogue.
@@ -76,6 +79,7 @@ impl Config {
             mix: reader.get("mix", mix).unwrap_or([45, 43, 4, 4, 4]),
             isolation: reader.get("isolation", isolation).unwrap_or(Isolation::RepeatableRead),
             compute: reader.get("compute", compute).unwrap_or(Compute::Server),
+            pauses: reader.get("pauses", pauses).unwrap_or(false),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(reader.problems) }
     }
@@ -133,6 +137,14 @@ fn compute(text: &str) -> Option<Compute> {
     match text {
         "server" => Some(Compute::Server),
         "client" => Some(Compute::Client),
+        _ => None,
+    }
+}
+
+fn pauses(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
         _ => None,
     }
 }
@@ -201,23 +213,24 @@ mod tests {
         check(
             "",
             expect![
-                "Config { warehouses: 1, customers: 3000, items: 100000, mix: [45, 43, 4, 4, 4], isolation: RepeatableRead, compute: Server }"
+                "Config { warehouses: 1, customers: 3000, items: 100000, mix: [45, 43, 4, 4, 4], isolation: RepeatableRead, compute: Server, pauses: false }"
             ],
         );
         check(
-            "# small\nwarehouses = 2\ncustomers=30\nmix = 1,0,0,0,0\ncompute=client\nisolation=serializable",
+            "# small\nwarehouses = 2\ncustomers=30\nmix = 1,0,0,0,0\ncompute=client\nisolation=serializable\npauses=on",
             expect![
-                "Config { warehouses: 2, customers: 30, items: 100000, mix: [1, 0, 0, 0, 0], isolation: Serializable, compute: Client }"
+                "Config { warehouses: 2, customers: 30, items: 100000, mix: [1, 0, 0, 0, 0], isolation: Serializable, compute: Client, pauses: true }"
             ],
         );
         check(
-            "warehouses=0\nitems=7\nmix=0,0,0,0,0\nthink=on\nisolation=none",
+            "warehouses=0\nitems=7\nmix=0,0,0,0,0\nthink=on\nisolation=none\npauses=some",
             expect![[r#"
-                think: is no property of TPC-C (known are warehouses, customers, items, mix, isolation, compute)
+                think: is no property of TPC-C (known are warehouses, customers, items, mix, isolation, compute, pauses)
                 warehouses: `0` is not possible (a number from 1 on)
                 items: `7` is not possible (the specification asks for 100000, and the smallest is 30)
                 mix: `0,0,0,0,0` is not possible (weights of New-Order, Payment, Order-Status, Delivery, Stock-Level)
-                isolation: `none` is not possible (repeatable-read or serializable)"#]],
+                isolation: `none` is not possible (repeatable-read or serializable)
+                pauses: `some` is not possible (on for the specified keying and think times of terminals, about 21 s a transaction; or off)"#]],
         );
         check("warehouses", expect![[r#"[(1, "is not `name=value`", "put a `=` between them")]"#]]);
     }

@@ -1,6 +1,9 @@
 //! Loads the initial population: many rows in one `INSERT`, each job in one transaction.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use super::{
     config::Config,
@@ -44,9 +47,8 @@ pub fn load(
 struct Batch {
     rows: usize,
     parameters: Parameters,
-    /// The statements for a full batch and for one row.
-    full: Option<Statement>,
-    single: Option<Statement>,
+    /// The statements that were used, by how many rows they add.
+    statements: BTreeMap<usize, Statement>,
 }
 
 struct Loader<'a> {
@@ -57,29 +59,31 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn statement(&mut self, table: usize, rows: usize) -> Result<Statement, Fault> {
-        let batch = &mut self.tables[table];
-        let known = if rows == 1 { &mut batch.single } else { &mut batch.full };
-        if let Some(statement) = known {
+        if let Some(statement) = self.tables[table].statements.get(&rows) {
             return Ok(*statement);
         }
         let described = describe(&insert(&TABLES[table], rows), &TABLES, self.session.dialect());
-        Ok(*known.insert(self.session.prepare_described(&described)?))
+        let statement = self.session.prepare_described(&described)?;
+        self.tables[table].statements.insert(rows, statement);
+        Ok(statement)
     }
 
-    /// Sends what waits: a full batch at once, fewer rows one by one.
+    /// Sends what waits: a full batch at once, fewer rows by powers of two, so that few statements serve every number.
     fn flush(&mut self, table: usize) -> Result<(), Fault> {
-        let rows = self.tables[table].rows;
-        if rows == 0 {
-            return Ok(());
+        let (rows, columns) = (self.tables[table].rows, TABLES[table].columns.len());
+        let mut sent = 0;
+        while sent < rows {
+            let left = rows - sent;
+            let at_once = if left == capacity(table) { left } else { 1 << left.ilog2() };
+            let statement = self.statement(table, at_once)?;
+            let Self { session, tables, .. } = self;
+            tables[table].parameters.with(|parameters| {
+                let values = &parameters[sent * columns..(sent + at_once) * columns];
+                session.call(statement, values, &mut Discard).map(drop)
+            })?;
+            sent += at_once;
         }
-        let at_once = if rows == capacity(table) { rows } else { 1 };
-        let statement = self.statement(table, at_once)?;
-        let Self { session, tables, .. } = self;
-        let batch = &mut tables[table];
-        let width = batch.parameters.len() / rows * at_once;
-        batch.parameters.with(|parameters| {
-            parameters.chunks(width).try_for_each(|row| session.call(statement, row, &mut Discard).map(drop))
-        })?;
+        let batch = &mut self.tables[table];
         self.done.fetch_add(rows as u64, Ordering::Relaxed);
         batch.rows = 0;
         batch.parameters.clear();

@@ -37,6 +37,12 @@ impl Random {
         self.0.below(100) < percent
     }
 
+    /// A number above 0, 1 at most, all alike.
+    pub fn positive_share(&mut self) -> f64 {
+        // The 53 bits that a double holds.
+        ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
     /// `NURand(a, low, high)` with the constant `c`, clause 2.1.6.
     pub fn nurand(&mut self, a: u64, c: u64, low: u64, high: u64) -> u64 {
         let mixed = self.uniform(0, a) | self.uniform(low, high);

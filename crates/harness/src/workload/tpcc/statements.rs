@@ -92,7 +92,7 @@ statements! {
         c_since, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt FROM customer \
         WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id{lock}";
     /// What is noted about a customer of bad credit.
-    CustomerData: "SELECT c_data FROM customer WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id";
+    CustomerData: "SELECT c_data FROM customer WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id{lock}";
     /// Books the payment.
     PayCustomer: "UPDATE customer SET c_balance = c_balance - ?c_balance, c_ytd_payment = c_ytd_payment + \
         ?c_ytd_payment, c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id",

@@ -289,9 +289,10 @@ async fn delivery(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64
         if talk.run(Query::Named(Named::TakeNewOrder), &which).await? == 0 {
             return Err(Stop::Conflict);
         }
+        // Before the order is read: what a transaction has changed it sees, whatever its snapshot holds.
+        talk.change(Named::SetCarrier, &[[n(input.carrier)].as_slice(), &which].concat()).await?;
         talk.one(Query::Named(Named::OrderCustomer), &which).await?;
         let who = [place[0], place[1], i(talk.answer.integer(0, 0)?)];
-        talk.change(Named::SetCarrier, &[[n(input.carrier)].as_slice(), &which].concat()).await?;
         let dated = [[i(input.now_us)].as_slice(), &which].concat();
         talk.run(Query::Named(Named::SetDelivered), &dated).await?;
         talk.run(Query::Named(Named::OrderAmount), &which).await?;

@@ -58,7 +58,7 @@ impl YcsbClient {
         let Operation { kind, read: fields, count, .. } = self.operation;
         let (key, limit) = (self.record.key(), (kind == Kind::Scan).then_some(count));
         self.stage = Stage::Reading;
-        self.verifier.begin(&self.record, fields, limit);
+        self.verifier.begin(&self.record, fields, limit, session.scans_in_key_order());
         session.submit(&match limit {
             Some(count) => Request::Scan { start: key, count, fields },
             None => Request::Read { key, fields },

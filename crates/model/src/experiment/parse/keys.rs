@@ -33,6 +33,7 @@ pub(super) const TOP: TableFormat = TableFormat {
         ("resources", "[{ name = \"in memory\" }]"),
         ("workload", "[{ ycsb = \"c\" }]"),
         ("arm", "[{ name = \"plain\" }]"),
+        ("published", "[{ source = \"a report, 2016\", arm = \"tls\", figure = \"time\", change = \"+26%\" }]"),
     ],
 };
 
@@ -52,6 +53,7 @@ pub(super) const MEASURE: TableFormat = TableFormat {
         ("primary", "\"net\""),
         ("epochs", "3"),
         ("slot", "\"20 ms\""),
+        ("warmup", "\"60 s\""),
         ("design", "\"interleaved\""),
         ("pin", "true"),
         ("guard_arm", "true"),
@@ -61,7 +63,15 @@ pub(super) const MEASURE: TableFormat = TableFormat {
 
 pub(super) const RESOURCES: TableFormat = TableFormat {
     header: "[[resources]]",
-    keys: &[("name", "\"in memory\""), ("settings", "{ shared_buffers = \"1GB\" }"), ("clients", "4")],
+    keys: &[
+        ("name", "\"in memory\""),
+        ("settings", "{ shared_buffers = \"1GB\" }"),
+        ("clients", "4"),
+        ("cpus", "2"),
+        ("memory", "\"512 MiB\""),
+        ("data_per_memory", "4"),
+        ("cache", "\"cold\""),
+    ],
 };
 
 pub(super) const WORKLOAD: TableFormat = TableFormat {
@@ -83,5 +93,21 @@ pub(super) const ARM: TableFormat = TableFormat {
 /// A protection of an arm; its options stand beside `use`.
 pub(super) const PROTECTION: TableFormat = TableFormat { header: "protections", keys: &[("use", "\"tls\"")] };
 
+/// A figure of others.
+pub(super) const PUBLISHED: TableFormat = TableFormat {
+    header: "[[published]]",
+    keys: &[
+        ("source", "\"a vendor's report, 2016\""),
+        ("arm", "\"tls\""),
+        ("workload", "\"c\""),
+        ("resources", "\"in memory\""),
+        ("figure", "\"time\""),
+        ("plain", "32.4"),
+        ("guarded", "40.9"),
+        ("unit", "\"µs\""),
+        ("change", "\"+26%\""),
+    ],
+};
+
 /// All tables, in the order of the file.
-pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, PROTECTION];
+pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, PROTECTION, PUBLISHED];

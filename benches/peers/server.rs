@@ -1,0 +1,66 @@
+//! A database server with Tithe's rows on it, for Tithe and its peers.
+
+use std::sync::atomic::AtomicU64;
+
+use tithe_harness::{
+    clock::Clock,
+    database::{Connect, Database, Install, Missing, Place, Search, Server},
+    fault::Fault,
+    protection::Setup,
+    sandbox::{Sandbox, process::Running, server},
+    session::Session,
+};
+
+use crate::tithe;
+
+/// A loaded server; it ends when dropped.
+pub struct Loaded {
+    /// Where it listens, and its folder.
+    pub place: Place,
+    /// Its version.
+    pub version: String,
+    /// Its programs.
+    pub install: Install,
+    // Stopped before its folder goes.
+    _running: Option<Running>,
+    _sandbox: Sandbox,
+}
+
+impl Loaded {
+    /// Starts `database` with `settings`, has Tithe load its table, and gives `copy` a session and the name of the table
+    /// to make what the peers read.
+    ///
+    /// # Errors
+    /// No server, or whatever it refuses.
+    pub fn start(
+        database: &dyn Database,
+        settings: &[(&str, &str)],
+        copy: impl FnOnce(&mut Session, &Place) -> Result<(), Fault>,
+    ) -> Result<Self, Fault> {
+        let missing = |missing: Missing| Fault::Machine(format!("needs {}", missing.what));
+        let install = database.find(&Search::default()).map_err(missing)?;
+        let mut setup = Setup::bare();
+        setup.settings.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut sandbox = Sandbox::new(&std::env::temp_dir())?;
+        let place = sandbox.place("peers")?;
+        let launch = database.launch(&install, &setup, &place);
+        let (server, running) = server::start(database, &sandbox, &place, &launch, &setup)?;
+        let version = database.facts(&server, &setup)?.version;
+        let mut session = load(database, &server, &setup)?;
+        copy(&mut session, &place)?;
+        let loaded = Self { place, version, install, _running: running, _sandbox: sandbox };
+        let table = tithe::workload(&tithe::plan(database, "c", 1)?)?.table();
+        database.settle(&server, &setup, &table)?;
+        Ok(loaded)
+    }
+}
+
+fn load(database: &dyn Database, server: &Server, setup: &Setup) -> Result<Session, Fault> {
+    let workload = tithe::workload(&tithe::plan(database, "c", 1)?)?;
+    let table = workload.table();
+    database.create(server, setup, &table)?;
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
+    let mut session = database.connect(server, setup, &how)?;
+    workload.load(&mut session, 0, 1, &AtomicU64::new(0))?;
+    Ok(session)
+}

@@ -1,0 +1,422 @@
+//! TPC-C's rows and statements beside the databases' own clients.
+//!
+//! `cargo bench --bench tpcc` starts a PostgreSQL and a MariaDB of its own and runs two contests in rounds, the order turning
+//! round by round:
+//!
+//! * *Loading:* the rows of one warehouse into empty tables with their keys and indexes, over one connection. Tithe makes the
+//!   rows and sends them as many-row `INSERT`s; `psql` sends them by `COPY` and `mariadb` by `LOAD DATA LOCAL INFILE` from
+//!   files that were written before. Tithe's time includes making the rows, the peer's reading them.
+//! * *Statements:* the four statements of Stock-Level, one client, by Tithe's terminal and by pgbench with prepared
+//!   statements: client processor time per statement.
+//!
+//! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Who is not installed is left out, and said so.
+
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs::File,
+    io::{BufWriter, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    sync::atomic::AtomicU64,
+    time::Instant,
+};
+
+use tithe_analysis::statistics::order::quantile7;
+use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
+use tithe_harness::{
+    clock::Clock,
+    data,
+    database::{Connect, Database, Search, Server},
+    fault::Fault,
+    protection::Setup,
+    sandbox::{Sandbox, process::Running, server},
+    session::{Parameter, Progress, Session, wait_ready},
+    watch::host,
+    workload::{
+        Parts, Workload,
+        tpcc::{
+            Tpcc,
+            config::Config,
+            population::{self, Sink},
+            tables::TABLES,
+            values::Parameters,
+        },
+    },
+};
+
+const SEED: u64 = 7;
+/// Rounds when none are asked for.
+const ROUNDS: usize = 5;
+/// Transactions of a run of the statements' contest, and of one before it that is taken off.
+const TRANSACTIONS: (u64, u64) = (200, 2200);
+/// Statements of a Stock-Level: begin, two queries, commit.
+const STATEMENTS: u64 = 4;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let after = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1);
+    let rounds = after("--rounds").and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+    match session(rounds, arguments.iter().any(|argument| argument == "--write")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("tpcc: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn session(rounds: usize, write: bool) -> Result<(), Fault> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let machine = host::machine(&root);
+    let mut text = String::from(HEAD);
+    // Writing to memory cannot fail.
+    let _ = writeln!(
+        text,
+        "Machine: {}, {} logical processors, {:.0} GiB, Linux {}, {}. {rounds} rounds.\n",
+        machine.processor,
+        machine.processors,
+        machine.memory_bytes as f64 / f64::from(1 << 30),
+        machine.kernel,
+        machine.system
+    );
+    for product in [postgres(), mariadb()] {
+        match Stand::start(&product) {
+            Ok(stand) => text += &stand.contests(rounds)?,
+            Err(fault) => eprintln!("LEFT OUT: {}: {fault}", product.database.title()),
+        }
+    }
+    println!("{text}");
+    if write {
+        let path = root.join("benches/TPCC.md");
+        std::fs::write(&path, text).map_err(|error| Fault::machine(path.display(), error))?;
+    }
+    Ok(())
+}
+
+const HEAD: &str = "# TPC-C's rows and statements beside the databases' own clients\n\n\
+    Made by `cargo bench --bench tpcc -- --write`; how it is measured stands at the head of `benches/tpcc.rs`. Figures are \
+    medians over the rounds (quartiles); a ratio is Tithe's figure divided by the peer's of the same round. The data set is \
+    derived from TPC-C, a trademark of the TPC; nothing here is a TPC result.\n\n";
+
+/// A product with its own client.
+struct Product {
+    database: &'static dyn Database,
+    settings: &'static [(&'static str, &'static str)],
+    /// Name of the client's way to load.
+    peer: &'static str,
+    /// The command that loads the file of the table.
+    load: fn(u16, &str, &Path) -> Command,
+    /// The command that runs so many Stock-Levels.
+    run: Option<fn(u16, u64, &Path) -> Command>,
+}
+
+fn postgres() -> Product {
+    Product {
+        database: &Postgres,
+        settings: &[("shared_buffers", "1GB"), ("synchronous_commit", "off"), ("max_wal_size", "4GB")],
+        peer: "psql, COPY",
+        load: |port, table, file| {
+            let mut command = Command::new("psql");
+            command.args(["-q", "-h", "127.0.0.1", "-U", "tithe", "-p", &port.to_string(), "-d", "postgres", "-c"]);
+            command.arg(format!("\\copy tithe.{table} from '{}'", file.display()));
+            command
+        },
+        run: Some(|port, count, script| {
+            let mut command = Command::new("pgbench");
+            command.args(["-n", "-M", "prepared", "-h", "127.0.0.1", "-U", "tithe", "-p", &port.to_string(), "-t"]);
+            command.args([&count.to_string(), "-f", &script.display().to_string(), "postgres"]);
+            command
+        }),
+    }
+}
+
+fn mariadb() -> Product {
+    Product {
+        database: &MariaDb,
+        settings: &[("innodb_buffer_pool_size", "1G"), ("innodb_flush_log_at_trx_commit", "2")],
+        peer: "mariadb, LOAD DATA LOCAL INFILE",
+        load: |port, table, file| {
+            let mut command = Command::new("mariadb");
+            command.args([
+                "--local-infile=1",
+                "-h",
+                "127.0.0.1",
+                "-u",
+                "tithe",
+                "-P",
+                &port.to_string(),
+                "tithe",
+                "-e",
+            ]);
+            command.arg(format!("LOAD DATA LOCAL INFILE '{}' INTO TABLE {table}", file.display()));
+            command
+        },
+        run: None,
+    }
+}
+
+/// What pgbench runs: Stock-Level's statements as Tithe's terminal sends them.
+const STOCK_LEVEL: &str = "\\set district random(1, 10)\n\\set threshold random(10, 20)\n\
+    BEGIN ISOLATION LEVEL REPEATABLE READ;\n\
+    SELECT d_next_o_id FROM tithe.district WHERE d_w_id = 1 AND d_id = :district \\gset\n\
+    \\set first :d_next_o_id - 20\n\
+    SELECT count(DISTINCT s_i_id) FROM tithe.order_line, tithe.stock WHERE ol_w_id = 1 AND ol_d_id = :district \
+    AND ol_o_id < :d_next_o_id AND ol_o_id >= :first AND s_w_id = 1 AND s_i_id = ol_i_id AND s_quantity < :threshold;\n\
+    COMMIT;\n";
+
+/// A running server, and the rows as files.
+struct Stand<'a> {
+    product: &'a Product,
+    server: Server,
+    port: u16,
+    setup: Setup,
+    version: String,
+    files: PathBuf,
+    rows: u64,
+    // Stopped before its folder goes.
+    _running: Option<Running>,
+    _sandbox: Sandbox,
+}
+
+fn workload(properties: &[(&str, &str)]) -> Result<Tpcc, Fault> {
+    let owned = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let config = Config::resolve(&owned).map_err(|problems| Fault::Machine(format!("{problems:?}")))?;
+    Ok(Tpcc::new(config, SEED))
+}
+
+impl<'a> Stand<'a> {
+    fn start(product: &'a Product) -> Result<Self, Fault> {
+        let missing = |missing: tithe_harness::database::Missing| Fault::Machine(format!("needs {}", missing.what));
+        let install = product.database.find(&Search::default()).map_err(missing)?;
+        let mut setup = Setup::bare();
+        setup.settings.extend(product.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut sandbox = Sandbox::new(&std::env::temp_dir())?;
+        let place = sandbox.place("tpcc")?;
+        let launch = product.database.launch(&install, &setup, &place);
+        let (server, running) = server::start(product.database, &sandbox, &place, &launch, &setup)?;
+        let version = product.database.facts(&server, &setup)?.version;
+        let files = sandbox.folder().join("rows");
+        let rows = write_rows(&files)?;
+        let script = files.join("stock-level.pgbench");
+        std::fs::write(&script, STOCK_LEVEL).map_err(|error| Fault::machine(script.display(), error))?;
+        let port = place.port;
+        Ok(Self { product, server, port, setup, version, files, rows, _running: running, _sandbox: sandbox })
+    }
+
+    fn contests(&self, rounds: usize) -> Result<String, Fault> {
+        let mut loading = Contest::default();
+        let mut statements = Contest::default();
+        for round in 0..rounds {
+            for ours in if round % 2 == 0 { [true, false] } else { [false, true] } {
+                let cost = if ours { self.load()? } else { self.peer_load()? };
+                eprintln!("{}, round {}: {ours} {cost:?}", self.version, round + 1);
+                loading.add(ours, self.rows as f64 / cost.wall_s, cost.cpu_s * 1e6 / self.rows as f64);
+            }
+            for ours in if round % 2 == 0 { [true, false] } else { [false, true] } {
+                let Some(run) = self.product.run else { continue };
+                let (short, long) = match ours {
+                    true => (self.terminal(TRANSACTIONS.0)?, self.terminal(TRANSACTIONS.1)?),
+                    false => (self.peer_run(run, TRANSACTIONS.0)?, self.peer_run(run, TRANSACTIONS.1)?),
+                };
+                let count = ((TRANSACTIONS.1 - TRANSACTIONS.0) * STATEMENTS) as f64;
+                statements.add(ours, count / (long.wall_s - short.wall_s), (long.cpu_s - short.cpu_s) * 1e6 / count);
+            }
+        }
+        let mut text = format!(
+            "## {}, loading {} rows\n\n{}\n",
+            self.version,
+            self.rows,
+            loading.table(self.product.peer, "rows/s", "row")
+        );
+        if self.product.run.is_some() {
+            let _ = write!(
+                text,
+                "## {}, Stock-Level\n\n{}\n",
+                self.version,
+                statements.table("pgbench", "statements/s", "statement")
+            );
+        }
+        Ok(text)
+    }
+
+    fn connect(&self, workload: &Tpcc) -> Result<Session, Fault> {
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        data::connect(self.product.database, &self.server, &self.setup, &how, workload)
+    }
+
+    /// Empty tables.
+    fn clear(&self, workload: &Tpcc) -> Result<(), Fault> {
+        data::create(self.product.database, &self.server, &self.setup, workload)
+    }
+
+    fn load(&self) -> Result<Cost, Fault> {
+        let workload = workload(&[])?;
+        self.clear(&workload)?;
+        let mut session = self.connect(&workload)?;
+        let cost = Cost::of(libc::RUSAGE_SELF, || workload.load(&mut session, 0, 1, &AtomicU64::new(0)))?;
+        workload.check(&mut session, true)?;
+        Ok(cost)
+    }
+
+    fn peer_load(&self) -> Result<Cost, Fault> {
+        let workload = workload(&[])?;
+        self.clear(&workload)?;
+        let cost = Cost::of(libc::RUSAGE_CHILDREN, || {
+            TABLES.iter().try_for_each(|table| {
+                let file = self.files.join(table.name);
+                finish((self.product.load)(self.port, table.name, &file))
+            })
+        })?;
+        workload.check(&mut self.connect(&workload)?, true)?;
+        Ok(cost)
+    }
+
+    fn terminal(&self, count: u64) -> Result<Cost, Fault> {
+        let workload = workload(&[("mix", "0,0,0,0,1")])?;
+        let mut session = self.connect(&workload)?;
+        let mut client = workload.client(&workload.arm_state());
+        client.seed(SEED);
+        Cost::of(libc::RUSAGE_SELF, || {
+            for _ in 0..count {
+                client.prepare();
+                client.submit(&mut session)?;
+                while client.advance(&mut session, &mut Untimed)? == Progress::Pending {
+                    wait_ready(session.connection())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn peer_run(&self, run: fn(u16, u64, &Path) -> Command, count: u64) -> Result<Cost, Fault> {
+        let script = self.files.join("stock-level.pgbench");
+        Cost::of(libc::RUSAGE_CHILDREN, || finish(run(self.port, count, &script)))
+    }
+}
+
+struct Untimed;
+
+impl Parts for Untimed {
+    fn part(&mut self, _operation: usize) {}
+}
+
+fn finish(mut command: Command) -> Result<(), Fault> {
+    let output = command.output().map_err(|error| Fault::machine(command.get_program().display(), error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Fault::Machine(String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+/// Time and processor time of something.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    wall_s: f64,
+    cpu_s: f64,
+}
+
+impl Cost {
+    fn of(who: i32, work: impl FnOnce() -> Result<(), Fault>) -> Result<Self, Fault> {
+        let (begun, before) = (Instant::now(), processor_s(who));
+        work()?;
+        Ok(Self { wall_s: begun.elapsed().as_secs_f64(), cpu_s: processor_s(who) - before })
+    }
+}
+
+/// Processor time, user and system, of this process or of its children that have ended, seconds.
+fn processor_s(who: i32) -> f64 {
+    // SAFETY: `usage` is plain data and lives through the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &raw mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// Rates and processor times of both sides, round by round.
+#[derive(Default)]
+struct Contest {
+    ours: Vec<(f64, f64)>,
+    theirs: Vec<(f64, f64)>,
+}
+
+impl Contest {
+    fn add(&mut self, ours: bool, rate: f64, cpu_us: f64) {
+        if ours { &mut self.ours } else { &mut self.theirs }.push((rate, cpu_us));
+    }
+
+    fn table(&self, peer: &str, rate: &str, thing: &str) -> String {
+        let row = |name: &str, values: &[(f64, f64)]| {
+            let rates = spread(values.iter().map(|value| value.0), 0);
+            format!("| {name} | {rates} | {} |\n", spread(values.iter().map(|value| value.1), 2))
+        };
+        let pairs = || self.ours.iter().zip(&self.theirs);
+        let rates = spread(pairs().map(|(ours, theirs)| ours.0 / theirs.0), 2);
+        let cpu = spread(pairs().map(|(ours, theirs)| ours.1 / theirs.1), 2);
+        format!(
+            "| | {rate} | client processor time, µs/{thing} |\n|---|---|---|\n{}{}| ratio | {rates} | {cpu} |\n",
+            row("Tithe", &self.ours),
+            row(peer, &self.theirs)
+        )
+    }
+}
+
+/// Median and quartiles.
+fn spread(values: impl Iterator<Item = f64>, digits: usize) -> String {
+    let values: Vec<f64> = values.collect();
+    let [low, middle, high] = [0.25, 0.5, 0.75].map(|share| quantile7(&values, share));
+    format!("{middle:.digits$} ({low:.digits$}–{high:.digits$})")
+}
+
+/// Writes the rows of every table into a file of its name in `folder`, as both products read them: values between tabs,
+/// `\N` for NULL. Returns their number.
+fn write_rows(folder: &Path) -> Result<u64, Fault> {
+    std::fs::create_dir_all(folder).map_err(|error| Fault::machine(folder.display(), error))?;
+    let open = |name: &str| {
+        let path = folder.join(name);
+        File::create(&path).map(BufWriter::new).map_err(|error| Fault::machine(path.display(), error))
+    };
+    let files = TABLES.iter().map(|table| open(table.name)).collect::<Result<Vec<_>, Fault>>()?;
+    let config = Config::resolve(&BTreeMap::new()).map_err(|problems| Fault::Machine(format!("{problems:?}")))?;
+    let mut sink = Files { files, row: Parameters::default(), rows: 0 };
+    for (number, job) in (0..).zip(population::jobs(&config)) {
+        population::make(&config, SEED, number, job, &mut sink)?;
+    }
+    sink.files
+        .iter_mut()
+        .try_for_each(std::io::Write::flush)
+        .map_err(|error| Fault::machine(folder.display(), error))?;
+    Ok(sink.rows)
+}
+
+struct Files {
+    files: Vec<BufWriter<File>>,
+    row: Parameters,
+    rows: u64,
+}
+
+impl Sink for Files {
+    fn row(&mut self, table: usize, fill: &mut dyn FnMut(&mut Parameters)) -> Result<(), Fault> {
+        self.row.clear();
+        fill(&mut self.row);
+        self.rows += 1;
+        let file = &mut self.files[table];
+        let written = self.row.with(|values| {
+            for (number, value) in values.iter().enumerate() {
+                file.write_all(if number == 0 { b"" } else { b"\t" })?;
+                match value {
+                    Parameter::Integer(number) => write!(file, "{number}")?,
+                    Parameter::Text(text) | Parameter::Bytes(text) => file.write_all(text)?,
+                    Parameter::Null => file.write_all(b"\\N")?,
+                }
+            }
+            file.write_all(b"\n")
+        });
+        written.map_err(|error| Fault::machine("rows", error))
+    }
+}

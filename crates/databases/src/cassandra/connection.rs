@@ -1,0 +1,165 @@
+//! One connection to Cassandra, from TCP to being let in, and statements on it that are not measured.
+//!
+//! Nothing falls back: a server that closes the connection at the first message (it speaks TLS only), asks for a password
+//! that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
+
+use tithe_harness::{
+    fault::Fault,
+    secret::Secret,
+    wire::{TlsFacts, Wire},
+};
+
+use super::protocol::{
+    Body, Consistency, Frame, next_frame, opcode, put_frame, put_query, put_string, put_value, rows, server_error,
+    unexpected,
+};
+use crate::target::Target;
+
+/// What the client calls itself; the server lists it among its clients.
+pub const DRIVER: &str = "Tithe";
+
+/// A connection that was let in; it blocks.
+pub struct CqlConnection {
+    wire: Wire,
+    method: String,
+}
+
+/// Rows of an answer, copied. What is not text is as the server sends it.
+pub type Table = Vec<Vec<Option<Vec<u8>>>>;
+
+/// A server that speaks TLS only hangs up on others, or answers in TLS; one that rejects the client's certificate hangs up, and
+/// what it says to that may be lost. Whoever was reached and hung up on was refused.
+fn turned_away(when: &str, fault: Fault) -> Fault {
+    match fault {
+        Fault::Connection(words) | Fault::Protocol(words) => Fault::Refused(format!("{when}: {words}")),
+        fault => fault,
+    }
+}
+
+impl CqlConnection {
+    /// Connects to `target`.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(target: &Target) -> Result<Self, Fault> {
+        let mut wire = Wire::connect(&target.host, target.port)?;
+        if let Some(tls) = &target.tls {
+            tls.start(&mut wire, &target.host).map_err(|fault| turned_away("in the handshake", fault))?;
+        }
+        let mut connection = Self { wire, method: "none".to_owned() };
+        connection.enter(target)?;
+        Ok(connection)
+    }
+
+    /// Finds out whether the server asks for a password, and gives it.
+    fn enter(&mut self, target: &Target) -> Result<(), Fault> {
+        let options =
+            [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", DRIVER), ("DRIVER_VERSION", env!("CARGO_PKG_VERSION"))];
+        let sent = self.send(opcode::STARTUP, |out| {
+            out.extend_from_slice(&(options.len() as u16).to_be_bytes());
+            options.iter().flat_map(|(name, value)| [name, value]).for_each(|text| put_string(out, text.as_bytes()));
+        });
+        let answer = sent.and_then(|()| self.receive());
+        let answer = answer.map_err(|fault| turned_away("at the first message", fault))?;
+        let asks = match answer.opcode {
+            opcode::READY => None,
+            opcode::AUTHENTICATE => Some(self.text_of(&answer)?),
+            other => return Err(unexpected(other)),
+        };
+        self.wire.consume(answer.message.end);
+        match (asks, &target.password) {
+            (None, _) if target.must_ask => {
+                let why = "the server lets clients in without the password that was to be asked for";
+                Err(Fault::Refused(why.to_owned()))
+            }
+            (None, _) => Ok(()),
+            (Some(class), None) => Err(Fault::Refused(format!("the server asks for a password ({class})"))),
+            (Some(class), Some(password)) => {
+                self.authenticate(&target.user, password)?;
+                self.method = class;
+                Ok(())
+            }
+        }
+    }
+
+    /// SASL PLAIN (RFC 4616), which is what all of Cassandra's authenticators by password speak.
+    fn authenticate(&mut self, user: &str, password: &Secret) -> Result<(), Fault> {
+        let token = Secret::new([b"\0", user.as_bytes(), b"\0", password.expose()].concat());
+        self.send(opcode::AUTH_RESPONSE, |out| put_value(out, token.expose()))?;
+        let answer = self.receive()?;
+        self.wire.consume(answer.message.end);
+        if answer.opcode == opcode::AUTH_SUCCESS { Ok(()) } else { Err(unexpected(answer.opcode)) }
+    }
+
+    fn text_of(&self, frame: &Frame) -> Result<String, Fault> {
+        let class = Body(&self.wire.unread()[frame.message.clone()]).string()?;
+        let class = String::from_utf8_lossy(class).into_owned();
+        Ok(class.rsplit_once('.').map_or(class.clone(), |(_, name)| name.to_owned()))
+    }
+
+    /// How the client said who it is: `none`, or the name of the server's authenticator.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// What TLS agreed on, as the client sees it.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        self.wire.tls_facts()
+    }
+
+    /// The connection as a stream, for the measured session.
+    pub fn into_wire(self) -> Wire {
+        self.wire
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// The server's error, or a broken connection.
+    pub fn run(&mut self, statement: &str) -> Result<Table, Fault> {
+        self.send(opcode::QUERY, |out| put_query(out, statement, Consistency::One))?;
+        let answer = self.receive()?;
+        if answer.opcode != opcode::RESULT {
+            return Err(unexpected(answer.opcode));
+        }
+        let mut table = Table::new();
+        if let Some(mut found) = rows(&self.wire.unread()[answer.message.clone()])? {
+            for _ in 0..found.count {
+                let row = (0..found.columns).map(|_| Ok(found.values.value()?.map(<[u8]>::to_vec)));
+                table.push(row.collect::<Result<_, Fault>>()?);
+            }
+        }
+        self.wire.consume(answer.message.end);
+        Ok(table)
+    }
+
+    /// As [`CqlConnection::run`], of columns of text; NULL is an empty text.
+    ///
+    /// # Errors
+    /// As [`CqlConnection::run`].
+    pub fn texts(&mut self, statement: &str) -> Result<Vec<Vec<String>>, Fault> {
+        let text =
+            |value: Option<Vec<u8>>| value.map_or_else(String::new, |value| String::from_utf8_lossy(&value).into());
+        Ok(self.run(statement)?.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+    }
+
+    fn send(&mut self, opcode: u8, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Fault> {
+        put_frame(self.wire.output(), 0, opcode, fill)?;
+        self.wire.flush()
+    }
+
+    /// Waits for the next frame, which stays unread; an error of the server is consumed and given as a fault.
+    fn receive(&mut self) -> Result<Frame, Fault> {
+        loop {
+            if let Some(frame) = next_frame(self.wire.unread())? {
+                if frame.opcode == opcode::ERROR {
+                    let fault = server_error(&self.wire.unread()[frame.message.clone()]);
+                    self.wire.consume(frame.message.end);
+                    return Err(fault);
+                }
+                return Ok(frame);
+            }
+            self.wire.fill()?;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Does the audit log hold every request that it must, and none that it must not?
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use tithe_harness::{
+    evidence::{
+        Evidence, Scene, Sight,
+        scan::{Places, files_of},
+    },
+    fault::Fault,
+};
+
+use super::audited;
+use crate::evidence::{
+    marked::{Counts, NO_LOG, describe, send},
+    sight,
+};
+
+/// How long a record may take into its log: a thread of its own writes the binary one.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a log is watched for records that should not be there.
+const AFTERWARDS: Duration = Duration::from_millis(300);
+
+/// Sends requests of each kind from several sessions at once and counts the records about the measured table in the audit
+/// log: nothing else uses it then. Id `audit-complete`.
+///
+/// Both kinds of log hold a record as the same text, so both are counted alike; of a prepared statement that is its text
+/// without its values, so a single request cannot be told from another of its kind.
+pub struct AuditComplete {
+    categories: String,
+}
+
+impl AuditComplete {
+    /// A check of a log of `categories`: `QUERY`, `DML` or both.
+    pub fn new(categories: &str) -> Self {
+        Self { categories: categories.to_owned() }
+    }
+
+    /// What must be in the log of what was sent.
+    fn expected(&self, sent: &Counts) -> Counts {
+        let has = |category: &str| self.categories.split(',').any(|known| known == category);
+        let mut expected = sent.clone();
+        expected.retain(|verb, _| has(if verb == "SELECT" { "QUERY" } else { "DML" }));
+        expected
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        if files_of(scene.server, Places::LOGS).is_empty() {
+            return Ok(Sight::Unknown(NO_LOG.to_owned()));
+        }
+        let growth = Growth::begin(scene)?;
+        let mark = audited(scene)?;
+        let sent = send(scene)?;
+        let expected = self.expected(&sent);
+        let begun = Instant::now();
+        let mut logged = Counts::new();
+        let mut complete = None::<Instant>;
+        while begun.elapsed() < PATIENCE && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
+            logged = count(&growth.so_far(scene)?, &mark);
+            complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
+            // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
+            if logged.is_empty() && begun.elapsed() > AFTERWARDS * 5 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
+        Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+/// The logs from a moment on. A binary log is made large at once and filled from its start: what counts is how far it is
+/// filled.
+struct Growth(BTreeMap<PathBuf, usize>);
+
+impl Growth {
+    fn begin(scene: &Scene<'_>) -> Result<Self, Fault> {
+        let logs = files_of(scene.server, Places::LOGS).into_iter();
+        let filled = logs.map(|log| Ok((log.path.clone(), read(&log.path)?.len())));
+        filled.collect::<Result<_, Fault>>().map(Self)
+    }
+
+    fn so_far(&self, scene: &Scene<'_>) -> Result<String, Fault> {
+        let mut text = String::new();
+        for log in files_of(scene.server, Places::LOGS) {
+            let bytes = read(&log.path)?;
+            let before = self.0.get(&log.path).copied().unwrap_or(0);
+            text += &String::from_utf8_lossy(bytes.get(before..).unwrap_or_default());
+        }
+        Ok(text)
+    }
+}
+
+/// The file as far as it is filled.
+fn read(path: &PathBuf) -> Result<Vec<u8>, Fault> {
+    let mut bytes = fs::read(path).map_err(|error| Fault::machine(path.display(), error))?;
+    let filled = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// Counts records that hold `mark`, by the first word of their statement. A record is
+/// `user:…|host:…|…|type:SELECT|category:QUERY|ks:…|scope:…|operation:SELECT …` (documentation, "Audit Logging"). Statements
+/// that are only prepared are left out.
+fn count(text: &str, mark: &str) -> Counts {
+    let mut counts = Counts::new();
+    for record in text.split("|type:").skip(1) {
+        let Some((head, rest)) = record.split_once("|category:") else { continue };
+        let is_request = ["QUERY|", "DML|"].iter().any(|category| rest.starts_with(category));
+        let Some((_, operation)) = rest.split_once("|operation:") else { continue };
+        let about_table = rest.find("|operation:").is_some_and(|end| rest[..=end].contains(mark));
+        if head.len() < 40 && is_request && about_table {
+            let verb: String = operation.chars().take_while(char::is_ascii_alphabetic).collect();
+            *counts.entry(verb).or_default() += 1;
+        }
+    }
+    counts
+}
+
+impl Evidence for AuditComplete {
+    fn id(&self) -> &'static str {
+        "audit-complete"
+    }
+
+    fn claim(&self) -> String {
+        format!("every request of {} is in the audit log once, and no other", self.categories)
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MARK: &str = "|ks:tithe|scope:usertable|";
+    const LOG: &str = "\
+2026-11-21 12:00:00,000 user:anonymous|host:/127.0.0.1:1|source:/127.0.0.1|port:2|timestamp:3|type:SELECT|category:QUERY|ks:tithe|scope:usertable|operation:SELECT \"field0\" FROM \"tithe\".\"usertable\" WHERE y_id = ?
+2026-11-21 12:00:00,000 user:anonymous|host:/127.0.0.1:1|source:/127.0.0.1|port:2|timestamp:3|type:PREPARE_STATEMENT|category:PREPARE|ks:tithe|scope:usertable|operation:SELECT 1
+2026-11-21 12:00:00,000 user:anonymous|host:/127.0.0.1:1|source:/127.0.0.1|port:2|timestamp:3|type:UPDATE|category:DML|ks:tithe|scope:usertable|operation:INSERT INTO x
+2026-11-21 12:00:00,000 user:anonymous|host:/127.0.0.1:1|source:/127.0.0.1|port:2|timestamp:3|type:DELETE|category:DML|ks:other|scope:usertable|operation:DELETE FROM x
+";
+
+    #[test]
+    fn records_are_counted_by_verb() {
+        assert_eq!(describe(&count(LOG, MARK)), "INSERT 1, SELECT 1");
+        // In the binary log no line ends a record, but bytes of no text.
+        let binary = LOG.replace('\n', "\u{fffd}\0\u{fffd}");
+        assert_eq!(describe(&count(&binary, MARK)), "INSERT 1, SELECT 1");
+    }
+
+    #[test]
+    fn what_is_expected_follows_the_categories() {
+        let sent: Counts = ["SELECT", "INSERT", "UPDATE", "DELETE"].map(|verb| (verb.to_owned(), 100)).into();
+        let expected = |categories: &str| describe(&AuditComplete::new(categories).expected(&sent));
+        assert_eq!(expected("QUERY,DML"), "DELETE 100, INSERT 100, SELECT 100, UPDATE 100");
+        assert_eq!(expected("QUERY"), "SELECT 100");
+        assert_eq!(expected("DML"), "DELETE 100, INSERT 100, UPDATE 100");
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_text_is_never_too_much(text in "(\\||type:|category:|DML|ks:tithe|scope:usertable|operation:|x|\u{e9}){0,40}") {
+            prop_assert!(count(&text, MARK).values().sum::<usize>() <= text.matches("|type:").count());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Does the server remember passwords, roles and rights as the arm says?
+
+use tithe_harness::{
+    evidence::{Control, Evidence, Scene, Sight},
+    fault::Fault,
+};
+
+use crate::{
+    cassandra::{
+        protection::VALIDITIES,
+        store::{administrator, settings},
+    },
+    evidence::sight,
+};
+
+/// Reads the server's own view of how long it remembers. Without caching all of it must be 0, with caching none of it. Id
+/// `auth-caching`.
+pub struct Caching {
+    /// What the arm asks for.
+    pub asked: bool,
+}
+
+impl Caching {
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let settings = settings(&mut administrator(scene.server, scene.setup)?)?;
+        let mut words = Vec::new();
+        let mut remembered = Vec::new();
+        for name in VALIDITIES {
+            let Some(value) = settings.get(name) else {
+                return Ok(Sight::Unknown(format!("the server has no setting {name}")));
+            };
+            words.push(format!("{name} = {value}"));
+            remembered.push(is_positive(value));
+        }
+        let quotation = format!("system_views.settings: {}", words.join(", "));
+        let as_asked = remembered.iter().all(|remembered| *remembered == self.asked);
+        Ok(if as_asked { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+/// True for a duration of more than nothing: `2s`, `2000ms`, `2000`.
+fn is_positive(value: &str) -> bool {
+    value.trim_end_matches(|unit: char| unit.is_ascii_alphabetic()).parse::<u64>().is_ok_and(|number| number > 0)
+}
+
+impl Evidence for Caching {
+    fn id(&self) -> &'static str {
+        "auth-caching"
+    }
+
+    fn claim(&self) -> String {
+        let how = if self.asked { "remembers passwords, roles and rights" } else { "looks up rights at each request" };
+        format!("the server {how}")
+    }
+
+    fn control(&self) -> Control {
+        // A plain server has the product's own values, which are those of an arm with caching: it can be no control.
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_any_unit() {
+        assert_eq!(
+            ["2s", "2000ms", "2000", "0ms", "0s", "null", ""].map(is_positive),
+            [true, true, true, false, false, false, false]
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Do the nodes speak TLS among themselves, and to nobody without a certificate?
+
+use std::fs;
+
+use tithe_harness::{
+    database::Address,
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    protection::TlsVersion,
+    wire::Wire,
+};
+
+use crate::{
+    cassandra::{
+        cluster::Cluster,
+        store::{administrator, settings},
+    },
+    evidence::{Attempt, sight},
+    target::Tls,
+};
+
+/// Knocks at the port between nodes of every node: TLS with the run's own certificate must be taken, without one it must be
+/// refused, which is only seen by reading after the handshake. Where there are several nodes, the server's log must tell of
+/// connections among them, and all of them must be encrypted. Id `internode-tls`.
+pub struct Internode;
+
+/// What the log says of a connection between nodes.
+const ESTABLISHED: &str = "messaging connection established";
+/// And if it is TLS.
+const ENCRYPTED: &str = "encryption = encrypted";
+
+impl Internode {
+    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let Address::Tcp { port, .. } = scene.server.address else {
+            return Ok(Sight::Unknown("an attached server's port between nodes is not known here".to_owned()));
+        };
+        let cluster = Cluster::of(scene.setup)?;
+        let said = settings(&mut administrator(scene.server, scene.setup)?)?;
+        let said = said.iter().find(|(name, _)| name.ends_with("internode_encryption"));
+        let mut words = vec![format!("internode_encryption = {}", said.map_or("unknown", |(_, value)| value))];
+        for node in 1..=cluster.nodes {
+            let host = format!("127.0.0.1{node}");
+            if let Err(fault) = knock(scene, &host, port, true) {
+                return Ok(Sight::Exposed(format!("{}; {host}: no TLS ({fault})", words.join("; "))));
+            }
+            match Attempt::of(knock(scene, &host, port, false))? {
+                Attempt::Served => return Ok(Sight::Exposed(format!("{host}: TLS without a certificate: taken"))),
+                Attempt::Refused(refusal) => {
+                    words.push(format!("{host}: TLS without a certificate: refused ({refusal})"))
+                }
+            }
+        }
+        let (encrypted, all) = connections(scene)?;
+        words.push(format!("{encrypted} of {all} connections in the log are encrypted"));
+        let complete = encrypted == all && (all > 0 || cluster.nodes == 1);
+        let quotation = words.join("; ");
+        Ok(if complete { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+/// Speaks TLS to a node's port and waits for what it says to that. A node that takes the certificate waits for a message, for
+/// as long as it is let; one that does not says so at once.
+fn knock(scene: &Scene<'_>, host: &str, port: u16, with_certificate: bool) -> Result<(), Fault> {
+    let materials = &scene.setup.materials;
+    let tls = Tls {
+        authority: Some(materials.authority.clone()),
+        versions: vec![TlsVersion::V1_3],
+        // A node shows the certificate that it serves with.
+        identity: with_certificate.then(|| (materials.server_certificate.clone(), materials.server_key.clone())),
+    };
+    let mut wire = Wire::connect(host, port)?;
+    tls.start(&mut wire, host)?;
+    wire.set_blocking(false)?;
+    for _ in 0..100 {
+        if wire.fill()? {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// How many connections between nodes the logs tell of: encrypted ones, and all.
+fn connections(scene: &Scene<'_>) -> Result<(usize, usize), Fault> {
+    let mut counts = (0, 0);
+    for log in scene.server.paths.logs.iter().filter(|log| log.is_file()) {
+        let text = fs::read(log).map_err(|error| Fault::machine(log.display(), error))?;
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.lines().filter(|line| line.contains(ESTABLISHED));
+        for line in lines {
+            counts.0 += usize::from(line.contains(ENCRYPTED));
+            counts.1 += 1;
+        }
+    }
+    Ok(counts)
+}
+
+impl Evidence for Internode {
+    fn id(&self) -> &'static str {
+        "internode-tls"
+    }
+
+    fn claim(&self) -> String {
+        "nodes speak TLS among themselves, and to nobody without a certificate".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| Self::look_at(scene))
+    }
+}

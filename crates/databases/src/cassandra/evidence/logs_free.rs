@@ -1,0 +1,31 @@
+//! What Cassandra's logs repeat: the shared check, with Cassandra's way of writing a token into its log.
+
+use tithe_harness::{
+    evidence::{Scene, canary::Targets, logs_free::LogsFree},
+    fault::Fault,
+};
+use tithe_model::record::Role;
+
+use crate::cassandra::{
+    connection::CqlConnection,
+    store::{KEY, qualified},
+    target::of_clients,
+};
+
+/// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
+pub fn disclosure() -> LogsFree {
+    LogsFree::new(Role::Disclosure, Targets::Everything, plant)
+}
+
+/// Makes the server log `token`: as the key in a read and in a write that were not prepared, one of which every audit log
+/// keeps.
+///
+/// # Errors
+/// The server's error.
+fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
+    let target = of_clients(scene.server, scene.setup)?;
+    let table = qualified(&target.database, scene.table);
+    let mut connection = CqlConnection::open(&target)?;
+    connection.run(&format!("SELECT {KEY} FROM {table} WHERE {KEY} = '{token}'"))?;
+    connection.run(&format!("DELETE FROM {table} WHERE {KEY} = '{token}'")).map(drop)
+}

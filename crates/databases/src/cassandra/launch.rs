@@ -1,0 +1,441 @@
+//! What starts a cluster: files, commands and arguments as data. Pure.
+//!
+//! Everything is written whole: `cassandra.yaml`, the options of the virtual machine and the set-up of the log; nothing of
+//! a distribution's defaults is read. Node N answers clients on 127.0.0.N and the other nodes on 127.0.0.1N, both at the
+//! one port that the place has. No management port (JMX) is opened. The server's log goes to standard output, the audit log
+//! to a file or folder of its own.
+//!
+//! TLS is given to the server as PEM files (`PEMBasedSslContextFactory`), so no key store is needed for it. The key of the
+//! commit log has to be in one: `keytool` makes it beside the run's certificates, outside the server's folder. The password
+//! of that store is a constant and no secret: it stands in `cassandra.yaml`, which whoever can read the store can read too.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tithe_harness::{
+    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    protection::{Authentication, Setup, TlsVersion, Transport},
+};
+
+use super::{
+    cluster::{CONSISTENCY, Cluster, HEAP, NODES, REPLICATION},
+    install::{AGENT, CLASS_PATH, JAVA_PROGRAM, KEYTOOL},
+};
+
+/// File below [`Place::folder`] that the sandbox redirects the server's output to.
+const SERVER_LOG: &str = "server.log";
+/// File of the audit log of FileAuditLogger, below a node's folder; BinAuditLogger has a folder `audit` there.
+const AUDIT_LOG: &str = "audit.log";
+/// Setting with which the protection `internode-tls` asks for TLS between nodes.
+pub const BETWEEN_NODES: &str = "server_encryption_options";
+/// Setting with which the protection `commitlog-encryption` names a cipher.
+pub const COMMITLOG_CIPHER: &str = "transparent_data_encryption_options";
+/// Setting with which the protections of the audit log describe it.
+pub const AUDIT: &str = "audit_logging_options";
+/// Password of the store that holds the key of the commit log. No secret: see the head of this file.
+const STORE_PASSWORD: &str = "tithe-key-store";
+
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
+/// Cassandra's own default.
+const COMMON: &[(&str, &str, &str)] = &[
+    ("auto_bootstrap", "false", "a new cluster has nothing to stream"),
+    ("auto_snapshot", "false", "Tithe's tables are thrown away"),
+    ("commitlog_sync", "periodic", "the product's default: a crash loses up to commitlog_sync_period"),
+    ("commitlog_sync_period", "10000ms", "the product's default"),
+    ("concurrent_compactors", "1", "several servers share the machine"),
+    ("endpoint_snitch", "SimpleSnitch", "all nodes are on this machine"),
+    ("num_tokens", "16", "the product's default"),
+    ("partitioner", "org.apache.cassandra.dht.Murmur3Partitioner", "the product's default"),
+];
+
+/// Settings that an experiment may set.
+pub const KNOWN: &[(&str, &str)] = &[
+    (NODES, "Nodes of each arm's cluster, 1 to 4, each on a loopback address of its own; 1 where nothing is said."),
+    (REPLICATION, "Nodes that hold each record; as many as there are, at most 3, where nothing is said."),
+    (
+        CONSISTENCY,
+        "How many of them must answer each request: ONE, TWO, THREE, QUORUM, ALL, LOCAL_QUORUM or LOCAL_ONE; QUORUM where nothing is said.",
+    ),
+    (HEAP, "Memory of each node's virtual machine: 512M where nothing is said."),
+    ("column_index_size", "As in cassandra.yaml."),
+    ("commitlog_segment_size", "As in cassandra.yaml."),
+    ("commitlog_sync", "As in cassandra.yaml: periodic, batch or group."),
+    ("commitlog_sync_period", "As in cassandra.yaml; for commitlog_sync = periodic."),
+    ("commitlog_sync_group_window", "As in cassandra.yaml; for commitlog_sync = group."),
+    ("concurrent_compactors", "As in cassandra.yaml; 1 where nothing is said."),
+    ("concurrent_reads", "As in cassandra.yaml."),
+    ("concurrent_writes", "As in cassandra.yaml."),
+    ("disk_access_mode", "As in cassandra.yaml."),
+    ("file_cache_size", "As in cassandra.yaml."),
+    ("internode_compression", "As in cassandra.yaml."),
+    ("key_cache_size", "As in cassandra.yaml."),
+    ("memtable_allocation_type", "As in cassandra.yaml."),
+    ("memtable_heap_space", "As in cassandra.yaml."),
+    ("memtable_offheap_space", "As in cassandra.yaml."),
+    ("native_transport_max_threads", "As in cassandra.yaml."),
+    ("num_tokens", "As in cassandra.yaml; 16 where nothing is said."),
+    ("row_cache_size", "As in cassandra.yaml."),
+];
+
+/// Settings that Tithe sets itself, with the reason.
+pub const RESERVED: &[(&str, &str)] = &[
+    (AUDIT, "decided by the protections `audit-file` and `audit-bin`"),
+    ("authenticator", "decided by the protection `password`"),
+    ("authorizer", "decided by the protection `password`"),
+    ("client_encryption_options", "decided by the protection `tls`"),
+    ("cluster_name", "each arm has a cluster of its own"),
+    ("commitlog_directory", "each server has a folder of its own"),
+    ("data_file_directories", "as commitlog_directory"),
+    ("hints_directory", "as commitlog_directory"),
+    ("listen_address", "servers listen on loopback addresses only"),
+    ("native_transport_port", "Tithe chooses a free one"),
+    ("partitioner", "records lie by the hash of their keys, as in every new cluster"),
+    ("rpc_address", "as listen_address"),
+    ("saved_caches_directory", "as commitlog_directory"),
+    ("seed_provider", "Tithe names the first node"),
+    (BETWEEN_NODES, "decided by the protection `internode-tls`"),
+    ("storage_port", "as native_transport_port"),
+    (COMMITLOG_CIPHER, "decided by the protection `commitlog-encryption`"),
+];
+
+/// What Cassandra needs of the modules of Java 11 and 17 (its own `conf/jvm11-server.options` and `jvm17-server.options`).
+const EXPORTED: [&str; 10] = [
+    "java.base/java.lang.ref",
+    "java.base/jdk.internal.misc",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.management/com.sun.jmx.remote.security",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.sql/java.sql",
+    "jdk.unsupported/sun.misc",
+];
+/// As [`EXPORTED`].
+const OPENED: [&str; 15] = [
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.module",
+    "java.base/java.lang.reflect",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.util.jar",
+    "java.base/sun.nio.ch",
+];
+
+/// Everything that starts the cluster of this arm in `place`.
+pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
+    // What does not fit was refused before; a launch that is shown all the same has one node.
+    let nodes = Cluster::of(setup).map_or(1, |cluster| cluster.nodes);
+    let nodes: Vec<Node<'_>> = (1..=nodes).map(|number| Node { number, install, setup, place }).collect();
+    let mut steps = Vec::new();
+    if uses_pem(setup) {
+        steps.push(identity(setup, place));
+    }
+    if setup.settings.contains_key(COMMITLOG_CIPHER) {
+        steps.extend(key_store(install, setup, place));
+    }
+    steps.extend(nodes.iter().flat_map(Node::steps));
+    let all = |name: &str| nodes.iter().map(|node| node.folder().join(name)).collect::<Vec<_>>();
+    let mut logs = vec![place.folder.join(SERVER_LOG)];
+    logs.extend(if nodes.len() > 1 { all(SERVER_LOG) } else { Vec::new() });
+    logs.extend(all(AUDIT_LOG));
+    logs.extend(all("audit"));
+    let server = if let [node] = nodes.as_slice() { node.command() } else { together(&nodes, place) };
+    Launch {
+        steps,
+        server: Some(server),
+        stop_signal: libc::SIGTERM,
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        paths: Paths { data: all("data"), journal: [all("commitlog"), all("hints")].concat(), logs },
+    }
+}
+
+/// Starts the nodes of a cluster one after the other, each once the one before serves clients: they find each other by the
+/// first. Where one ends, all end; where this shell is killed, the kernel kills all (`setpriv`, of util-linux); told to stop,
+/// it tells them and waits.
+const TOGETHER: &str = r#"program=$1; folder=$2; shift 2
+trap 'trap "" TERM; kill 0; wait; exit 0' TERM
+for node in "$@"; do
+  setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
+    "$program" "@$folder/$node/java.options" org.apache.cassandra.service.CassandraDaemon \
+    > "$folder/$node/server.log" 2>&1 &
+  until grep -q 'Starting listening for CQL clients' "$folder/$node/server.log" 2>/dev/null; do sleep 0.2; done
+done
+wait"#;
+
+fn together(nodes: &[Node<'_>], place: &Place) -> Command {
+    let program = nodes.first().map(|node| node.command().program.display().to_string()).unwrap_or_default();
+    let mut arguments = vec!["-c".to_owned(), TOGETHER.to_owned(), "nodes".to_owned(), program];
+    arguments.push(place.folder.display().to_string());
+    arguments.extend(nodes.iter().map(|node| format!("node{}", node.number)));
+    Command {
+        program: "/bin/sh".into(),
+        arguments,
+        environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
+    }
+}
+
+fn uses_pem(setup: &Setup) -> bool {
+    setup.transport != Transport::Plain || setup.settings.contains_key(BETWEEN_NODES)
+}
+
+/// One node.
+struct Node<'a> {
+    /// From 1 on.
+    number: usize,
+    install: &'a Install,
+    setup: &'a Setup,
+    place: &'a Place,
+}
+
+impl Node<'_> {
+    fn folder(&self) -> PathBuf {
+        self.place.folder.join(format!("node{}", self.number))
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let folder = self.folder();
+        let write =
+            |name: &str, text| Step::Write { path: folder.join(name), content: Content::Text(text), mode: 0o600 };
+        vec![
+            Step::Folder(folder.clone()),
+            write("cassandra.yaml", self.yaml()),
+            write("logback.xml", self.log_setup()),
+            write("java.options", self.java_options()),
+        ]
+    }
+
+    fn command(&self) -> Command {
+        let java = self.install.facts.get(JAVA_PROGRAM).map_or("java", String::as_str);
+        let options = format!("@{}", self.folder().join("java.options").display());
+        Command {
+            program: java.into(),
+            arguments: vec![options, "org.apache.cassandra.service.CassandraDaemon".to_owned()],
+            environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
+        }
+    }
+
+    /// Options of the virtual machine, one a line. A fixed heap, and memory beside it that does not grow without bound; the
+    /// other nodes and the first account are not waited for longer than needed.
+    fn java_options(&self) -> String {
+        let folder = self.folder().display().to_string();
+        let fact = |name: &str| self.install.facts.get(name).cloned().unwrap_or_default();
+        let heap = self.setup.settings.get(HEAP).map_or("512M", String::as_str);
+        let heap = heap.replace(|letter: char| !letter.is_ascii_alphanumeric(), "");
+        let mut lines = vec![
+            format!("-Xms{heap}"),
+            format!("-Xmx{heap}"),
+            "-Xss512k".to_owned(),
+            "-XX:+UseG1GC".to_owned(),
+            "-XX:MaxDirectMemorySize=256M".to_owned(),
+            "-XX:+ExitOnOutOfMemoryError".to_owned(),
+            "-XX:-UsePerfData".to_owned(),
+            format!("\"-javaagent:{}\"", fact(AGENT)),
+            "-Djdk.attach.allowAttachSelf=true".to_owned(),
+            "-Dio.netty.tryReflectionSetAccessible=true".to_owned(),
+            "-Dcassandra-foreground=yes".to_owned(),
+            format!("\"-Dcassandra.config=file://{folder}/cassandra.yaml\""),
+            format!("\"-Dcassandra.logdir={folder}\""),
+            format!("\"-Dcassandra.storagedir={folder}\""),
+            format!("\"-Dlogback.configurationFile={folder}/logback.xml\""),
+            "-Dcassandra.consistent.rangemovement=false".to_owned(),
+            "-Dcassandra.ring_delay_ms=1000".to_owned(),
+            "-Dcassandra.shutdown_announce_in_ms=0".to_owned(),
+            "-Dcassandra.skip_wait_for_gossip_to_settle=0".to_owned(),
+            "-Dcassandra.superuser_setup_delay_ms=0".to_owned(),
+        ];
+        lines.extend(EXPORTED.map(|package| format!("--add-exports={package}=ALL-UNNAMED")));
+        lines.extend(OPENED.map(|package| format!("--add-opens={package}=ALL-UNNAMED")));
+        lines.push(format!("-cp \"{}\"", fact(CLASS_PATH)));
+        lines.join("\n") + "\n"
+    }
+
+    /// The server's log on standard output, the audit log in its own file.
+    fn log_setup(&self) -> String {
+        let audit = self.folder().join(AUDIT_LOG).display().to_string();
+        format!(
+            r#"<configuration>
+  <appender name="server" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%-5level %d{{ISO8601}} %logger{{20}} %msg%n</pattern></encoder>
+  </appender>
+  <appender name="audit" class="ch.qos.logback.core.FileAppender">
+    <file>{audit}</file>
+    <encoder><pattern>%d{{ISO8601}} %msg%n</pattern></encoder>
+  </appender>
+  <logger name="org.apache.cassandra.audit.FileAuditLogger" level="INFO" additivity="false">
+    <appender-ref ref="audit"/>
+  </logger>
+  <root level="INFO"><appender-ref ref="server"/></root>
+</configuration>
+"#
+        )
+    }
+
+    /// The configuration of the server: one setting a line, in the order of their names.
+    fn yaml(&self) -> String {
+        let folder = self.folder().display().to_string();
+        let mut lines: BTreeMap<String, String> =
+            COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let ours = [NODES, REPLICATION, CONSISTENCY, HEAP];
+        let chosen = self.setup.settings.iter().filter(|(name, _)| !ours.contains(&name.as_str()));
+        lines.extend(chosen.map(|(name, value)| (name_of(name), value_of(name, value))));
+        if lines.get("commitlog_sync").is_some_and(|kind| kind != "periodic") {
+            lines.remove("commitlog_sync_period");
+        }
+        let mut own = |name: &str, value: String| drop(lines.insert(name.to_owned(), value));
+        let port = self.place.port;
+        let name = self.place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        own("cluster_name", format!("'tithe {} {port}'", name.replace('\'', "")));
+        own("listen_address", format!("127.0.0.1{}", self.number));
+        own("storage_port", port.to_string());
+        own("rpc_address", format!("127.0.0.{}", self.number));
+        own("native_transport_port", port.to_string());
+        own("start_native_transport", "true".to_owned());
+        let seeds =
+            "[{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: \"127.0.0.11\"}]}]";
+        own("seed_provider", seeds.to_owned());
+        own("data_file_directories", format!("['{folder}/data']"));
+        for (setting, below) in [
+            ("cdc_raw_directory", "cdc"),
+            ("commitlog_directory", "commitlog"),
+            ("hints_directory", "hints"),
+            ("saved_caches_directory", "saved"),
+        ] {
+            own(setting, format!("'{folder}/{below}'"));
+        }
+        let password = matches!(self.setup.authentication, Authentication::Password { .. });
+        own("authenticator", if password { "PasswordAuthenticator" } else { "AllowAllAuthenticator" }.to_owned());
+        own("authorizer", if password { "CassandraAuthorizer" } else { "AllowAllAuthorizer" }.to_owned());
+        own("role_manager", "CassandraRoleManager".to_owned());
+        if let Transport::Tls { version, mutual } = self.setup.transport {
+            let version = version_name(version);
+            let options = format!(
+                "enabled: true, optional: false, require_client_auth: {mutual}, accepted_protocols: [{version}]"
+            );
+            own("client_encryption_options", self.with_pem(&options));
+        }
+        if self.setup.settings.contains_key(BETWEEN_NODES) {
+            let options = "internode_encryption: all, optional: false, legacy_ssl_storage_port_enabled: false, \
+                           require_client_auth: true, require_endpoint_verification: true, \
+                           accepted_protocols: [TLSv1.3]";
+            own(BETWEEN_NODES, self.with_pem(options));
+        }
+        if let Some(cipher) = self.setup.settings.get(COMMITLOG_CIPHER) {
+            own(COMMITLOG_CIPHER, encryption(cipher, &store_file(self.setup, self.place)));
+        }
+        lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+    }
+
+    /// `options` of TLS with the files that it needs.
+    fn with_pem(&self, options: &str) -> String {
+        let identity = identity_file(self.setup, self.place).display().to_string();
+        let authority = self.setup.materials.authority.display();
+        format!(
+            "{{{options}, ssl_context_factory: {{class_name: \
+             org.apache.cassandra.security.PEMBasedSslContextFactory}}, keystore: '{identity}', truststore: '{authority}'}}"
+        )
+    }
+}
+
+/// A file beside the run's certificates that belongs to this server alone.
+fn beside_certificates(setup: &Setup, place: &Place, name: &str) -> PathBuf {
+    let server = place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    setup.materials.authority.with_file_name(format!("{name}-{server}"))
+}
+
+/// Key and certificate of the server in one file, as Cassandra wants them.
+fn identity_file(setup: &Setup, place: &Place) -> PathBuf {
+    beside_certificates(setup, place, "cassandra-identity")
+}
+
+/// Makes that file. Only the shell can put two files together that are not known before a run.
+fn identity(setup: &Setup, place: &Place) -> Step {
+    let file = |path: PathBuf| path.display().to_string();
+    Step::Run(Command {
+        program: "/bin/sh".into(),
+        arguments: vec![
+            "-c".to_owned(),
+            "umask 077 && cat \"$1\" \"$2\" > \"$3\"".to_owned(),
+            "join".to_owned(),
+            file(setup.materials.server_key.clone()),
+            file(setup.materials.server_certificate.clone()),
+            file(identity_file(setup, place)),
+        ],
+        environment: BTreeMap::new(),
+    })
+}
+
+/// The store with the key of the commit log.
+fn store_file(setup: &Setup, place: &Place) -> PathBuf {
+    beside_certificates(setup, place, "cassandra-commitlog-key")
+}
+
+/// Makes the store with a random key of 256 bits. `keytool` asks for its password in a file, not in an argument.
+fn key_store(install: &Install, setup: &Setup, place: &Place) -> [Step; 2] {
+    let password = beside_certificates(setup, place, "cassandra-store-password");
+    let store = store_file(setup, place);
+    let (secret, file) = (password.display().to_string(), store.display().to_string());
+    let arguments = [
+        ["-genseckey", "-noprompt"],
+        ["-keyalg", "AES"],
+        ["-keysize", "256"],
+        ["-alias", KEY_ALIAS],
+        ["-storetype", "JCEKS"],
+        ["-storepass:file", &secret],
+        ["-keypass:file", &secret],
+        ["-keystore", &file],
+    ];
+    [
+        Step::Write { path: password, content: Content::Text(format!("{STORE_PASSWORD}\n")), mode: 0o600 },
+        Step::Run(Command {
+            program: install.facts.get(KEYTOOL).map_or("keytool", String::as_str).into(),
+            arguments: arguments.concat().into_iter().map(str::to_owned).collect(),
+            environment: BTreeMap::new(),
+        }),
+    ]
+}
+
+/// Name of the key in its store. Cassandra wants a number after a colon.
+const KEY_ALIAS: &str = "tithe:1";
+
+fn encryption(cipher: &str, store: &std::path::Path) -> String {
+    let store = store.display();
+    format!(
+        "{{enabled: true, chunk_length_kb: 64, cipher: {cipher}, key_alias: '{KEY_ALIAS}', iv_length: 16, key_provider: \
+         [{{class_name: org.apache.cassandra.security.JKSKeyProvider, parameters: [{{keystore: '{store}', \
+         keystore_password: {STORE_PASSWORD}, store_type: JCEKS, key_password: {STORE_PASSWORD}}}]}}]}}"
+    )
+}
+
+/// A TLS version in Java's words.
+pub fn version_name(version: TlsVersion) -> &'static str {
+    match version {
+        TlsVersion::V1_2 => "TLSv1.2",
+        TlsVersion::V1_3 => "TLSv1.3",
+    }
+}
+
+/// A setting's name from an experiment, which can be nothing but a name.
+fn name_of(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' }).collect()
+}
+
+/// A setting's value: what a protection sets is YAML already, what an experiment sets can be nothing but one plain value.
+fn value_of(name: &str, value: &str) -> String {
+    if RESERVED.iter().any(|(reserved, _)| *reserved == name) {
+        return value.to_owned();
+    }
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/%".contains(letter);
+    if !value.is_empty() && value.chars().all(plain) {
+        value.to_owned()
+    } else {
+        format!("'{}'", value.replace(char::is_control, " ").replace('\'', "''"))
+    }
+}

@@ -1,0 +1,112 @@
+//! Apache Cassandra 4.1 and newer: launched on this machine as one to four nodes, or attached to by URL.
+//!
+//! The client is Tithe's own ([`protocol`], [`session`]). Cassandra encrypts its commit log and nothing else: data files stay
+//! in the clear, and the protection that encrypts the log says so and shows it. Each protection is one file below
+//! [`protection`], each check that only Cassandra has one file below [`evidence`].
+
+mod cluster;
+mod connection;
+mod evidence;
+mod get;
+mod inspect;
+mod install;
+mod launch;
+mod protection;
+mod protocol;
+mod session;
+mod store;
+mod target;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tithe_harness::{
+    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    fault::Fault,
+    inspect::Observation,
+    protection::{Protection, Setup},
+    session::Session,
+    workload::Table,
+};
+use tithe_model::{experiment::Url, record::ArmFacts};
+
+use self::{cluster::Cluster, connection::CqlConnection, session::CassandraSession};
+
+/// Apache Cassandra.
+pub struct Cassandra;
+
+impl Database for Cassandra {
+    fn id(&self) -> &'static str {
+        "cassandra"
+    }
+
+    fn title(&self) -> &'static str {
+        "Apache Cassandra"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["cassandra"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url)
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        launch::RESERVED
+    }
+
+    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
+        launch::KNOWN
+    }
+
+    fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+        Cluster::of_settings(settings).map(drop)
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        install::find(search)
+    }
+
+    fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
+        get::get(version)
+    }
+
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+        launch::launch(install, setup, place)
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let target = target::of_clients(server, setup)?;
+        let level = Cluster::of(setup)?.level;
+        let mut connection = CqlConnection::open(&target)?;
+        for statement in &setup.session_statements {
+            connection.run(statement)?;
+        }
+        let session = CassandraSession::new(connection, &target.database, &how.table, level, how.blocking)?;
+        Ok(Session::KeyValue(Box::new(session)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::create(server, setup, table)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::remove(server, setup, table)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::settle(server, setup, table)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        store::facts(server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        inspect::inspect(server, setup)
+    }
+}

@@ -1,0 +1,87 @@
+//! The audit log, as lines of text or as a binary queue.
+//!
+//! Settings: Apache Cassandra documentation, "Audit Logging". The system's own keyspaces are not audited, as the product has it
+//! by itself.
+
+use tithe_harness::{
+    evidence::Evidence,
+    protection::{Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::cassandra::{
+    evidence::{audit_complete::AuditComplete, logs_free},
+    launch::AUDIT,
+};
+
+/// An audit log of one of the product's two kinds.
+pub struct Audit {
+    id: &'static str,
+    title: &'static str,
+    class: &'static str,
+    /// What beside the class decides what a record costs.
+    further: &'static str,
+}
+
+/// Lines of text, written before the client is answered.
+pub const FILE: Audit =
+    Audit { id: "audit-file", title: "audit log as text (FileAuditLogger)", class: "FileAuditLogger", further: "" };
+
+/// A binary queue in mapped files, filled by a thread of its own; requests wait rather than lose a record.
+pub const BINARY: Audit = Audit {
+    id: "audit-bin",
+    title: "audit log as a binary queue (BinAuditLogger)",
+    class: "BinAuditLogger",
+    further: ", block: true, roll_cycle: HOURLY",
+};
+
+/// Stands for no filter.
+const ALL: &str = "all";
+
+impl Protection for Audit {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "access to data that nobody can trace afterwards."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the log itself: the server's account can change it, and it is in the clear; prepared statements are kept without \
+         their values, so it does not tell which record was touched."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "categories",
+            kind: OptionKind::Choice(&[ALL, "QUERY,DML", "QUERY", "DML"]),
+            default: Some(Default::Text(ALL)),
+            help: "Kinds of requests that are logged (included_categories): reads are QUERY, all writes are DML.",
+        }]
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let included = match chosen.text("categories") {
+            ALL => String::new(),
+            categories => format!(", included_categories: '{categories}'"),
+        };
+        let options = format!("{{enabled: true, logger: [{{class_name: {}}}]{included}{}}}", self.class, self.further);
+        setup.settings.insert(AUDIT.to_owned(), options);
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        let categories = match chosen.text("categories") {
+            ALL => "QUERY,DML",
+            categories => categories,
+        };
+        vec![Box::new(AuditComplete::new(categories)), Box::new(logs_free::disclosure())]
+    }
+}

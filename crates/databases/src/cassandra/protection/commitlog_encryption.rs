@@ -1,0 +1,64 @@
+//! Encryption of the commit log.
+//!
+//! The product calls it `transparent_data_encryption_options`, which promises more than it does: commit log and hints are
+//! encrypted, data files are not, and open-source Cassandra has nothing that would encrypt them.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::Evidence,
+    protection::{Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::cassandra::{
+    evidence::{commitlog::CommitlogEncrypted, data_files::DataFilesClear},
+    install::needs_keytool,
+    launch::COMMITLOG_CIPHER,
+};
+
+/// AES in CBC mode with a key from a key store.
+pub struct CommitlogEncryption;
+
+impl Protection for CommitlogEncryption {
+    fn id(&self) -> &'static str {
+        "commitlog-encryption"
+    }
+
+    fn title(&self) -> &'static str {
+        "encryption of the commit log (transparent_data_encryption_options)"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "whoever gets at the files of the commit log, but not at the key store."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the data files (SSTables), which hold the same values in the clear, and with them most of what encryption at rest \
+         is wanted for; logs; the key store, whose password stands in the configuration; without a seal, changes to the log \
+         are not noticed. Hints are encrypted too, which is not looked at here."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "cipher",
+            kind: OptionKind::Choice(&["AES/CBC/PKCS5Padding"]),
+            default: Some(Default::Text("AES/CBC/PKCS5Padding")),
+            help: "The cipher, in Java's words.",
+        }]
+    }
+
+    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        needs_keytool(install)
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.settings.insert(COMMITLOG_CIPHER.to_owned(), chosen.text("cipher").to_owned());
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(CommitlogEncrypted::new(chosen.text("cipher"))), Box::new(DataFilesClear::new())]
+    }
+}

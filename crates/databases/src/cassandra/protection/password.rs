@@ -1,0 +1,65 @@
+//! Passwords and rights, with and without remembering what was looked up.
+
+use tithe_harness::{
+    evidence::Evidence,
+    protection::{Authentication, Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::{
+    cassandra::evidence::{DOORS, accounts::Accounts, caching::Caching},
+    evidence::password_asked::PasswordAsked,
+};
+
+/// `PasswordAuthenticator` with `CassandraAuthorizer`: each connection is checked once, each request for its rights.
+pub struct Password;
+
+/// How long what was looked up is remembered: 2 s where nothing is said.
+pub const VALIDITIES: [&str; 3] = ["credentials_validity", "permissions_validity", "roles_validity"];
+
+impl Protection for Password {
+    fn id(&self) -> &'static str {
+        "password"
+    }
+
+    fn title(&self) -> &'static str {
+        "passwords and rights (PasswordAuthenticator, CassandraAuthorizer)"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "clients that do not know a password, and accounts that reach for other tables or manage the cluster."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the password itself, which travels in the clear without TLS; with caching, rights that were taken away hold for up \
+         to two seconds more."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "caching",
+            kind: OptionKind::Flag,
+            default: Some(Default::Flag(true)),
+            help: "Passwords, roles and rights are remembered for two seconds, as the product does by itself; without it \
+                   each request looks them up.",
+        }]
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.authentication = Authentication::Password { mechanism: "PasswordAuthenticator".to_owned() };
+        if !chosen.flag("caching") {
+            setup.settings.extend(VALIDITIES.map(|name| (name.to_owned(), "0ms".to_owned())));
+        }
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(PasswordAsked(&DOORS)), Box::new(Accounts), Box::new(Caching { asked: chosen.flag("caching") })]
+    }
+}

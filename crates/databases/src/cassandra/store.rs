@@ -1,0 +1,409 @@
+//! Where the records are, and everything else that an administrator's connection does around them.
+//!
+//! Tithe works in a keyspace of its own, `tithe`, which holds a table that says so; on an attached cluster the user may name
+//! another keyspace, in which nothing but Tithe's table is touched. A table is Tithe's when its comment says so.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use tithe_harness::{
+    columns::encrypted_fields,
+    database::Server,
+    evidence::{canary::KEY_PREFIX, needles::Needles},
+    fault::Fault,
+    protection::{Authentication, Setup},
+    secret::Secret,
+    workload::Table,
+};
+use tithe_model::record::ArmFacts;
+
+use super::{
+    cluster::Cluster,
+    connection::{CqlConnection, DRIVER},
+    target::{ADMINISTRATOR, KEYSPACE, USER, of_administrator, of_clients},
+};
+use crate::target::{Target, is_local};
+
+/// Name of the key's column, as in YCSB's own schema.
+pub const KEY: &str = "y_id";
+/// Comment of every table that Tithe makes.
+const MARK: &str = "made by tithe";
+/// The table that says that a keyspace is Tithe's.
+const MARKER: &str = "tithe_made_this";
+/// How long a server may take to write its tables to their files, or to make its first account.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Settings whose values go into the report, where the server has them. None of them is a secret.
+/// Of two names the newer version has the second.
+const TOLD: [&str; 26] = [
+    "audit_logging_options_enabled",
+    "authenticator",
+    "authenticator.class_name",
+    "authorizer",
+    "authorizer.class_name",
+    "client_encryption_options.accepted_protocols",
+    "client_encryption_options.enabled",
+    "client_encryption_options.optional",
+    "commitlog_segment_size",
+    "commitlog_sync",
+    "commitlog_sync_period",
+    "concurrent_compactors",
+    "concurrent_reads",
+    "concurrent_writes",
+    "credentials_validity",
+    "disk_access_mode",
+    "endpoint_snitch",
+    "key_cache_size",
+    "memtable_allocation_type",
+    "memtable_heap_space",
+    "memtable_offheap_space",
+    "native_transport_max_threads",
+    "num_tokens",
+    "permissions_validity",
+    "roles_validity",
+    "server_encryption_options_internode_encryption",
+];
+
+/// `table` with its keyspace, for a statement.
+pub fn qualified(keyspace: &str, table: &Table) -> String {
+    format!("{}.{}", quoted(keyspace), quoted(&table.name))
+}
+
+/// The column of a field, for a statement.
+pub fn field_of(table: &Table, field: usize) -> String {
+    quoted(&format!("{}{field}", table.field_prefix))
+}
+
+/// A name as CQL takes it whatever it holds.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as CQL takes it.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+/// A connection that is not measured. On a server of Tithe's own that asks for passwords, the first one makes the accounts.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn administrator(server: &Server, setup: &Setup) -> Result<CqlConnection, Fault> {
+    let target = of_administrator(server, setup)?;
+    match CqlConnection::open(&target) {
+        Err(Fault::Refused(_)) if is_local(server) && has_accounts(setup) => {
+            make_accounts(&target)?;
+            CqlConnection::open(&target)
+        }
+        other => other,
+    }
+}
+
+fn has_accounts(setup: &Setup) -> bool {
+    matches!(setup.authentication, Authentication::Password { .. })
+}
+
+/// The account that every new cluster has, and its well-known password (documentation, "Security").
+pub fn well_known(target: &Target) -> Target {
+    Target { user: "cassandra".to_owned(), password: Some(Secret::new("cassandra")), ..target.clone() }
+}
+
+/// Makes the administrator's account and the clients', then closes the one that everybody knows.
+fn make_accounts(administrator: &Target) -> Result<(), Fault> {
+    let password = administrator.password.as_ref().map(|password| text(password.expose_text())).unwrap_or_default();
+    let mut connection = CqlConnection::open(&well_known(administrator))?;
+    for (name, superuser) in [(USER, false), (ADMINISTRATOR, true)] {
+        connection.run(&format!(
+            "CREATE ROLE IF NOT EXISTS {name} WITH PASSWORD = {password} AND LOGIN = true AND SUPERUSER = {superuser}"
+        ))?;
+    }
+    // A role may not close itself: the new administrator does.
+    let unknown = Secret::random_text(32);
+    CqlConnection::open(administrator)?.run(&format!(
+        "ALTER ROLE cassandra WITH PASSWORD = {} AND SUPERUSER = false AND LOGIN = false",
+        text(unknown.expose_text())
+    ))?;
+    Ok(())
+}
+
+/// Creates `table`, and the keyspace around it. What a run that was killed left behind is made anew.
+///
+/// # Errors
+/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let keyspace = of_administrator(server, setup)?.database;
+    let mut connection = administrator(server, setup)?;
+    let cluster = Cluster::of(setup)?;
+    if look(&mut connection, &keyspace, table)? == Found::NoKeyspace {
+        let replication = cluster.replication;
+        connection.run(&format!(
+            "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {replication}}}",
+            quoted(&keyspace)
+        ))?;
+        connection.run(&format!(
+            "CREATE TABLE {}.{MARKER} ({KEY} text PRIMARY KEY) WITH comment = {}",
+            quoted(&keyspace),
+            text(MARK)
+        ))?;
+    }
+    connection.run(&format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
+    connection.run(&table_text(&keyspace, table, setup))?;
+    if is_local(server) && has_accounts(setup) {
+        connection.run(&format!("GRANT SELECT ON KEYSPACE {} TO {USER}", quoted(&keyspace)))?;
+        connection.run(&format!("GRANT MODIFY ON KEYSPACE {} TO {USER}", quoted(&keyspace)))?;
+        // What was asked about before may be remembered for as long as the server caches permissions.
+        std::thread::sleep(Duration::from_millis(2100));
+    }
+    if is_local(server) {
+        setup.statements.iter().try_for_each(|statement| connection.run(statement).map(drop))?;
+    }
+    Ok(())
+}
+
+/// Fields are text, as in YCSB's schema, but for those that clients encrypt: ciphertext is bytes.
+fn table_text(keyspace: &str, table: &Table, setup: &Setup) -> String {
+    let encrypted = encrypted(setup, table);
+    let kind = |field| if field < encrypted { "blob" } else { "text" };
+    let fields: String =
+        (0..table.fields).map(|field| format!(", {} {}", field_of(table, field), kind(field))).collect();
+    let name = qualified(keyspace, table);
+    format!("CREATE TABLE {name} ({KEY} text PRIMARY KEY{fields}) WITH comment = {}", text(MARK))
+}
+
+/// Number of fields, from the first on, that clients encrypt.
+fn encrypted(setup: &Setup, table: &Table) -> usize {
+    setup.columns.as_ref().map_or(0, |columns| encrypted_fields(columns.share, table.fields))
+}
+
+/// Removes `table`, and the keyspace with it when Tithe made it and nothing else is left in it.
+///
+/// # Errors
+/// As [`create`].
+pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let keyspace = of_administrator(server, setup)?.database;
+    let mut connection = administrator(server, setup)?;
+    if look(&mut connection, &keyspace, table)? == Found::NoKeyspace {
+        return Ok(());
+    }
+    connection.run(&format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
+    if let [(name, comment)] = tables(&mut connection, &keyspace)?.as_slice()
+        && name == MARKER
+        && comment == MARK
+    {
+        connection.run(&format!("DROP KEYSPACE {}", quoted(&keyspace)))?;
+    }
+    Ok(())
+}
+
+/// What stands where Tithe works.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    NoKeyspace,
+    Usable,
+}
+
+fn look(connection: &mut CqlConnection, keyspace: &str, table: &Table) -> Result<Found, Fault> {
+    let there = format!("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = {}", text(keyspace));
+    if connection.texts(&there)?.is_empty() {
+        return Ok(Found::NoKeyspace);
+    }
+    let tables = tables(connection, keyspace)?;
+    let foreign = |what: &str| Err(Fault::Refused(format!("{what} is on this server, and Tithe did not make it")));
+    if tables.iter().any(|(name, comment)| *name == table.name && comment != MARK) {
+        return foreign(&format!("a table `{keyspace}.{}`", table.name));
+    }
+    // A keyspace that the user named may be anyone's.
+    if keyspace == KEYSPACE && tables.iter().all(|(name, _)| name != MARKER) {
+        return foreign(&format!("a keyspace `{keyspace}`"));
+    }
+    Ok(Found::Usable)
+}
+
+/// Names and comments of all tables in `keyspace`.
+fn tables(connection: &mut CqlConnection, keyspace: &str) -> Result<Vec<(String, String)>, Fault> {
+    let statement =
+        format!("SELECT table_name, comment FROM system_schema.tables WHERE keyspace_name = {}", text(keyspace));
+    let pair = |row: Vec<String>| <[String; 2]>::try_from(row).unwrap_or_default().into();
+    Ok(connection.texts(&statement)?.into_iter().map(pair).collect())
+}
+
+/// Has every node of a launched cluster write `table` to its files. On an attached one its owner decides when that is done.
+///
+/// There is no statement for it, and the command that does it wants a management port, which none of Tithe's servers opens.
+/// But a table may be written periodically: a period of a millisecond is set, and taken away once the files hold what
+/// was written last.
+///
+/// # Errors
+/// The server's error; [`Fault::Server`] when it does not come to rest.
+pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    if !is_local(server) {
+        return Ok(());
+    }
+    let mut connection = administrator(server, setup)?;
+    let keyspace = of_administrator(server, setup)?.database;
+    let name = qualified(&keyspace, table);
+    let folders: Vec<PathBuf> = server.paths.data.iter().map(|data| data.join(&keyspace)).collect();
+    let before = folders.iter().map(|folder| written(folder, table)).collect::<Vec<_>>();
+    let tokens: Vec<Secret> = (0..Cluster::of(setup)?.marks()).map(|_| Secret::random_text(32)).collect();
+    let column = field_of(table, 0);
+    for (number, token) in tokens.iter().enumerate() {
+        let key = text(&format!("{KEY_PREFIX}-settled-{number}"));
+        let bytes = encrypted(setup, table) > 0;
+        let value = if bytes { format!("0x{}", token.expose_hex()) } else { text(token.expose_text()) };
+        connection.run(&format!("INSERT INTO {name} ({KEY}, {column}) VALUES ({key}, {value})"))?;
+    }
+    connection.run(&format!("ALTER TABLE {name} WITH memtable_flush_period_in_ms = 1"))?;
+    let outcome = folders.iter().zip(&before).try_for_each(|(folder, before)| {
+        let begun = Instant::now();
+        while !holds(folder, table, before, &tokens) {
+            if begun.elapsed() > PATIENCE {
+                let what = folder.display();
+                return Err(Fault::Server(format!("{what} is not written after {} s", PATIENCE.as_secs())));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    });
+    connection.run(&format!("ALTER TABLE {name} WITH memtable_flush_period_in_ms = 0"))?;
+    outcome
+}
+
+/// The data files of `table` below `folder` that are complete: their table of contents is written last.
+fn written(folder: &Path, table: &Table) -> Vec<PathBuf> {
+    let prefix = format!("{}-", table.name);
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_of_table = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+    let files = entries(folder).filter(is_of_table).flat_map(|folder| entries(&folder).collect::<Vec<_>>());
+    let data = files.filter_map(|path| {
+        let name = path.file_name()?.to_str()?.strip_suffix("-TOC.txt")?.to_owned();
+        Some(path.with_file_name(format!("{name}-Data.db")))
+    });
+    data.collect()
+}
+
+/// True when a complete file of `table` that was not there `before` holds one of `tokens`. One of them may be cut in two, where
+/// a block ends or where the file's compression found four of its bytes earlier in the block.
+fn holds(folder: &Path, table: &Table, before: &[PathBuf], tokens: &[Secret]) -> bool {
+    let needles = Needles::new(tokens.iter().map(|token| ("token", token.expose())));
+    written(folder, table).into_iter().filter(|path| !before.contains(path)).any(|path| {
+        // A file that was merged into another one meanwhile is gone.
+        let found = fs::File::open(&path).and_then(|mut file| needles.count_in(&mut file));
+        found.is_ok_and(|(tally, _)| tally.hits() > 0)
+    })
+}
+
+/// What the figure depends on, as the server and the client's TLS say it.
+///
+/// # Errors
+/// The server's error; [`Fault::Wrong`] when it does not say its version.
+pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let mut connection = administrator(server, setup)?;
+    let cluster = Cluster::of(setup)?;
+    let local = "SELECT release_version, cql_version, partitioner FROM system.local";
+    let told = connection.texts(local)?.into_iter().next().and_then(|row| <[String; 3]>::try_from(row).ok());
+    let Some([version, cql, partitioner]) = told.filter(|told| !told[0].is_empty()) else {
+        return Err(Fault::Wrong("the server does not say its version".to_owned()));
+    };
+    let others = connection.run("SELECT peer FROM system.peers_v2")?.len();
+    if is_local(server) && others + 1 < cluster.nodes {
+        return Err(Fault::Connection(format!("{} of {} nodes are there", others + 1, cluster.nodes)));
+    }
+    let mut facts = BTreeMap::from([
+        ("consistency".to_owned(), cluster.level_name.clone()),
+        ("cql".to_owned(), cql),
+        ("nodes".to_owned(), (others + 1).to_string()),
+        ("partitioner".to_owned(), partitioner.rsplit('.').next().unwrap_or_default().to_owned()),
+    ]);
+    match settings(&mut connection) {
+        Ok(settings) => facts.extend(settings.into_iter().filter(|(name, _)| TOLD.contains(&name.as_str()))),
+        Err(Fault::Refused(_) | Fault::Server(_)) if !is_local(server) => {}
+        Err(fault) => return Err(fault),
+    }
+    let java = "SELECT name, value FROM system_views.system_properties WHERE name IN ('java.version', 'java.vm.name')";
+    if let Ok(properties) = connection.texts(java) {
+        facts.extend(properties.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)));
+    }
+    facts.insert("authentication".to_owned(), connection.method().to_owned());
+    let tls = connection.tls_facts();
+    let tls = tls.map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    facts.insert("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned()));
+    Ok(ArmFacts { version: format!("Apache Cassandra {version}"), facts, configuration: Vec::new() })
+}
+
+/// The server's settings, as it says them itself.
+///
+/// # Errors
+/// The server's error.
+pub fn settings(connection: &mut CqlConnection) -> Result<BTreeMap<String, String>, Fault> {
+    let rows = connection.texts("SELECT name, value FROM system_views.settings")?;
+    Ok(rows.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)).collect())
+}
+
+/// What the server says about TLS on the connections of Tithe's that are open: `off`, or version and cipher of each kind.
+///
+/// # Errors
+/// The server's error.
+pub fn tls_of(connection: &mut CqlConnection) -> Result<String, Fault> {
+    let clients = "SELECT driver_name, ssl_protocol, ssl_cipher_suite FROM system_views.clients";
+    let rows = connection.texts(clients)?.into_iter().filter_map(|row| <[String; 3]>::try_from(row).ok());
+    let ours = rows.filter(|[driver, ..]| driver == DRIVER);
+    let said = |[_, version, cipher]: [String; 3]| {
+        if version.is_empty() { "off".to_owned() } else { format!("{version} {cipher}") }
+    };
+    let kinds: std::collections::BTreeSet<String> = ours.map(said).collect();
+    Ok(match kinds.len() {
+        0 => "no connection of Tithe's".to_owned(),
+        // `off` would sort behind a version, and must not.
+        _ if kinds.contains("off") => "off".to_owned(),
+        _ => kinds.into_iter().collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// As [`tls_of`], seen through a connection to `server` as the clients open it.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn tls_of_clients(server: &Server, setup: &Setup) -> Result<String, Fault> {
+    let _client = CqlConnection::open(&of_clients(server, setup)?)?;
+    tls_of(&mut administrator(server, setup)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    fn table() -> Table {
+        Table { name: "usertable".to_owned(), fields: 2, field_prefix: "field".to_owned() }
+    }
+
+    #[test]
+    fn a_table_has_fields_of_text_and_ciphertext_of_bytes() {
+        expect![[r#"CREATE TABLE "tithe"."usertable" (y_id text PRIMARY KEY, "field0" text, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("tithe", &table(), &plain()));
+        let mut setup = plain();
+        setup.columns = Some(tithe_harness::protection::Columns::of_share(0.5, setup.materials.key.clone()));
+        expect![[r#"CREATE TABLE "sh""op"."usertable" (y_id text PRIMARY KEY, "field0" blob, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("sh\"op", &table(), &setup));
+    }
+
+    #[test]
+    fn only_complete_files_count_as_written() {
+        let tokens = [Secret::random_text(32), Secret::random_text(32)];
+        let folder = tempfile::tempdir().expect("a folder");
+        let below = folder.path().join("usertable-0123");
+        fs::create_dir(&below).expect("a folder");
+        fs::create_dir(folder.path().join("other-0123")).expect("a folder");
+        let data = below.join("nb-2-big-Data.db");
+        fs::write(&data, [b"..", tokens[1].expose(), b".."].concat()).expect("written");
+        assert!(!holds(folder.path(), &table(), &[], &tokens));
+        fs::write(below.join("nb-2-big-TOC.txt"), b"").expect("written");
+        assert!(holds(folder.path(), &table(), &[], &tokens));
+        assert!(!holds(folder.path(), &table(), &[], &tokens[..1]));
+        assert!(!holds(folder.path(), &table(), &[data], &tokens));
+    }
+}

@@ -1,0 +1,127 @@
+//! Who connects where, and as whom.
+//!
+//! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is asked for by `?ca=FILE`, or `?insecure=yes` to accept
+//! anyone's certificate, with `&cert=FILE&key=FILE` for a client's own. A password that is not in the URL is taken from
+//! `CASSANDRA_PASSWORD`. Only the named host is spoken to: other nodes of its cluster are reached through it. A keyspace that
+//! is there already keeps its replication; one that Tithe makes has one copy of each record.
+
+use std::path::PathBuf;
+
+use tithe_harness::{database::Server, fault::Fault, protection::Setup};
+
+use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
+
+/// Account of the measured clients where servers of Tithe's own have accounts.
+pub const USER: &str = "tithe";
+/// Account that may do everything, on the same servers.
+pub const ADMINISTRATOR: &str = "tithe_administrator";
+/// Keyspace in which Tithe works where a URL names none.
+pub const KEYSPACE: &str = "tithe";
+
+/// Cassandra's port, names and URL options.
+pub const PRODUCT: Product = Product {
+    title: "Cassandra",
+    port: 9042,
+    user: USER,
+    database: KEYSPACE,
+    url_database: Some(KEYSPACE),
+    needs_user: false,
+    password_variable: "CASSANDRA_PASSWORD",
+    tls,
+    tls_hints: ["ca=FILE or insecure=yes", "cert=FILE and key=FILE"],
+};
+
+fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
+    parts.only(&["ca", "insecure", "cert", "key"])?;
+    let identity = parts.identity("cert", "key")?;
+    let authority = match (parts.option("ca"), parts.option("insecure")) {
+        (Some(file), None) => Some(PathBuf::from(file)),
+        (None, Some("yes")) => None,
+        (None, None) if identity.is_none() => return Ok(None),
+        (None, None) => return Err(refused("cert and key without ca=FILE or insecure=yes would not be used")),
+        _ => return Err(refused("insecure=yes stands alone, without ca=FILE")),
+    };
+    Ok(Some(Tls::of_url(authority, identity)))
+}
+
+/// The target of an arm's clients.
+///
+/// # Errors
+/// As [`Product::target`].
+pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
+    PRODUCT.target(server, setup)
+}
+
+/// The target of an administrator; of an attached server the user's own account.
+///
+/// # Errors
+/// As [`Product::target`].
+pub fn of_administrator(server: &Server, setup: &Setup) -> Result<Target, Fault> {
+    let mut target = PRODUCT.target(server, setup)?;
+    if is_local(server) {
+        ADMINISTRATOR.clone_into(&mut target.user);
+    }
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use tithe_model::experiment::Url;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    fn check(url: &str, expect: Expect) {
+        let text = match PRODUCT.attached(&Url::new(url), &plain(), None) {
+            Ok(target) => format!("{target:?}"),
+            Err(fault) => fault.to_string(),
+        };
+        expect.assert_eq(&text);
+    }
+
+    #[test]
+    fn urls_are_taken_apart() {
+        check(
+            "cassandra://localhost",
+            expect![[
+                r#"Target { host: "localhost", port: 9042, user: "", database: "tithe", password: None, must_ask: false, tls: None }"#
+            ]],
+        );
+        check(
+            "cassandra://ann:p%40ss@db.example:9142/shop",
+            expect![[
+                r#"Target { host: "db.example", port: 9142, user: "ann", database: "shop", password: Some(***), must_ask: false, tls: None }"#
+            ]],
+        );
+        check(
+            "cassandra://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
+            expect![[
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")) }) }"#
+            ]],
+        );
+        check(
+            "cassandra://ann@db?insecure=yes",
+            expect![[
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None }) }"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn what_could_be_less_than_it_seems_is_refused() {
+        check(
+            "cassandra://db?ca=/ca.pem&insecure=yes",
+            expect!["refused: the server's URL: insecure=yes stands alone, without ca=FILE"],
+        );
+        check(
+            "cassandra://db?cert=/c.pem&key=/k.pem",
+            expect!["refused: the server's URL: cert and key without ca=FILE or insecure=yes would not be used"],
+        );
+        check(
+            "cassandra://db?ssl=true",
+            expect!["refused: the server's URL: option ssl is not known; known are ca, insecure, cert, key"],
+        );
+        check("cassandra://one,two", expect!["refused: the server's URL: it must name one host"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! MariaDB for workloads on SQL tables.
+//!
+//! What a REPEATABLE READ transaction of InnoDB reads without a lock may be older than what it reads with one, and it is
+//! not told: a workload must lock what it is about to change.
+
+use tithe_harness::{
+    database::{Connect, Server},
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession,
+    sql::{Dialect, Isolation, SqlDatabase},
+};
+
+use super::{MariaDb, measured, schema};
+use crate::target::is_local;
+
+/// Errors by which another transaction was in the way, of the documentation's "MariaDB Error Codes":
+/// `ER_LOCK_WAIT_TIMEOUT`, `ER_LOCK_DEADLOCK`, and `ER_CHECKREAD`, which servers with `innodb_snapshot_isolation` give.
+const CONFLICTS: [&str; 3] = ["1205 ", "1213 ", "1020 "];
+
+/// How MariaDB writes SQL.
+pub static DIALECT: Dialect = Dialect {
+    integer: "int",
+    long: "bigint",
+    text: |length| format!("varchar({length})"),
+    bytes: |length| format!("varbinary({length})"),
+    row_lock: " FOR UPDATE",
+    isolate: |isolation| match isolation {
+        Isolation::RepeatableRead => &["SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"],
+        Isolation::Serializable => &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"],
+    },
+    begin: |_| &["START TRANSACTION"],
+    is_conflict: |text| CONFLICTS.iter().any(|code| text.starts_with(code)),
+};
+
+impl SqlDatabase for MariaDb {
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
+        Ok(Box::new(measured(server, setup, how, &["USE tithe"])?))
+    }
+
+    /// Text is compared by its bytes, as a client that computes compares it.
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault> {
+        let mut session = schema::own_database(server, setup)?;
+        session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+        let mark = schema::MARK;
+        session
+            .run(&format!("{definition} ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT '{mark}'"))?;
+        indexes.iter().try_for_each(|index| session.run(index).map(drop))
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        let mut session = schema::own_database(server, setup)?;
+        names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        let mut session = schema::own_database(server, setup)?;
+        for name in names {
+            session.run(&format!("ANALYZE TABLE {name}"))?;
+            if is_local(server) {
+                schema::write_table(&mut session, name)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! What a server is: product, version, and what the figures depend on.
+//!
+//! The protocol of MongoDB is spoken by others too: a stand-in for tests, products of other makers. Such a server is never
+//! called MongoDB. MongoDB's own builds, and Percona's, say which commit they were built from; one that does not is a
+//! stand-in. Those that say who they are, are called so.
+
+use std::collections::BTreeMap;
+
+use mongodb::bson::{Bson, Document, doc};
+use tithe_harness::{database::Server, fault::Fault, protection::Setup};
+use tithe_model::record::{ArmFacts, STAND_IN};
+
+use super::{link::Link, store::administrator, target::of_clients};
+use crate::target::is_local;
+
+/// Product and version, from the server's answer to `buildInfo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// As in `MongoDB 7.0.5 Enterprise`.
+    pub title: String,
+    /// True when it only speaks the protocol of MongoDB.
+    pub stand_in: bool,
+}
+
+impl Build {
+    /// Asks `link`.
+    ///
+    /// # Errors
+    /// The server's error; [`Fault::Wrong`] when it does not say its version.
+    pub fn ask(link: &Link) -> Result<Self, Fault> {
+        Self::read(&link.admin(doc! { "buildInfo": 1 })?)
+    }
+
+    fn read(info: &Document) -> Result<Self, Fault> {
+        let text = |name: &str| info.get_str(name).ok().filter(|text| !text.is_empty());
+        let version = text("version").ok_or_else(|| Fault::Wrong("the server does not say its version".to_owned()))?;
+        let stand_in = |title: String| Self { title: format!("{title} (stand-in, not MongoDB)"), stand_in: true };
+        if let Some(name) = text("standIn") {
+            return Ok(stand_in(name.to_owned()));
+        }
+        if let Ok(ferret) = info.get_document("ferretdb") {
+            return Ok(stand_in(format!("FerretDB {}", ferret.get_str("version").unwrap_or("of unknown version"))));
+        }
+        if text("gitVersion").is_none() {
+            return Ok(stand_in(format!("a server without a build number that says version {version}")));
+        }
+        let modules = info.get_array("modules").map(Vec::as_slice).unwrap_or_default();
+        let title = match text("psmdbVersion") {
+            Some(percona) => format!("Percona Server for MongoDB {percona}"),
+            None if modules.iter().any(|module| module.as_str() == Some("enterprise")) => {
+                format!("MongoDB {version} Enterprise")
+            }
+            None => format!("MongoDB {version}"),
+        };
+        Ok(Self { title, stand_in: false })
+    }
+}
+
+/// What the figure depends on, as the server and the driver say it.
+///
+/// # Errors
+/// The server's error; [`Fault::Wrong`] when it does not say its version.
+pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let link = administrator(server, setup)?;
+    let build = Build::ask(&link)?;
+    let mut facts = BTreeMap::new();
+    if build.stand_in {
+        facts.insert(STAND_IN.to_owned(), format!("{}, in place of MongoDB", build.title));
+    }
+    let told = [
+        ("storage engine", &["storageEngine", "name"][..]),
+        ("encryption at rest", &["encryptionAtRest", "encryptionCipherMode"][..]),
+        ("openssl", &["openssl", "running"][..]),
+    ];
+    // An attached server may keep its state to itself: then it is not told.
+    let status = match link.admin(doc! { "serverStatus": 1 }) {
+        Ok(status) => status,
+        Err(Fault::Refused(_) | Fault::Server(_)) if !is_local(server) => Document::new(),
+        Err(fault) => return Err(fault),
+    };
+    facts.extend(told.iter().filter_map(|(name, path)| Some(((*name).to_owned(), at(&status, path)?))));
+    facts.insert("topology".to_owned(), topology(&link)?);
+    facts.insert("driver".to_owned(), "mongodb, the official Rust driver, 3.8".to_owned());
+    let clients = of_clients(server, setup)?;
+    let mechanism = clients.credential.map(|credential| {
+        credential.mechanism.map_or_else(|| "the driver's choice".to_owned(), |mechanism| format!("{mechanism:?}"))
+    });
+    facts.insert("authentication".to_owned(), mechanism.unwrap_or_else(|| "none".to_owned()));
+    Ok(ArmFacts { version: build.title, facts, configuration: Vec::new() })
+}
+
+/// What stands at `path` of nested documents, as text.
+pub fn at(document: &Document, path: &[&str]) -> Option<String> {
+    let (last, folders) = path.split_last()?;
+    let folder = folders.iter().try_fold(document, |folder, name| folder.get_document(name).ok())?;
+    Some(match folder.get(last)? {
+        Bson::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+/// Standalone, member of a replica set, or router of a sharded cluster: from the answer to `isMaster`, which every version
+/// knows.
+pub fn topology(link: &Link) -> Result<String, Fault> {
+    let hello = link.admin(doc! { "isMaster": 1 })?;
+    let hosts = |name: &str| hello.get_array(name).map_or(0, Vec::len);
+    Ok(match (hello.get_str("setName"), hello.get_str("msg")) {
+        (Ok(_), _) => format!("replica set of {}", hosts("hosts") + hosts("passives") + hosts("arbiters")),
+        (_, Ok("isdbgrid")) => "sharded cluster".to_owned(),
+        _ => "standalone".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn title(info: Document) -> String {
+        Build::read(&info).map_or_else(|fault| fault.to_string(), |build| format!("{} {}", build.title, build.stand_in))
+    }
+
+    #[test]
+    fn servers_are_called_what_they_are() {
+        for (info, expected) in [
+            (doc! { "version": "7.0.5", "gitVersion": "7809d71", "modules": [] }, "MongoDB 7.0.5 false"),
+            (
+                doc! { "version": "7.0.5", "gitVersion": "7809d71", "modules": ["enterprise"] },
+                "MongoDB 7.0.5 Enterprise false",
+            ),
+            (
+                doc! { "version": "6.0.4-3", "psmdbVersion": "6.0.4-3", "gitVersion": "b1" },
+                "Percona Server for MongoDB 6.0.4-3 false",
+            ),
+            (
+                doc! { "version": "4.2.0", "standIn": "mongo-java-server 1.46.0" },
+                "mongo-java-server 1.46.0 (stand-in, not MongoDB) true",
+            ),
+            (
+                doc! { "version": "4.0.0", "maxBsonObjectSize": 1 },
+                "a server without a build number that says version 4.0.0 (stand-in, not MongoDB) true",
+            ),
+            (
+                doc! { "version": "7.0.77", "gitVersion": "a", "ferretdb": { "version": "2.1.0" } },
+                "FerretDB 2.1.0 (stand-in, not MongoDB) true",
+            ),
+            (doc! {}, "wrong answer: the server does not say its version"),
+        ] {
+            assert_eq!(title(info), expected);
+        }
+    }
+}

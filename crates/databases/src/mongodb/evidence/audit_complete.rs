@@ -1,0 +1,136 @@
+//! Does the audit log hold every operation that it must, and none that it must not?
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight, canary::key_value},
+    fault::Fault,
+    session::{Discard, Fields, Request},
+};
+
+use crate::evidence::{
+    marked::{Counts, Log, describe, marker, send_and_count},
+    sight,
+};
+
+/// Sends marked operations of each kind from several sessions at once and counts their records in the audit log. Id
+/// `audit-complete`.
+pub struct AuditComplete {
+    commands: &'static [&'static str],
+}
+
+/// How MongoDB's log is reached: a file of a launched server only.
+static LOG: Log = Log { plant, served: |_| None };
+
+/// Does one of each operation with `token` as the key: one of them is of a kind that is recorded.
+fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
+    let mut session = key_value(scene.connect()?)?;
+    let key = token.as_bytes();
+    let values: Vec<(usize, &[u8])> = (0..scene.table.fields).map(|field| (field, &b"planted"[..])).collect();
+    for request in [
+        Request::Insert { key, values: &values },
+        Request::Update { key, values: &values[..1] },
+        Request::Read { key, fields: Fields::All },
+        Request::Delete { key },
+    ] {
+        session.call(&request, &mut Discard)?;
+    }
+    Ok(())
+}
+
+/// The command that a verb of [`Counts`] comes as.
+const COMMANDS: [(&str, &str); 4] =
+    [("INSERT", "insert"), ("SELECT", "find"), ("UPDATE", "update"), ("DELETE", "delete")];
+
+impl AuditComplete {
+    /// A check of a log of `commands`.
+    pub fn new(commands: &'static [&'static str]) -> Self {
+        Self { commands }
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let mark = marker(scene);
+        let (sent, found) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
+            Ok(counts) => counts,
+            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+        };
+        let expected = self.expected(&sent);
+        let quotation = format!(
+            "sent {}; must be recorded: {}; in the log: {}",
+            describe(&sent),
+            describe(&expected),
+            describe(&found)
+        );
+        Ok(if found == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+
+    /// What must be in the log of what was sent.
+    fn expected(&self, sent: &Counts) -> Counts {
+        let recorded =
+            |verb: &str| COMMANDS.iter().any(|(name, command)| *name == verb && self.commands.contains(command));
+        sent.iter().filter(|(verb, _)| recorded(verb)).map(|(verb, count)| (verb.clone(), *count)).collect()
+    }
+}
+
+/// Counts records of operations on keys that hold `mark`, by verb. A record is one line of JSON with the kind of event in
+/// `atype` and the command in `param` (documentation, "System Event Audit Messages"). What stands at the end without its
+/// line's end counts as nothing, and so does the planted end.
+fn count(text: &str, mark: &str) -> Counts {
+    let mut counts = Counts::new();
+    let planted = format!("end-of-{mark}");
+    for line in text.lines().filter(|line| line.contains(mark) && !line.contains(&planted)) {
+        let Ok(record) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+        let command = record["param"]["command"].as_str().filter(|_| record["atype"] == "authCheck");
+        if let Some((verb, _)) = COMMANDS.iter().find(|(_, name)| Some(*name) == command) {
+            *counts.entry((*verb).to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+impl Evidence for AuditComplete {
+    fn id(&self) -> &'static str {
+        "audit-complete"
+    }
+
+    fn claim(&self) -> String {
+        format!("every {} is in the audit log once, and no other operation", self.commands.join(", "))
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LOG: &str = r#"{"atype":"authenticate","ts":{},"param":{"user":"tithe","db":"admin"},"result":0}
+{"atype":"authCheck","param":{"command":"insert","ns":"tithe.t","args":{"insert":"t","documents":[{"_id":"audit-1-g-0-000"}]}},"result":0}
+{"atype":"authCheck","param":{"command":"find","ns":"tithe.t","args":{"find":"t","filter":{"_id":"audit-1-g-0-000"}}},"result":0}
+{"atype":"authCheck","param":{"command":"find","ns":"tithe.t","args":{"find":"t","filter":{"_id":"audit-1-p-0-000"}}},"result":0}
+{"atype":"authCheck","param":{"command":"insert","ns":"tithe.t","args":{"documents":[{"_id":"end-of-audit-1-g"}]}},"result":0}
+{"atype":"authCheck","param":{"command":"update","args":{"updates":[{"q":{"_id":"audit-1-g-0-0
+"#;
+
+    #[test]
+    fn records_are_counted_by_verb() {
+        assert_eq!(describe(&count(LOG, "audit-1-g")), "INSERT 1, SELECT 1");
+    }
+
+    #[test]
+    fn what_is_expected_follows_the_filter() {
+        let sent: Counts = ["SELECT", "INSERT", "UPDATE"].map(|verb| (verb.to_owned(), 100)).into();
+        let expected = |commands| describe(&AuditComplete::new(commands).expected(&sent));
+        assert_eq!(expected(&["insert"]), "INSERT 100");
+        assert_eq!(expected(&["update", "find", "getMore"]), "SELECT 100, UPDATE 100");
+    }
+
+    proptest! {
+        #[test]
+        fn no_log_is_counted_beyond_its_lines(text in ".{0,400}", mark in "[a-z]{1,4}") {
+            prop_assert!(count(&text, &mark).values().sum::<usize>() <= text.lines().count());
+        }
+    }
+}

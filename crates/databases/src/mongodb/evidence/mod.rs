@@ -1,0 +1,64 @@
+//! Checks that only MongoDB has: one file each.
+
+pub mod audit_complete;
+pub mod encryption_in_force;
+
+use mongodb::bson::doc;
+use tithe_harness::{evidence::Scene, fault::Fault};
+
+use super::{
+    build::at,
+    link::Link,
+    probe::probe,
+    store::administrator,
+    target::{DATABASE, direct, door, mechanism},
+};
+use crate::{evidence::Doors, target::Target};
+
+/// How the shared checks reach MongoDB.
+pub static DOORS: Doors = Doors {
+    target: |scene| door(scene.server, scene.setup),
+    open: |scene, target| knock(target, mechanism(scene.setup)),
+    tls_of_server,
+    tls_source: "serverStatus (connections by TLS version), and the client's own view",
+};
+
+/// Opens and closes one connection as `target` says, with a read in between. The driver offers every version of TLS that it
+/// knows, so versions and certificates are tried by a greeting of Tithe's own first.
+///
+/// # Errors
+/// The refusal or the broken connection.
+pub fn knock(target: &Target, mechanism: Option<mongodb::options::AuthMechanism>) -> Result<String, Fault> {
+    probe(target)?;
+    let link = Link::new(direct(target, mechanism))?;
+    link.run(DATABASE, doc! { "find": "knock", "limit": 1 })?;
+    let credential = link.options().credential.as_ref();
+    Ok(credential.map_or_else(
+        || "none".to_owned(),
+        |credential| credential.mechanism.as_ref().map_or_else(|| "SCRAM".to_owned(), |by| format!("{by:?}")),
+    ))
+}
+
+/// Where the server counts connections by version.
+const COUNTED: [(&str, &str); 2] = [("1.3", "TLSv1.3"), ("1.2", "TLSv1.2")];
+
+/// MongoDB counts its connections by version of TLS; a connection that was just opened has raised the count of its own.
+fn tls_of_server(scene: &Scene<'_>, target: &Target) -> Result<String, Fault> {
+    let administrator = administrator(scene.server, scene.setup)?;
+    let counts = || -> Result<Vec<(&str, Option<String>)>, Fault> {
+        let status = administrator.admin(doc! { "serverStatus": 1 })?;
+        Ok(COUNTED.map(|(name, title)| (title, at(&status, &["transportSecurity", name]))).into())
+    };
+    let before = counts()?;
+    let client = probe(target)?;
+    knock(target, mechanism(scene.setup))?;
+    let after = counts()?;
+    let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    let raised: Vec<&str> =
+        before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, after)| after.0).collect();
+    match (raised.as_slice(), after.iter().any(|(_, count)| count.is_some())) {
+        ([version], _) => Ok(format!("{version}, as the server counts ({client})")),
+        (_, true) => Err(Fault::Wrong(format!("the server's counts of TLS connections rose in {raised:?} ({client})"))),
+        (_, false) => Err(Fault::Server(format!("it does not count connections by TLS version ({client})"))),
+    }
+}

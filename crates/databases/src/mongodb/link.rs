@@ -1,0 +1,130 @@
+//! One driver with one connection, in the calling thread.
+//!
+//! The driver's own blocking interface hands work to a pool of threads, whose processor time would belong to no lane.
+//! Here every driver has a scheduler without threads: sending, waiting, TLS and BSON are done by whoever asks, and are
+//! counted there. The driver's look at the server's state, which runs beside the load, is made rare for the same reason.
+//! Nothing is sent twice: retries are off, so that what failed is counted as failed.
+
+use std::{future::Future, time::Duration};
+
+use mongodb::{
+    Client, Collection,
+    bson::{Document, RawDocumentBuf},
+    error::{Error, ErrorKind, WriteFailure},
+    options::{ClientOptions, ServerMonitoringMode},
+};
+use tithe_harness::fault::Fault;
+use tokio::runtime::Runtime;
+
+/// How long to look for a server that takes the connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two looks at the server's state while all is well.
+const HEARTBEAT: Duration = Duration::from_secs(3600);
+
+/// A driver with one connection.
+pub struct Link {
+    // Dropped before the scheduler that its tasks run in.
+    client: Client,
+    runtime: Runtime,
+    options: ClientOptions,
+}
+
+impl Link {
+    /// A driver that connects as `options` say, when first asked.
+    ///
+    /// # Errors
+    /// [`Fault::Machine`] when there is no scheduler; [`Fault::Refused`] for options that cannot be.
+    pub fn new(mut options: ClientOptions) -> Result<Self, Fault> {
+        let runtime = scheduler()?;
+        options.app_name = Some("tithe".to_owned());
+        options.max_pool_size = Some(1);
+        options.retry_reads = Some(false);
+        options.retry_writes = Some(false);
+        options.server_selection_timeout = Some(PATIENCE);
+        options.connect_timeout = Some(PATIENCE);
+        options.heartbeat_freq = Some(HEARTBEAT);
+        options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
+        let client = {
+            let _entered = runtime.enter();
+            Client::with_options(options.clone()).map_err(|error| fault(&error))?
+        };
+        Ok(Self { client, runtime, options })
+    }
+
+    /// What the driver was told.
+    pub fn options(&self) -> &ClientOptions {
+        &self.options
+    }
+
+    /// The records of `collection` in `database`.
+    pub fn collection(&self, database: &str, collection: &str) -> Collection<RawDocumentBuf> {
+        self.client.database(database).collection(collection)
+    }
+
+    /// Runs `work` to its end in this thread.
+    ///
+    /// # Errors
+    /// What the driver or the server said.
+    pub fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+        self.runtime.block_on(work).map_err(|error| fault(&error))
+    }
+
+    /// Runs one command in `database`.
+    ///
+    /// # Errors
+    /// As [`Link::wait`].
+    pub fn run(&self, database: &str, command: Document) -> Result<Document, Fault> {
+        self.wait(async { self.client.database(database).run_command(command).await })
+    }
+
+    /// Runs one command of an administrator.
+    ///
+    /// # Errors
+    /// As [`Link::wait`].
+    pub fn admin(&self, command: Document) -> Result<Document, Fault> {
+        self.run("admin", command)
+    }
+
+    /// Names of the collections in `database`.
+    ///
+    /// # Errors
+    /// As [`Link::wait`].
+    pub fn collections(&self, database: &str) -> Result<Vec<String>, Fault> {
+        self.wait(async { self.client.database(database).list_collection_names().await })
+    }
+}
+
+/// A scheduler that works in the thread that waits.
+///
+/// # Errors
+/// [`Fault::Machine`] when the kernel gives none.
+pub fn scheduler() -> Result<Runtime, Fault> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::machine("a scheduler for the driver", error))
+}
+
+/// Codes of errors that say no: `Unauthorized`, `AuthenticationFailed` (MongoDB, `error_codes.yml`).
+const REFUSALS: [i32; 2] = [13, 18];
+
+/// An error of the driver in Tithe's words.
+pub fn fault(error: &Error) -> Fault {
+    match &*error.kind {
+        ErrorKind::Authentication { message, .. } => Fault::Refused(message.clone()),
+        ErrorKind::Command(command) if REFUSALS.contains(&command.code) => Fault::Refused(command.message.clone()),
+        ErrorKind::Command(command) => Fault::Server(format!("{} (code {})", command.message, command.code)),
+        ErrorKind::Write(WriteFailure::WriteError(write)) => {
+            Fault::Server(format!("{} (code {})", write.message, write.code))
+        }
+        ErrorKind::Write(WriteFailure::WriteConcernError(write)) => {
+            Fault::Server(format!("write concern: {} (code {})", write.message, write.code))
+        }
+        ErrorKind::IncompatibleServer { message, .. }
+        | ErrorKind::InvalidArgument { message, .. }
+        | ErrorKind::InvalidTlsConfig { message, .. } => Fault::Refused(message.clone()),
+        ErrorKind::InvalidResponse { message, .. } => Fault::Protocol(message.clone()),
+        ErrorKind::Io(error) => Fault::Connection(error.to_string()),
+        other => Fault::Connection(other.to_string()),
+    }
+}

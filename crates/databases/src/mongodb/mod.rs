@@ -1,0 +1,101 @@
+//! MongoDB 4.2 and newer, and Percona Server for MongoDB: launched on this machine, or attached to by URL.
+//!
+//! The client is the official Rust driver, whose processor time is part of the client's figure: applications pay it too.
+//! Each connection of the load has a driver of its own with a pool of one, which runs in the lane's thread ([`link`]). A
+//! lane therefore serves one operation at a time; several connections of one lane take turns.
+//!
+//! A server that speaks the protocol and is not MongoDB is called what it is: see [`build`].
+
+mod build;
+mod evidence;
+mod inspect;
+mod install;
+mod launch;
+mod link;
+mod probe;
+mod protection;
+mod session;
+mod store;
+mod target;
+
+use tithe_harness::{
+    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    fault::Fault,
+    inspect::Observation,
+    protection::{Protection, Setup},
+    session::Session,
+    workload::Table,
+};
+use tithe_model::{experiment::Url, record::ArmFacts};
+
+use self::session::MongoSession;
+
+/// MongoDB and Percona Server for MongoDB.
+pub struct MongoDb;
+
+impl Database for MongoDb {
+    fn id(&self) -> &'static str {
+        "mongodb"
+    }
+
+    fn title(&self) -> &'static str {
+        "MongoDB"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["mongodb", "mongodb+srv"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        target::check_url(url)
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        launch::RESERVED
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        install::find(search)
+    }
+
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+        launch::launch(install, setup, place)
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let link = store::client(server, setup)?;
+        let mut session = MongoSession::new(link, &how.table);
+        for statement in &setup.session_statements {
+            tithe_harness::session::Connection::run_statement(&mut session, statement)?;
+        }
+        Ok(Session::KeyValue(Box::new(session)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::create(server, setup, table)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::remove(server, setup, table)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::settle(server, setup)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        build::facts(server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        inspect::inspect(server, setup)
+    }
+
+    fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
+        store::journal_position(server, setup)
+    }
+}

@@ -1,0 +1,75 @@
+//! The audit log, with a filter by kind of operation.
+//!
+//! Settings: MongoDB documentation, "Auditing" and "Configure Audit Filters". An operation is recorded by the check of its
+//! rights (`authCheck`), which must be told to record successes too. The kinds are those of a published report on a
+//! managed MongoDB: inserts, updates and queries.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::Evidence,
+    protection::{Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use super::needs_enterprise;
+use crate::mongodb::{evidence::audit_complete::AuditComplete, launch::AUDIT_FILTER};
+
+/// `auditLog`.
+pub struct Audit;
+
+impl Protection for Audit {
+    fn id(&self) -> &'static str {
+        "audit"
+    }
+
+    fn title(&self) -> &'static str {
+        "audit log"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "operations of which nobody knows afterwards who did them."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "the log itself, which holds keys and written values in the clear, and grows with each operation; operations of \
+         other kinds."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "operations",
+            kind: OptionKind::Choice(&["insert", "update", "insert+query", "update+query", "all"]),
+            default: Some(Default::Text("all")),
+            help: "Kinds of operations that are recorded (auditLog.filter); all adds deletes.",
+        }]
+    }
+
+    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        needs_enterprise(install, "an audit log")
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let commands = commands(chosen.text("operations"));
+        let filter = serde_json::json!({ "atype": "authCheck", "param.command": { "$in": commands } });
+        setup.settings.insert(AUDIT_FILTER.to_owned(), filter.to_string());
+        setup.settings.insert("setParameter.auditAuthorizationSuccess".to_owned(), "true".to_owned());
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(AuditComplete::new(commands(chosen.text("operations"))))]
+    }
+}
+
+/// The commands that the kinds of `operations` come as.
+fn commands(operations: &str) -> &'static [&'static str] {
+    match operations {
+        "insert" => &["insert"],
+        "update" => &["update"],
+        "insert+query" => &["insert", "find", "getMore"],
+        "update+query" => &["update", "find", "getMore"],
+        _ => &["insert", "update", "delete", "find", "getMore"],
+    }
+}

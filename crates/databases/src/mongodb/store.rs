@@ -1,0 +1,137 @@
+//! The database in which Tithe keeps its records, and what is asked of a server outside the load.
+//!
+//! Everything is in one database, `tithe`, which must be Tithe's own: it bears a mark. Collections of a sharded cluster are
+//! not sharded here; whoever wants that shards `tithe.usertable` beforehand and leaves the mark there.
+
+use mongodb::bson::{Bson, Document, doc};
+use tithe_harness::{database::Server, fault::Fault, protection::Setup, workload::Table};
+
+use super::{
+    link::Link,
+    target::{ADMINISTRATOR, DATABASE, USER, of_administrator, of_clients},
+};
+use crate::target::is_local;
+
+/// The collection that bears the mark.
+const MARKED: &str = "made_by_tithe";
+
+/// A connection as the measured clients have it.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn client(server: &Server, setup: &Setup) -> Result<Link, Fault> {
+    opened(Link::new(of_clients(server, setup)?)?)
+}
+
+/// A connection that is not measured. In a launched server that asks for passwords it first makes the accounts.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn administrator(server: &Server, setup: &Setup) -> Result<Link, Fault> {
+    let options = of_administrator(server, setup)?;
+    let asks = options.credential.is_some();
+    match opened(Link::new(options.clone())?) {
+        Err(Fault::Refused(_)) if asks && is_local(server) => {
+            let mut without = options.clone();
+            without.credential = None;
+            make_accounts(&Link::new(without)?, &options, setup)?;
+            opened(Link::new(options)?)
+        }
+        outcome => outcome,
+    }
+}
+
+/// Makes the administrator by the way that a server without accounts leaves open to its own machine, and then the clients'
+/// account as the administrator.
+fn make_accounts(open: &Link, administrator: &mongodb::options::ClientOptions, setup: &Setup) -> Result<(), Fault> {
+    let password = setup.materials.password.expose_text();
+    let create = |name: &str, roles: Vec<Document>| doc! { "createUser": name, "pwd": password, "roles": roles };
+    open.admin(create(ADMINISTRATOR, vec![doc! { "role": "root", "db": "admin" }]))?;
+    let link = Link::new(administrator.clone())?;
+    link.admin(create(USER, vec![doc! { "role": "readWrite", "db": DATABASE }])).map(drop)
+}
+
+/// The driver connects when first asked; this asks, so that what is wrong shows at once.
+fn opened(link: Link) -> Result<Link, Fault> {
+    link.admin(doc! { "ping": 1 })?;
+    Ok(link)
+}
+
+/// Makes the collection of `table` Tithe's own, and empty. On a server that Tithe launched, runs the arm's own commands
+/// first.
+///
+/// # Errors
+/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let link = administrator(server, setup)?;
+    if is_local(server) {
+        for statement in &setup.statements {
+            let command: Document = serde_json::from_str(statement)
+                .map_err(|error| Fault::Protocol(format!("a statement of MongoDB is a command in JSON: {error}")))?;
+            link.admin(command)?;
+        }
+    }
+    let there = link.collections(DATABASE)?;
+    match (there.iter().any(|name| name == MARKED), there.first()) {
+        // Left over from a run that was killed.
+        (true, _) => drop_collection(&link, &there, table),
+        (false, Some(name)) => Err(foreign(name)),
+        (false, None) => {
+            let mark = doc! { "insert": MARKED, "documents": [{ "_id": "made by tithe" }] };
+            link.run(DATABASE, mark).map(drop)
+        }
+    }
+}
+
+/// Removes the collection of `table`, and the mark when nothing else is left of Tithe's.
+///
+/// # Errors
+/// As [`create`].
+pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let link = administrator(server, setup)?;
+    let there = link.collections(DATABASE)?;
+    match (there.iter().any(|name| name == MARKED), there.first()) {
+        (true, _) => drop_collection(&link, &there, table)?,
+        (false, Some(name)) => return Err(foreign(name)),
+        (false, None) => return Ok(()),
+    }
+    if link.collections(DATABASE)?.iter().all(|name| name == MARKED) {
+        link.run(DATABASE, doc! { "dropDatabase": 1 })?;
+    }
+    Ok(())
+}
+
+fn foreign(name: &str) -> Fault {
+    Fault::Refused(format!("a collection `{DATABASE}.{name}` is on this server, and Tithe did not make it"))
+}
+
+/// Drops the collection of `table` if it is among those `there`.
+fn drop_collection(link: &Link, there: &[String], table: &Table) -> Result<(), Fault> {
+    if !there.contains(&table.name) {
+        return Ok(());
+    }
+    link.run(DATABASE, doc! { "drop": &table.name }).map(drop)
+}
+
+/// Writes everything in memory to the data files of a launched server. On an attached one its owner decides that.
+///
+/// # Errors
+/// The server's error.
+pub fn settle(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    if !is_local(server) {
+        return Ok(());
+    }
+    administrator(server, setup)?.admin(doc! { "fsync": 1 }).map(drop)
+}
+
+/// Bytes written to the journal since the server started; `None` where it cannot be seen.
+pub fn journal_position(server: &Server, setup: &Setup) -> Option<u64> {
+    let status = administrator(server, setup).ok()?.admin(doc! { "serverStatus": 1 }).ok()?;
+    let log = status.get_document("wiredTiger").ok()?.get_document("log").ok()?;
+    match log.get("log bytes written")? {
+        Bson::Int32(bytes) => u64::try_from(*bytes).ok(),
+        Bson::Int64(bytes) => u64::try_from(*bytes).ok(),
+        Bson::Double(bytes) => Some(*bytes as u64),
+        _ => None,
+    }
+}

@@ -1,0 +1,196 @@
+//! Who connects where, and as whom.
+//!
+//! A URL is MongoDB's own (documentation, "Connection Strings"): one host, a replica set, routers of a sharded cluster, or
+//! `mongodb+srv://`. TLS needs `tls=true` and either `tlsCAFile=FILE` or `tlsAllowInvalidCertificates=true`, which
+//! trusts anyone. A password that is not in the URL is taken from `MONGODB_PASSWORD`.
+
+use mongodb::options::{
+    AuthMechanism, ClientOptions, ConnectionString, Credential, ServerAddress, Tls as DriverTls, TlsOptions,
+};
+use tithe_harness::{
+    database::{Address, Server},
+    fault::Fault,
+    protection::{Authentication, Setup, Transport},
+    secret::Secret,
+};
+use tithe_model::experiment::Url;
+
+use super::link::{fault, scheduler};
+use crate::target::{Target, Tls, launched, refused};
+
+/// Account of the measured clients.
+pub const USER: &str = "tithe";
+/// Account that may do everything, in servers of Tithe's own that ask for a password.
+pub const ADMINISTRATOR: &str = "tithe-administrator";
+/// The database that everything of Tithe's is in.
+pub const DATABASE: &str = "tithe";
+/// The client's certificate and key in one file, beside a launched server that demands it.
+pub const CLIENT_IDENTITY: &str = "client.pem";
+
+const PORT: u16 = 27017;
+const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
+/// Options of a URL that Tithe sets itself, with the reason.
+const NOT_IN_URLS: [(&str, &str); 4] = [
+    ("maxPoolSize", "each connection of the load has a driver of its own"),
+    ("minPoolSize", "each connection of the load has a driver of its own"),
+    ("retryReads", "what failed is counted as failed"),
+    ("retryWrites", "what failed is counted as failed"),
+];
+
+/// What the driver of an arm's clients is told.
+///
+/// # Errors
+/// [`Fault::Refused`] for a URL that cannot be used, or that contradicts the set-up.
+pub fn of_clients(server: &Server, setup: &Setup) -> Result<ClientOptions, Fault> {
+    of(server, setup, USER)
+}
+
+/// What an administrator's driver is told; of an attached server it is the user's own account.
+///
+/// # Errors
+/// As [`of_clients`].
+pub fn of_administrator(server: &Server, setup: &Setup) -> Result<ClientOptions, Fault> {
+    of(server, setup, ADMINISTRATOR)
+}
+
+fn of(server: &Server, setup: &Setup, user: &str) -> Result<ClientOptions, Fault> {
+    match &server.address {
+        Address::Tcp { host, port } => Ok(direct(&of_launched(host, *port, server, setup, user), mechanism(setup))),
+        Address::Attached(url) => attached(url, setup, std::env::var(PASSWORD_VARIABLE).ok()),
+        Address::File(_) | Address::Nowhere => Err(Fault::Refused("MongoDB is reached by TCP".to_owned())),
+    }
+}
+
+/// Where the measured clients go, for checks that knock at one server; of several, the first.
+///
+/// # Errors
+/// As [`of_clients`].
+pub fn door(server: &Server, setup: &Setup) -> Result<Target, Fault> {
+    if let Address::Tcp { host, port } = &server.address {
+        return Ok(of_launched(host, *port, server, setup, USER));
+    }
+    let options = of_clients(server, setup)?;
+    let Some(ServerAddress::Tcp { host, port }) = options.hosts.first() else {
+        return Err(refused("it names no host"));
+    };
+    let credential = options.credential.as_ref();
+    Ok(Target {
+        host: host.clone(),
+        port: port.unwrap_or(PORT),
+        user: credential.and_then(|credential| credential.username.clone()).unwrap_or_default(),
+        database: credential.and_then(|credential| credential.source.clone()).unwrap_or_else(|| "admin".to_owned()),
+        password: credential.and_then(|credential| credential.password.clone()).map(Secret::new),
+        must_ask: matches!(setup.authentication, Authentication::Password { .. }),
+        tls: tls_of(&options),
+    })
+}
+
+fn of_launched(host: &str, port: u16, server: &Server, setup: &Setup, user: &str) -> Target {
+    let mut target = launched(host, port, user, "admin", setup);
+    let combined = server.folder.join(CLIENT_IDENTITY);
+    for tls in target.tls.iter_mut().filter(|tls| tls.identity.is_some()) {
+        tls.identity = Some((combined.clone(), combined.clone()));
+    }
+    target
+}
+
+/// What a driver is told that goes to one server and looks for no other.
+pub fn direct(target: &Target, mechanism: Option<AuthMechanism>) -> ClientOptions {
+    let address = ServerAddress::Tcp { host: target.host.clone(), port: Some(target.port) };
+    let mut options = ClientOptions::builder().hosts(vec![address]).direct_connection(true).build();
+    options.tls = Some(target.tls.as_ref().map_or(DriverTls::Disabled, |tls| DriverTls::Enabled(driver_tls(tls))));
+    options.credential = target.password.as_ref().map(|password| {
+        let mut credential = Credential::default();
+        credential.username = Some(target.user.clone());
+        credential.password = Some(password.expose_text().to_owned());
+        credential.source = Some(target.database.clone());
+        credential.mechanism = mechanism;
+        credential
+    });
+    options
+}
+
+fn driver_tls(tls: &Tls) -> TlsOptions {
+    let mut options = TlsOptions::default();
+    options.ca_file_path.clone_from(&tls.authority);
+    options.allow_invalid_certificates = tls.authority.is_none().then_some(true);
+    options.cert_key_file_path = tls.identity.as_ref().map(|(combined, _)| combined.clone());
+    options
+}
+
+/// TLS as `options` have it; `None` without.
+fn tls_of(options: &ClientOptions) -> Option<Tls> {
+    let Some(DriverTls::Enabled(tls)) = &options.tls else { return None };
+    let identity = tls.cert_key_file_path.as_ref().map(|combined| (combined.clone(), combined.clone()));
+    Some(Tls::of_url(tls.ca_file_path.clone(), identity))
+}
+
+/// How an arm's clients prove that they know the password; `None` leaves it to the driver.
+pub fn mechanism(setup: &Setup) -> Option<AuthMechanism> {
+    match &setup.authentication {
+        Authentication::Password { mechanism } if mechanism == "SCRAM-SHA-1" => Some(AuthMechanism::ScramSha1),
+        Authentication::Password { .. } => Some(AuthMechanism::ScramSha256),
+        Authentication::None => None,
+    }
+}
+
+/// Looks whether `url` can be used at all.
+///
+/// # Errors
+/// [`Fault::Refused`]; the text never quotes the URL.
+pub fn check_url(url: &Url) -> Result<(), Fault> {
+    let text = url.expose();
+    let options = text.split_once('?').map_or("", |(_, options)| options);
+    for name in options.split('&').filter_map(|option| option.split('=').next()) {
+        if let Some((name, why)) = NOT_IN_URLS.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
+            return Err(refused(&format!("option {name} is Tithe's: {why}")));
+        }
+    }
+    // The driver's own words may quote the URL.
+    let parsed = ConnectionString::parse(text).map_err(|_| refused("the driver cannot read it"))?;
+    match &parsed.tls {
+        Some(DriverTls::Enabled(tls)) => verified(tls),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to guess whom to trust.
+fn verified(tls: &TlsOptions) -> Result<(), Fault> {
+    match (&tls.ca_file_path, tls.allow_invalid_certificates) {
+        (None, Some(true)) | (Some(_), None | Some(false)) => Ok(()),
+        (Some(_), Some(true)) => Err(refused("tlsAllowInvalidCertificates=true stands alone, without tlsCAFile")),
+        (None, _) => Err(refused("tls=true needs tlsCAFile=FILE, or tlsAllowInvalidCertificates=true to trust anyone")),
+    }
+}
+
+/// What the driver is told of a server that was running before.
+fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<ClientOptions, Fault> {
+    check_url(url)?;
+    let parse = async { ClientOptions::parse(url.expose()).await };
+    let mut options = scheduler()?.block_on(parse).map_err(|error| match fault(&error) {
+        // Names of hosts that cannot be resolved are no secret; anything else may quote the URL.
+        Fault::Connection(words) => Fault::Connection(words),
+        _ => refused("the driver cannot read it"),
+    })?;
+    match (&options.tls, setup.transport) {
+        (_, Transport::Plain) | (Some(DriverTls::Enabled(_)), Transport::Tls { mutual: false, .. }) => {}
+        (Some(DriverTls::Enabled(tls)), Transport::Tls { .. }) if tls.cert_key_file_path.is_some() => {}
+        (Some(DriverTls::Enabled(_)), Transport::Tls { .. }) => {
+            return Err(refused("this arm asks for mutual TLS: its URL needs tlsCertificateKeyFile=FILE"));
+        }
+        (_, Transport::Tls { .. }) => {
+            return Err(refused("this arm asks for TLS: its URL needs tls=true with tlsCAFile=FILE"));
+        }
+    }
+    if options.tls.is_none() {
+        options.tls = Some(DriverTls::Disabled);
+    }
+    match (&mut options.credential, &setup.authentication) {
+        (Some(credential), _) => credential.password = credential.password.take().or(password_outside),
+        (None, Authentication::None) => {}
+        (None, Authentication::Password { .. }) => {
+            return Err(refused("this arm asks for a password: it names no user"));
+        }
+    }
+    Ok(options)
+}

@@ -1,0 +1,266 @@
+//! MongoDB's protocol, against a server that speaks it and is not MongoDB: mongo-java-server, which is fetched from Maven
+//! Central once. It has no accounts, no audit log and no storage engine of MongoDB's; what those need is held by golden
+//! configurations only.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use expect_test::{Expect, expect};
+use tithe_databases::mongodb::MongoDb;
+use tithe_harness::{
+    database::{Address, Command as Program, Database, Launch, Paths, Place, Server, Step},
+    fault::Fault,
+    inspect::{Feature, State},
+    protection::{Authentication, Setup, TlsVersion, Transport},
+    session::{Discard, Fields, KeyValueSession, Request, ServerTask},
+};
+use tithe_model::{
+    experiment::{OptionValue, Protection as Chosen, Url},
+    record::STAND_IN,
+};
+
+use super::{
+    how, key_value, prove_between, rows,
+    sandbox::{self, Sandbox},
+    table,
+};
+
+const VERSION: &str = "1.46.0";
+
+/// The compiled stand-in, as a class path; without it the tests say so and pass, unless `CI` is set.
+fn class_path() -> Option<&'static str> {
+    static PREPARED: OnceLock<Option<String>> = OnceLock::new();
+    let prepared = PREPARED.get_or_init(|| match prepare() {
+        Ok(class_path) => Some(class_path),
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none(), "the stand-in for MongoDB is not there: {why}");
+            eprintln!("SKIPPED: the stand-in for MongoDB is not there: {why}");
+            None
+        }
+    });
+    prepared.as_deref()
+}
+
+fn prepare() -> Result<String, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mongodb");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mongo-java-server-{VERSION}"));
+    let (library, classes) = (folder.join("lib"), folder.join("classes"));
+    if !library.join(format!("mongo-java-server-h2-backend-{VERSION}.jar")).exists() {
+        let output = format!("-DoutputDirectory={}", library.display());
+        let pom = source.join("pom.xml");
+        run(Command::new("mvn").args(["-q", "-B", "-f"]).arg(pom).args(["dependency:copy-dependencies", &output]))?;
+    }
+    let jars = format!("{}/*", library.display());
+    let compile = ["--release", "17", "-cp", &jars, "-d"];
+    run(Command::new("javac").args(compile).arg(&classes).arg(source.join("StandIn.java")))?;
+    Ok(format!("{jars}:{}", classes.display()))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{name} failed: {}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat())))
+}
+
+/// The program in `PATH`.
+fn java() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("java")).find(|file| file.is_file());
+    found.expect("javac was there, so java is")
+}
+
+fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
+    let data = place.folder.join("data");
+    let mut arguments: Vec<String> =
+        ["-Xmx256m", "-XX:+UseSerialGC", "-cp", class_path].iter().map(|text| (*text).to_owned()).collect();
+    arguments.push(format!("-Dstandin.version={VERSION}"));
+    arguments.push("StandIn".to_owned());
+    arguments.push(data.join("store.h2").display().to_string());
+    arguments.push(place.port.to_string());
+    if setup.transport != Transport::Plain {
+        arguments.push(setup.materials.server_certificate.display().to_string());
+        arguments.push(setup.materials.server_key.display().to_string());
+    }
+    Launch {
+        steps: vec![Step::Folder(data.clone())],
+        server: Some(Program { program: java(), arguments, environment: BTreeMap::new() }),
+        stop_signal: libc::SIGTERM,
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        paths: Paths { data: vec![data], journal: Vec::new(), logs: vec![place.folder.join("server.log")] },
+    }
+}
+
+fn start(protections: &[Chosen]) -> Option<Sandbox> {
+    let class_path = class_path()?;
+    Some(Sandbox::stand_in(&MongoDb, protections, |setup, place| launch(setup, place, class_path)))
+}
+
+fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
+    sandbox::chosen(&MongoDb, id, options)
+}
+
+fn prove(chosen: &Chosen, expect: Expect) {
+    let (Some(plain), Some(guarded)) = (start(&[]), start(std::slice::from_ref(chosen))) else { return };
+    prove_between(&plain, &guarded, chosen, exercise, expect);
+}
+
+/// Every kind of request, and what comes back.
+fn exercise(session: &mut dyn KeyValueSession) {
+    fn call(session: &mut dyn KeyValueSession, request: Request<'_>) -> u64 {
+        session.call(&request, &mut Discard).expect("an answer")
+    }
+    let binary: &[u8] = &[0, 255, b'\r', b'\n', 10];
+    let long = vec![b'x'; 300_000];
+    for key in [b"user2", b"user1", b"user3"] {
+        assert_eq!(call(session, Request::Insert { key, values: &[(0, b"a"), (1, binary), (2, b"")] }), 1);
+    }
+    let read = Request::Read { key: b"user1", fields: Fields::All };
+    assert_eq!(rows(session, &read), "1\n-: 0=a 1=\\x00\\xff\\r\\n\\n 2=");
+    assert_eq!(call(session, Request::Update { key: b"user1", values: &[(2, &long)] }), 1);
+    // The same value again changes nothing, and the record was there all the same.
+    assert_eq!(call(session, Request::Update { key: b"user1", values: &[(2, &long)] }), 1);
+    let one = Request::Read { key: b"user1", fields: Fields::One(2) };
+    assert_eq!(rows(session, &one), format!("1\n-: 2={}", "x".repeat(300_000)));
+    let scan = Request::Scan { start: b"user2", count: 5, fields: Fields::One(0) };
+    assert_eq!(rows(session, &scan), "2\nuser2: 0=a\nuser3: 0=a");
+    let scan = Request::Scan { start: b"", count: 2, fields: Fields::One(0) };
+    assert_eq!(rows(session, &scan), "2\nuser1: 0=a\nuser2: 0=a");
+    let scan = Request::Scan { start: b"v", count: 2, fields: Fields::All };
+    assert_eq!(rows(session, &scan), "0");
+    // An error of the server leaves the session usable.
+    let again = Request::Insert { key: b"user1", values: &[(0, b""), (1, b""), (2, b"")] };
+    let fault = session.call(&again, &mut Discard).expect_err("the key is there");
+    assert!(matches!(&fault, Fault::Server(words) if words.contains("11000")), "{fault}");
+    assert_eq!(call(session, Request::Update { key: b"nobody", values: &[(2, b"z")] }), 0);
+    for key in [&b"user1"[..], b"user2", b"user3"] {
+        assert_eq!(call(session, Request::Delete { key }), 1);
+    }
+    assert_eq!(call(session, Request::Delete { key: b"user1" }), 0);
+    assert_eq!(rows(session, &read), "0");
+}
+
+#[test]
+fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
+    let Some(sandbox) = start(&[]) else { return };
+    MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let session = MongoDb.connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session");
+    let mut session = key_value(session);
+    exercise(&mut *session);
+    assert!(matches!(session.as_connection().server_task(), ServerTask::Unknown));
+    session.as_connection().run_statement(r#"{"ping": 1}"#).expect("a command");
+    let fault = session.as_connection().run_statement(r#"{"nothing": 1}"#).expect_err("no such command");
+    assert!(matches!(fault, Fault::Server(_)), "{fault}");
+    let fault = session.as_connection().run_statement("nothing").expect_err("no command at all");
+    assert!(matches!(fault, Fault::Protocol(_)), "{fault}");
+    exercise(&mut *session);
+
+    MongoDb.settle(&sandbox.server, &sandbox.setup, &table()).expect("settled");
+    assert_eq!(MongoDb.wal_position(&sandbox.server, &sandbox.setup), None);
+    let facts = MongoDb.facts(&sandbox.server, &sandbox.setup).expect("facts");
+    expect!["mongo-java-server 1.46.0 (stand-in, not MongoDB)"].assert_eq(&facts.version);
+    assert!(facts.facts[STAND_IN].contains("in place of MongoDB"), "{facts:?}");
+    assert_eq!((facts.facts["authentication"].as_str(), facts.facts["topology"].as_str()), ("none", "standalone"));
+    MongoDb.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
+    MongoDb.remove(&sandbox.server, &sandbox.setup, &table()).expect("nothing left to remove");
+}
+
+#[test]
+fn tls_is_spoken_and_what_the_server_does_not_say_is_not_proven() {
+    // The stand-in does not count its connections by version, as MongoDB does.
+    prove(
+        &chosen("tls", &[]),
+        expect![[r#"
+        tls-negotiated Claim CannotTell
+        wire-canary Claim Holds
+    "#]],
+    );
+}
+
+#[test]
+fn encrypted_columns_are_proven() {
+    prove(
+        &chosen("columns", &[]),
+        expect![[r#"
+        ciphertext-seen Claim Holds
+        wrong-column-key Claim Holds
+        disk-canary Claim Holds
+        wire-canary Claim Holds
+    "#]],
+    );
+    prove(
+        &chosen(
+            "columns",
+            &[("cipher", OptionValue::Text("sm4-128-gcm".to_owned())), ("share", OptionValue::Number(0.5))],
+        ),
+        expect![[r#"
+        ciphertext-seen Claim Holds
+        wrong-column-key Claim Holds
+        disk-canary Claim Holds
+        wire-canary Claim Holds
+    "#]],
+    );
+}
+
+#[test]
+fn nothing_falls_back() {
+    let (Some(plain), Some(tls)) = (start(&[]), start(&[chosen("tls", &[])])) else { return };
+    let mut asks_plain = tls.setup.clone();
+    asks_plain.transport = Transport::Plain;
+    let mut asks_tls = plain.setup.clone();
+    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false };
+    let mut asks_password = plain.setup.clone();
+    asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
+    let mut mistrusts = tls.setup.clone();
+    mistrusts.materials.authority.clone_from(&tls.setup.materials.stranger);
+    for (server, setup) in [(&tls, &asks_plain), (&plain, &asks_tls), (&plain, &asks_password), (&tls, &mistrusts)] {
+        let outcome = MongoDb.connect(&server.server, setup, &how(true)).map(drop);
+        assert!(outcome.is_err(), "served, though it must not be");
+    }
+}
+
+#[test]
+fn an_attached_server_keeps_what_is_not_ours() {
+    let Some(sandbox) = start(&[chosen("tls", &[])]) else { return };
+    let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
+    let materials = &sandbox.setup.materials;
+    let url = format!("mongodb://127.0.0.1:{port}/?tls=true&tlsCAFile={}", materials.authority.display());
+    let server = Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() };
+    let setup = Setup::plain(BTreeMap::new(), materials.clone());
+    MongoDb.create(&server, &setup, &table()).expect("a table");
+    // A run that was killed leaves its records behind; the next one makes the table anew.
+    for _ in 0..2 {
+        let mut session = key_value(MongoDb.connect(&server, &setup, &how(true)).expect("a session"));
+        exercise(&mut *session);
+        let left = Request::Insert { key: b"left", values: &[(0, b"a")] };
+        assert_eq!(session.call(&left, &mut Discard), Ok(1));
+        MongoDb.create(&server, &setup, &table()).expect("a table again");
+    }
+    MongoDb.settle(&server, &setup, &table()).expect("settled");
+    let seen = MongoDb.inspect(&server, &setup).expect("a matrix");
+    let state = |feature| seen.iter().find(|cell| cell.feature == feature).map(|cell| cell.state);
+    assert_eq!(seen.len(), Feature::ALL.len());
+    assert!(seen.iter().all(|cell| cell.seen.contains("stand-in, not MongoDB")), "{seen:?}");
+    assert_eq!(state(Feature::Transport), Some(State::Enforced));
+    assert_eq!(state(Feature::Authentication), Some(State::Off));
+    MongoDb.remove(&server, &setup, &table()).expect("removed");
+
+    // Somebody else's collection in a database of our name.
+    let mut session = key_value(MongoDb.connect(&server, &setup, &how(true)).expect("a session"));
+    session
+        .as_connection()
+        .run_statement(r#"{"insert": "precious", "documents": [{"_id": 1}]}"#)
+        .expect("a collection");
+    for outcome in [MongoDb.create(&server, &setup, &table()), MongoDb.remove(&server, &setup, &table())] {
+        match outcome {
+            Err(Fault::Refused(words)) => assert!(words.contains("Tithe did not make it"), "{words}"),
+            other => panic!("a refusal was expected, not {other:?}"),
+        }
+    }
+}

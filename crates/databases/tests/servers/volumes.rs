@@ -1,0 +1,65 @@
+//! Servers on volumes: what a claim needs of a real server, which writes as another account and keeps its files open.
+
+use tithe_databases::all;
+use tithe_harness::{
+    database::Database,
+    evidence::{Control, judge},
+};
+use tithe_model::{
+    experiment::{Arm, OptionValue},
+    record::{Role, Verdict},
+};
+
+use super::{
+    Sandbox, look,
+    sandbox::{chosen, protection},
+    table,
+};
+
+/// Starts a server on a plain volume and one on the volume `id`, and looks at every check on both.
+fn prove(database: &str, id: &str) {
+    let database: &'static dyn Database =
+        *all().iter().find(|found| found.id() == database).expect("a database of this build");
+    let volume = chosen(database, id, &[("size_mb", OptionValue::Number(1000.0))]);
+    let arm = |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new() };
+    let arms = [arm(Vec::new()), arm(vec![volume.clone()])];
+    let Some(guarded) = Sandbox::start_beside(database, std::slice::from_ref(&volume), &arms) else { return };
+    let plain = Sandbox::start_beside(database, &[], &arms).expect("a plain server where there is a guarded one");
+    for sandbox in [&plain, &guarded] {
+        assert!(sandbox.setup.volume.is_some(), "every arm stands on a volume of the same size");
+        database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    }
+    for check in protection(database, id).evidence(&volume) {
+        let on_guarded = look(&guarded, true, &*check);
+        let on_plain = (check.control() == Control::PlainArm).then(|| look(&plain, false, &*check));
+        let verdict = judge(check.control(), &on_guarded, on_plain.as_ref());
+        eprintln!(
+            "{} {id} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}",
+            database.id(),
+            check.id()
+        );
+        if check.role() == Role::Claim {
+            assert_eq!(verdict, Verdict::Holds, "{id} {}", check.id());
+        }
+    }
+}
+
+#[test]
+fn postgres_on_fscrypt() {
+    prove("postgres", "volume-fscrypt");
+}
+
+#[test]
+fn postgres_on_gocryptfs() {
+    prove("postgres", "volume-gocryptfs");
+}
+
+#[test]
+fn mariadb_on_fscrypt() {
+    prove("mariadb", "volume-fscrypt");
+}
+
+#[test]
+fn redis_on_gocryptfs() {
+    prove("redis", "volume-gocryptfs");
+}

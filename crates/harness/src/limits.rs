@@ -1,0 +1,110 @@
+//! What the servers of a cell may use, from what the experiment says, and whether that is possible here.
+
+use std::collections::BTreeMap;
+
+use tithe_model::experiment::{self, Experiment, Memory};
+
+use crate::{
+    database::{Database, Missing},
+    evidence::scan::size,
+    sandbox::cgroup::{self, Limits},
+    workload,
+};
+
+/// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
+pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Limits {
+    let limits = experiment.resources[resources].limits;
+    let memory_bytes = limits.memory.map(|memory| match memory {
+        Memory::Bytes(bytes) => bytes,
+        // A limit below what counts as data at all is refused as too small for the server.
+        Memory::DataPer(ratio) => (data_bytes(experiment, workload) as f64 / ratio) as u64,
+    });
+    Limits { cpus: limits.cpus, memory_bytes }
+}
+
+/// Bytes of the data set as the clients send them: without indexes, page headers and what a database adds.
+pub fn data_bytes(experiment: &Experiment, workload: usize) -> u64 {
+    let described = &experiment.workloads[workload];
+    let entry = workload::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == described.kind);
+    let record_bytes = entry.map_or(0, |entry| (entry.shape)(&described.properties).record_bytes);
+    experiment.data.records.saturating_mul(record_bytes)
+}
+
+/// Limits that this machine cannot keep, or that `database` cannot live in.
+pub fn missing(database: &dyn Database, experiment: &Experiment) -> Vec<Missing> {
+    let mut all: Vec<Missing> = Vec::new();
+    for (resources, described) in experiment.resources.iter().enumerate() {
+        for workload in 0..experiment.workloads.len() {
+            let limits = of_cell(experiment, workload, resources);
+            let kept = described.limits.confine().then(|| cgroup::lacks(limits)).flatten();
+            let found = kept.map(not_kept).or_else(|| too_small(database, experiment, described, limits));
+            all.extend(found.filter(|found| !all.contains(found)));
+        }
+    }
+    all
+}
+
+fn not_kept(reason: String) -> Missing {
+    Missing {
+        what: "what `cpus` and `memory` need (control groups)".to_owned(),
+        looked_in: vec![reason],
+        how_to_install: vec![
+            "run tithe as root on a system that mounts the controllers cpu and memory; or leave out `cpus` and `memory`"
+                .to_owned(),
+        ],
+    }
+}
+
+fn too_small(
+    database: &dyn Database,
+    experiment: &Experiment,
+    described: &experiment::Resources,
+    limits: Limits,
+) -> Option<Missing> {
+    let mut settings: BTreeMap<String, String> = experiment.settings.clone();
+    settings.extend(described.settings.clone());
+    let (limit, needed) = (limits.memory_bytes?, database.memory_needed(&settings)?);
+    (limit < needed).then(|| Missing {
+        what: format!("memory that {} can live in", database.title()),
+        looked_in: vec![format!(
+            "resources {:?}: a limit of {}, and a server with these settings needs {}",
+            described.name,
+            size(limit),
+            size(needed)
+        )],
+        how_to_install: vec![
+            "allow more memory, load more data, or set a smaller buffer pool in `settings`".to_owned(),
+        ],
+    })
+}
+
+/// Bytes in a server's setting of memory, as PostgreSQL and MariaDB write them: `256MB`, `256M`, `1G`; a number alone is
+/// in units of `alone` bytes. `None` for anything else.
+pub fn setting_bytes(text: &str, alone: u64) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let scale = match text[end..].trim().to_ascii_lowercase().as_str() {
+        "" => alone,
+        "k" | "kb" => 1 << 10,
+        "m" | "mb" => 1 << 20,
+        "g" | "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_memory_are_read_as_servers_read_them() {
+        assert_eq!(setting_bytes("256MB", 8192), Some(256 << 20));
+        assert_eq!(setting_bytes("1G", 1), Some(1 << 30));
+        assert_eq!(setting_bytes("16384", 8192), Some(128 << 20));
+        for bad in ["", "MB", "-1MB", "1.5GB", "99999999999G"] {
+            assert_eq!(setting_bytes(bad, 1), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A closed loop of clients that pause between operations, as terminals do whose users type and think.
+//!
+//! A client's time is that of its arm's slots: what is left of a pause when a slot ends is waited for in the arm's next
+//! one. So every arm is used as if it were used alone, and a slot holds what many clients do in a little time.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use super::{Arm, Seat, Visit};
+use crate::fault::Fault;
+
+/// When each waiting client goes on, ns, and its number; the next one on top.
+type Due = BinaryHeap<Reverse<(u64, usize)>>;
+
+impl Seat {
+    /// The pause before the next operation, which is prepared where it is not yet, ns.
+    fn pause_ns(&mut self) -> u64 {
+        *self.pause_left_ns.get_or_insert_with(|| {
+            self.client.prepare();
+            self.client.pause_ns()
+        })
+    }
+}
+
+impl Visit<'_> {
+    /// Begins each operation when the pause before it is over.
+    pub(super) fn paced(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+        let begun_ns = self.first_ns;
+        let mut due: Due = arm
+            .seats
+            .iter_mut()
+            .enumerate()
+            .map(|(number, seat)| Reverse((begun_ns + seat.pause_ns(), number)))
+            .collect();
+        let mut busy = 0;
+        loop {
+            busy += self.begin_due(arm, &mut due)?;
+            let now = self.clock.now();
+            let next_ns = due.peek().map_or(self.turn.end_ns, |due| due.0.0.min(self.turn.end_ns));
+            let Some(poll) = arm.poll.as_mut().filter(|_| busy > 0) else {
+                if now >= self.turn.end_ns {
+                    break;
+                }
+                self.idle_until(next_ns);
+                continue;
+            };
+            // After the slot's end only answers are waited for.
+            let deadline = (now < self.turn.end_ns).then(|| next_ns.saturating_sub(now));
+            for number in poll.wait(deadline)? {
+                let seat = &mut arm.seats[number];
+                if self.advance(seat, &mut arm.recorder)? {
+                    busy -= 1;
+                    due.push(Reverse((self.last_ns + seat.pause_ns(), number)));
+                }
+            }
+        }
+        // The pauses are part of the slot.
+        self.last_ns = self.clock.now();
+        for Reverse((at_ns, number)) in due {
+            arm.seats[number].pause_left_ns = Some(at_ns.saturating_sub(self.last_ns));
+        }
+        Ok(())
+    }
+
+    /// Begins what is due before the slot's end; returns how many operations are now under way because of it. An arm
+    /// without a poll, which has one connection or an embedded database, ends each at once.
+    fn begin_due(&mut self, arm: &mut Arm, due: &mut Due) -> Result<usize, Fault> {
+        let mut begun = 0;
+        loop {
+            let now = self.clock.now();
+            let is_due = |next: &Reverse<(u64, usize)>| next.0.0 <= now && now < self.turn.end_ns;
+            let Some(Reverse((_, number))) = due.peek().copied().filter(is_due) else { return Ok(begun) };
+            due.pop();
+            let seat = &mut arm.seats[number];
+            seat.pause_left_ns = None;
+            self.begin_prepared(seat, None)?;
+            if arm.poll.is_some() {
+                begun += 1;
+            } else {
+                self.finish(seat, &mut arm.recorder)?;
+                due.push(Reverse((self.last_ns + seat.pause_ns(), number)));
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Control groups: what a server may use of processors and memory, whatever its clients use.
+//!
+//! Both versions of Linux's interface (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/) as plain files. Groups carry
+//! the name of their sandbox, and are removed with it or by the next start.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::fault::Fault;
+
+/// Processor time is shared out anew this often, µs. The kernel's own 100 ms are longer than a slot: a server would use up
+/// its share in one and find none in the next.
+const PERIOD_US: u64 = 10_000;
+
+/// How long processes that were killed may take to leave a group.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a group of processes may use.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Limits {
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Memory, page cache included, bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Where groups are made on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Controllers {
+    /// The folder that groups of the controller `cpu` are made in.
+    cpu: Option<PathBuf>,
+    /// That of `memory`.
+    memory: Option<PathBuf>,
+    /// Both are those of version 2.
+    unified: bool,
+}
+
+impl Controllers {
+    fn find() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self::parse(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), &|path| {
+            fs::read_to_string(path).unwrap_or_default()
+        })
+    }
+
+    /// From the texts of `/proc/self/mounts` and `/proc/self/cgroup`; `read` reads a file.
+    fn parse(mounts: &str, own: &str, read: &dyn Fn(&Path) -> String) -> Self {
+        let mut controllers = Self::default();
+        for mount in mounts.lines() {
+            let fields: Vec<&str> = mount.split_ascii_whitespace().collect();
+            let [_, point, kind, options, ..] = fields[..] else { continue };
+            let point = Path::new(point);
+            match kind {
+                // Version 1 has a hierarchy for each controller; a group may lie below the one that Tithe is in.
+                "cgroup" => {
+                    for option in options.split(',') {
+                        let place = match option {
+                            "cpu" => &mut controllers.cpu,
+                            "memory" => &mut controllers.memory,
+                            _ => continue,
+                        };
+                        let below = own_group(own, option).filter(|group| !group.is_empty());
+                        let below = below.map(|group| point.join(group));
+                        let below = below.filter(|folder| !read(&folder.join("cgroup.procs")).is_empty());
+                        *place = Some(below.unwrap_or_else(|| point.to_owned()));
+                    }
+                }
+                // Version 2: only the top may hold processes and groups at once, and it must hand its controllers on.
+                "cgroup2" => {
+                    let handed_on = read(&point.join("cgroup.subtree_control"));
+                    let has = |name: &str| handed_on.split_ascii_whitespace().any(|found| found == name);
+                    if has("cpu") && has("memory") {
+                        let place = Some(point.to_owned());
+                        return Self { cpu: place.clone(), memory: place, unified: true };
+                    }
+                }
+                _ => {}
+            }
+        }
+        controllers
+    }
+}
+
+/// The group of version 1 that this process is in, relative to the top of the hierarchy of `controller`.
+fn own_group<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
+    own.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        controllers.split(',').any(|found| found == controller).then(|| path.trim_start_matches('/'))
+    })
+}
+
+/// What stands in the way of `limits` on this machine, one sentence; `None` where nothing does.
+pub fn lacks(limits: Limits) -> Option<String> {
+    let found = Controllers::find();
+    let missing = [
+        ("cpu", limits.cpus.is_some() && found.cpu.is_none()),
+        ("memory", limits.memory_bytes.is_some() && found.memory.is_none()),
+    ];
+    let names: Vec<&str> = missing.into_iter().filter(|(_, lacks)| *lacks).map(|(name, _)| name).collect();
+    if !names.is_empty() {
+        return Some(format!(
+            "no control group controller {}: none is mounted as version 1, and none is handed on by a mounted version 2",
+            names.join(" and ")
+        ));
+    }
+    // SAFETY: geteuid has no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    (!root).then(|| "only root makes control groups".to_owned())
+}
+
+/// Control groups of one server; removed when dropped.
+#[derive(Debug)]
+pub struct Group {
+    /// One folder with version 2, one a controller with version 1.
+    folders: Vec<PathBuf>,
+    limits: Limits,
+    unified: bool,
+}
+
+impl Group {
+    /// Makes the groups called `name` that `limits` need.
+    ///
+    /// # Errors
+    /// When a controller is missing or the kernel refuses.
+    pub fn make(name: &str, limits: Limits) -> Result<Self, Fault> {
+        if let Some(reason) = lacks(limits) {
+            return Err(Fault::Machine(reason));
+        }
+        let found = Controllers::find();
+        let mut group = Self { folders: Vec::new(), limits, unified: found.unified };
+        for (place, settings) in settings(&found, limits) {
+            let folder = place.join(name);
+            let failed = |error: io::Error| Fault::machine(format!("control group {}", folder.display()), error);
+            if !folder.exists() {
+                fs::create_dir(&folder).map_err(failed)?;
+                group.folders.push(folder.clone());
+            }
+            for (file, value) in settings {
+                let written = fs::write(folder.join(file), &value);
+                // Not every kernel counts swap.
+                match written {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && file.contains("sw") => {}
+                    other => other.map_err(failed)?,
+                }
+            }
+        }
+        Ok(group)
+    }
+
+    /// Puts a running process in.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn add(&self, process: i32) -> Result<(), Fault> {
+        let write = |mut door: File| door.write_all(process.to_string().as_bytes());
+        self.doors()?.into_iter().try_for_each(write).map_err(|error| Fault::machine("control group", error))
+    }
+
+    /// What a process is put in by writing to.
+    ///
+    /// # Errors
+    /// When the groups are gone.
+    pub fn doors(&self) -> Result<Vec<File>, Fault> {
+        let open = |folder: &PathBuf| OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
+        self.folders.iter().map(open).collect::<io::Result<_>>().map_err(|error| Fault::machine("control group", error))
+    }
+
+    /// `processors 1, memory 512.0 MB, by control groups of version 1`.
+    pub fn in_words(&self) -> String {
+        let cpus = self.limits.cpus.map(|cpus| format!("processors {cpus}"));
+        let memory = self
+            .limits
+            .memory_bytes
+            .map(|bytes| format!("memory {} with page cache", crate::evidence::scan::size(bytes)));
+        let what: Vec<String> = cpus.into_iter().chain(memory).collect();
+        format!("{}, by control groups of version {}", what.join(", "), if self.unified { 2 } else { 1 })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.folders.iter().for_each(|folder| remove(folder));
+    }
+}
+
+/// The files to write, by the folder of their controller.
+fn settings(found: &Controllers, limits: Limits) -> Vec<(PathBuf, Vec<(&'static str, String)>)> {
+    let mut all = Vec::new();
+    if let (Some(cpus), Some(place)) = (limits.cpus, &found.cpu) {
+        // Processors are at most 1024: far below what a u64 holds.
+        let quota_us = (cpus * PERIOD_US as f64).round() as u64;
+        let files = match found.unified {
+            true => vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))],
+            false => vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())],
+        };
+        all.push((place.clone(), files));
+    }
+    if let (Some(bytes), Some(place)) = (limits.memory_bytes, &found.memory) {
+        // What does not fit must not go to swap instead.
+        let files = match found.unified {
+            true => vec![("memory.max", bytes.to_string()), ("memory.swap.max", "0".to_owned())],
+            false => {
+                vec![("memory.limit_in_bytes", bytes.to_string()), ("memory.memsw.limit_in_bytes", bytes.to_string())]
+            }
+        };
+        all.push((place.clone(), files));
+    }
+    all
+}
+
+/// Writes the calling process into the group behind `door`. Async-signal-safe.
+pub fn enter(door: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open and the byte is static; 0 means the caller.
+    let written = unsafe { libc::write(door.as_raw_fd(), b"0".as_ptr().cast(), 1) };
+    if written == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Removes the groups of a sandbox whose maker is gone. A group with processes in it cannot be removed.
+pub fn remove_abandoned(sandbox: &Path) {
+    let Some(name) = sandbox.file_name().and_then(|name| name.to_str()) else { return };
+    let prefix = format!("{name}.");
+    let found = Controllers::find();
+    for place in found.cpu.iter().chain(&found.memory) {
+        let entries = fs::read_dir(place).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+        ours.for_each(|entry| remove(&entry.path()));
+    }
+}
+
+fn remove(folder: &Path) {
+    let begun = Instant::now();
+    while let Err(error) = fs::remove_dir(folder) {
+        if error.raw_os_error() != Some(libc::EBUSY) || begun.elapsed() > PATIENCE {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const V1: &str = "cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0\n\
+                      cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+    const OWN: &str = "4:memory:/outer/inner\n1:cpu,cpuacct:/\n0::/\n";
+
+    fn written(mounts: &str, read: &dyn Fn(&Path) -> String) -> String {
+        let limits = Limits { cpus: Some(1.5), memory_bytes: Some(64 << 20) };
+        let all = settings(&Controllers::parse(mounts, OWN, read), limits).into_iter();
+        let line = |place: &Path, (file, value): (&str, String)| format!("{} {file} = {value}\n", place.display());
+        all.flat_map(|(place, files)| files.into_iter().map(move |file| line(&place, file))).collect()
+    }
+
+    #[test]
+    fn both_versions_are_written_as_the_kernel_documents_them() {
+        let busy = |path: &Path| if path.ends_with("cgroup.procs") { "1\n".to_owned() } else { String::new() };
+        expect![[r#"
+            /sys/fs/cgroup/cpu cpu.cfs_period_us = 10000
+            /sys/fs/cgroup/cpu cpu.cfs_quota_us = 15000
+            /sys/fs/cgroup/memory/outer/inner memory.limit_in_bytes = 67108864
+            /sys/fs/cgroup/memory/outer/inner memory.memsw.limit_in_bytes = 67108864
+        "#]]
+        .assert_eq(&written(V1, &busy));
+        let handed_on = |_: &Path| "cpuset cpu io memory pids".to_owned();
+        expect![[r#"
+            /sys/fs/cgroup cpu.max = 15000 10000
+            /sys/fs/cgroup memory.max = 67108864
+            /sys/fs/cgroup memory.swap.max = 0
+        "#]]
+        .assert_eq(&written("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", &handed_on));
+        assert_eq!(written("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", &|_| "pids".to_owned()), "");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(mounts in "(cgroup2? |rw,memory|/| |\\n|[ -~])*", own in "([0-9:,/a-z]|\\n)*") {
+            let found = Controllers::parse(&mounts, &own, &|_| String::new());
+            prop_assert!(!found.unified, "nothing is handed on");
+        }
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+    fn a_child_is_in_its_group_from_the_start_and_the_group_vanishes() {
+        let limits = Limits { cpus: Some(0.5), memory_bytes: Some(32 << 20) };
+        if let Some(reason) = lacks(limits) {
+            assert!(std::env::var_os("CI").is_none(), "{reason}");
+            eprintln!("SKIPPED: {reason}");
+            return;
+        }
+        let group = Group::make(&format!("tithe-test-volumes-{}.one", std::process::id()), limits).expect("a group");
+        let log = std::env::temp_dir().join(format!("tithe-test-volumes-cgroup-{}", std::process::id()));
+        File::create(&log).expect("a log");
+        let command = crate::database::Command {
+            program: "sh".into(),
+            arguments: vec!["-c".to_owned(), "cat /proc/self/cgroup".to_owned()],
+            ..Default::default()
+        };
+        let mut running =
+            super::super::process::start(&command, None, Some(&group), &log, libc::SIGTERM).expect("started");
+        while running.ended().is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let folders = group.folders.clone();
+        let seen = fs::read_to_string(&log).expect("a log");
+        let inside =
+            seen.lines().filter(|line| line.contains(&format!("tithe-test-volumes-{}.one", std::process::id())));
+        assert_eq!(inside.count(), folders.len(), "{seen}");
+        drop(group);
+        assert!(folders.iter().all(|folder| !folder.exists()));
+        fs::remove_file(&log).expect("removed");
+    }
+}

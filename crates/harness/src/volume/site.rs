@@ -1,0 +1,244 @@
+//! Where one volume is made: the steps that several kinds share, each in the journal before it is done.
+
+use std::{
+    fs::{self, File, OpenOptions, Permissions},
+    io::Write,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Asked, Layout,
+    journal::{Journal, Made},
+    kernel, machine, mounts,
+};
+use crate::{
+    database::Command,
+    fault::Fault,
+    sandbox::{
+        Sandbox,
+        account::Account,
+        process::{self, Running},
+    },
+};
+
+/// How long a file system in user space may take until it is mounted.
+const MOUNT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A volume in use; unmounted and let go of when dropped. Drop it after the server on it has stopped.
+pub struct Mounted {
+    /// Undone before the daemon is waited for: it ends once its file system is unmounted.
+    _journal: Journal,
+    daemon: Option<Running>,
+}
+
+impl Mounted {
+    /// The process that serves the file system, where one does.
+    pub fn process(&self) -> Option<i32> {
+        self.daemon.as_ref().map(Running::process)
+    }
+}
+
+/// Makes the volume that is `asked` for and mounts it at `folder`, an empty folder of `sandbox`'s for one server.
+///
+/// # Errors
+/// The first step that failed, in the words of its tool. What was made by then is undone.
+pub fn raise(asked: &Asked, folder: &Path, sandbox: &Sandbox) -> Result<Mounted, Fault> {
+    let mut site = Site::new(Layout::of(folder), sandbox.folder())?;
+    site.make_image(asked.bytes)?;
+    asked.kind.raise(asked, &mut site)?;
+    // The root of a fresh file system is root's.
+    sandbox.give(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(|error| failed(folder, &error))?;
+    Ok(Mounted { _journal: site.journal, daemon: site.daemon })
+}
+
+/// A volume under construction; what was done is undone when it is dropped unfinished.
+pub struct Site<'a> {
+    /// Where its parts are.
+    pub layout: Layout,
+    sandbox: &'a Path,
+    journal: Journal,
+    daemon: Option<Running>,
+}
+
+impl<'a> Site<'a> {
+    /// A place to work on the volume of `layout`, which lies in `sandbox`.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn new(layout: Layout, sandbox: &'a Path) -> Result<Self, Fault> {
+        Ok(Self { layout, sandbox, journal: Journal::open(sandbox)?, daemon: None })
+    }
+
+    /// Makes the empty image: a sparse file, readable by root alone.
+    fn make_image(&self, bytes: u64) -> Result<(), Fault> {
+        let image = self.layout.image();
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&image);
+        file.and_then(|file| file.set_len(bytes)).map_err(|error| failed(&image, &error))
+    }
+
+    /// A loop device of the image.
+    ///
+    /// # Errors
+    /// When none is free.
+    pub fn loop_device(&mut self) -> Result<PathBuf, Fault> {
+        self.attach(&["--direct-io=on"])
+    }
+
+    /// A second loop device of the image that writes nothing.
+    ///
+    /// # Errors
+    /// When none is free.
+    pub fn second_look(&mut self) -> Result<PathBuf, Fault> {
+        self.attach(&["--read-only"])
+    }
+
+    fn attach(&mut self, options: &[&str]) -> Result<PathBuf, Fault> {
+        let image = self.layout.image();
+        self.journal.note(Made::Loop { image: image.clone() })?;
+        let image = text(&image);
+        // Direct: otherwise every page would be cached twice, once in memory that no limit of the server's counts.
+        let mut arguments = vec!["--find", "--show"];
+        arguments.extend(options);
+        arguments.push(&image);
+        Ok(PathBuf::from(self.run("losetup", &arguments)?.trim()))
+    }
+
+    /// Lets the loop device go when its last user does: no mount can then leave one behind.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn release_loop(&self, device: &Path) -> Result<(), Fault> {
+        self.run("losetup", &["--detach", &text(device)]).map(drop)
+    }
+
+    /// Makes an ext4 file system on `device`. Nothing is left for the kernel to initialise later: it would do so while
+    /// measuring.
+    ///
+    /// # Errors
+    /// When the tool fails.
+    pub fn make_ext4(&self, device: &Path, further: &[&str]) -> Result<(), Fault> {
+        let device = text(device);
+        let mut arguments = vec!["-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        arguments.extend(further);
+        arguments.push(&device);
+        self.run("mkfs.ext4", &arguments).map(drop)
+    }
+
+    /// Mounts the ext4 file system of `device` at `at`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn mount_ext4(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
+        self.mount(device, at, 0, "")
+    }
+
+    /// Mounts it for reading, without the journal that another mount writes.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn mount_ext4_to_look(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
+        self.mount(device, at, libc::MS_RDONLY, "noload")
+    }
+
+    fn mount(&mut self, device: &Path, at: &Path, flags: libc::c_ulong, options: &str) -> Result<(), Fault> {
+        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        let flags = flags | libc::MS_NODEV | libc::MS_NOSUID;
+        kernel::mount(device, at, "ext4", flags, options)
+            .map_err(|error| Fault::machine(format!("cannot mount {} at {}", device.display(), at.display()), error))
+    }
+
+    /// Makes the folder `from` appear at `at`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn bind(&mut self, from: &Path, at: &Path) -> Result<(), Fault> {
+        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        kernel::bind(from, at).map_err(|error| failed(at, &error))
+    }
+
+    /// Notes a mapping called `name` over the image.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn note_mapping(&mut self, name: &str) -> Result<(), Fault> {
+        self.journal.note(Made::Mapping { name: name.to_owned(), image: self.layout.image() })
+    }
+
+    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted.
+    ///
+    /// # Errors
+    /// Its last words when it ends before.
+    pub fn serve(&mut self, program: &str, arguments: &[&str], at: &Path) -> Result<(), Fault> {
+        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        let log = self.layout.log();
+        File::create(&log).map_err(|error| failed(&log, &error))?;
+        let command = command(program, arguments)?;
+        let mut running = process::start(&command, None, None, &log, libc::SIGTERM)?;
+        let deadline = Instant::now() + MOUNT_PATIENCE;
+        while !mounts::mount_points().iter().any(|point| point == at) {
+            if let Some(words) = running.ended() {
+                return Err(Fault::Refused(words));
+            }
+            if Instant::now() > deadline {
+                return Err(Fault::Machine(format!("{program} did not mount {} in time", at.display())));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.daemon = Some(running);
+        Ok(())
+    }
+
+    /// Makes a folder that only root enters.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_folder(&self, path: &Path) -> Result<(), Fault> {
+        let made = fs::create_dir(path).and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o700)));
+        made.map_err(|error| failed(path, &error))
+    }
+
+    /// Writes a key in hexadecimal, one line, to a file that only root reads.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_key(&self, path: &Path, key: &crate::secret::Secret) -> Result<(), Fault> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        file.and_then(|mut file| file.write_all(key.expose_hex().as_bytes())).map_err(|error| failed(path, &error))
+    }
+
+    /// Runs one of the system's tools to its end; returns what it said.
+    ///
+    /// # Errors
+    /// When it is missing or fails, in its own words.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Fault> {
+        process::output(&command(program, arguments)?, None::<&Account>, self.sandbox)
+    }
+
+    /// Undoes what was done here so far, so that it can be done anew.
+    pub fn undo(&mut self) {
+        self.journal.undo();
+        self.daemon = None;
+    }
+}
+
+fn command(program: &str, arguments: &[&str]) -> Result<Command, Fault> {
+    let path = machine::tool(program).ok_or_else(|| Fault::Machine(format!("{program} is not installed")))?;
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    Ok(Command { program: path, arguments, ..Command::default() })
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Fault {
+    Fault::machine(path.display(), error)
+}
+
+/// `image file of 4000 MB, loop device`.
+pub fn image_in_words(asked: &Asked) -> String {
+    format!("image file of {} MB, loop device with direct I/O", asked.bytes / 1_000_000)
+}

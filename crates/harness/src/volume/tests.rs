@@ -1,0 +1,247 @@
+//! Volumes on this machine: they need root, loop devices and tools, which `tools/install-test-needs` brings.
+
+#![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+
+use std::{collections::BTreeMap, fs, process::Command, time::Instant};
+
+use expect_test::expect;
+use tithe_model::experiment::OptionValue;
+
+use super::*;
+use crate::{
+    database::Install,
+    evidence::{Evidence, judge},
+    sandbox::{SANDBOX_PREFIX, Sandbox},
+    simulated::test_bench::{Bench, materials},
+};
+
+fn protection(id: &str) -> &'static dyn Protection {
+    *PROTECTIONS.iter().find(|protection| protection.id() == id).expect("a volume")
+}
+
+fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
+    let defaults = protection(id).options().iter();
+    let mut all: BTreeMap<String, OptionValue> =
+        defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
+    all.insert("size_mb".to_owned(), OptionValue::Number(64.0));
+    all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    Chosen { id: id.to_owned(), options: all }
+}
+
+/// The set-up of an arm with the volume `id`, or with the plain volume beside it.
+fn setup(id: &str, guarded: bool) -> Setup {
+    let mut setup = Setup::plain(BTreeMap::new(), materials());
+    let chosen = chosen(id, &[]);
+    if guarded {
+        protection(id).apply(&chosen, &mut setup);
+    }
+    let arm = |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new() };
+    level(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
+    setup
+}
+
+/// True where the volume `id` can be made; says loudly where it cannot. With `CI` set that fails, but for dm-crypt, which
+/// kernels of test machines may lack.
+fn possible(id: &str) -> bool {
+    let Err(missing) = protection(id).needs(&Install::default(), &chosen(id, &[])) else { return true };
+    let excused = id == "volume-luks2" && missing.what == "what volume-luks2 needs (dm-crypt)";
+    assert!(excused || std::env::var_os("CI").is_none(), "{missing:?}");
+    eprintln!("SKIPPED: {missing:?}");
+    false
+}
+
+/// Nothing of `sandbox` is mounted, looped or mapped.
+fn assert_clean(sandbox: &Path) {
+    assert!(!mounts::mount_points().iter().any(|point| point.starts_with(sandbox)), "still mounted");
+    // The kernel lets a loop device go shortly after its last user.
+    let begun = Instant::now();
+    while mounts::loops().iter().any(|device| device.image.starts_with(sandbox)) {
+        assert!(begun.elapsed().as_secs() < 10, "still a loop device");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let name = sandbox.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(!mounts::mappings().iter().any(|mapping| mapping.name.starts_with(&name)), "still mapped");
+}
+
+/// Raises the volume `id` and a plain one, looks at every check of it on both, and takes both away.
+fn prove(id: &str) {
+    if !possible(id) {
+        return;
+    }
+    let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let folder = sandbox.folder().to_owned();
+    let mut arm = |guarded: bool| {
+        let setup = setup(id, guarded);
+        let place = sandbox.place("arm").expect("a place");
+        let mounted = raise(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
+        (Bench::at(place.folder, setup, guarded), mounted)
+    };
+    let (plain, guarded) = (arm(false), arm(true));
+    for check in protection(id).evidence(&chosen(id, &[])) {
+        let on_guarded = guarded.0.look(&*check);
+        let on_plain = plain.0.look(&*check);
+        let verdict = judge(check.control(), &on_guarded, Some(&on_plain));
+        eprintln!("{id} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", check.id());
+        if check.role() == tithe_model::record::Role::Claim {
+            assert_eq!(verdict, tithe_model::record::Verdict::Holds, "{}: {on_guarded:?} {on_plain:?}", check.id());
+        }
+    }
+    assert!(mounts::mount_points().contains(&guarded.0.server.folder));
+    drop((plain, guarded));
+    assert_clean(&folder);
+    drop(sandbox);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn fscrypt_is_proven_and_leaves_nothing_behind() {
+    prove("volume-fscrypt");
+}
+
+#[test]
+fn gocryptfs_is_proven_and_leaves_nothing_behind() {
+    prove("volume-gocryptfs");
+}
+
+#[test]
+fn luks2_is_proven_and_leaves_nothing_behind() {
+    prove("volume-luks2");
+}
+
+#[test]
+fn a_plain_volume_proves_no_claim() {
+    if !possible("volume-fscrypt") {
+        return;
+    }
+    let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let setup = setup("volume-fscrypt", false);
+    let _mounted = raise(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
+    let bench = Bench::at(place.folder, setup, true);
+    let checks: [&dyn Evidence; 3] = [&evidence::RawImage, &evidence::Header, &evidence::WrongKey];
+    for check in checks {
+        let sight = bench.look(check);
+        assert!(matches!(sight, Sight::Exposed(_)), "{}: {sight:?}", check.id());
+    }
+}
+
+/// Set for [`victim`]: the folder of its sandbox's parent and the volume to raise.
+const VICTIM: &str = "TITHE_TEST_VOLUMES_VICTIM";
+
+/// The process that is killed by the next test: raises a volume, says so, and sleeps. A test to be found by its name.
+#[test]
+fn victim() {
+    let Some(asked) = std::env::var_os(VICTIM) else { return };
+    let asked = asked.into_string().expect("text");
+    let (id, parent) = asked.split_once(' ').expect("a volume and a folder");
+    let mut sandbox = Sandbox::new(Path::new(parent)).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let asked = setup(id, true).volume.expect("a volume");
+    let _mounted = raise(&asked, &place.folder, &sandbox).expect("a volume");
+    fs::write(Path::new(parent).join("ready"), place.folder.display().to_string()).expect("written");
+    std::thread::sleep(std::time::Duration::from_secs(60));
+}
+
+/// Kills a process in the middle and starts the next sandbox somewhere else.
+fn survive(id: &str) {
+    if !possible(id) {
+        return;
+    }
+    let parent = std::env::temp_dir().join(format!("tithe-test-volumes-{id}-{}", std::process::id()));
+    fs::create_dir_all(&parent).expect("a folder");
+    let mut victim = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "volume::tests::victim", "--test-threads=1"])
+        .env(VICTIM, format!("{id} {}", parent.display()))
+        .spawn()
+        .expect("the victim starts");
+    let begun = Instant::now();
+    let ready = loop {
+        let text = fs::read_to_string(parent.join("ready")).unwrap_or_default();
+        if !text.is_empty() {
+            break PathBuf::from(text);
+        }
+        assert!(begun.elapsed().as_secs() < 60, "the victim raised no volume");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let abandoned = ready.parent().expect("a sandbox").to_owned();
+    // Something that the journal names and that lies elsewhere must be left alone.
+    let foreign = parent.join("foreign");
+    fs::create_dir_all(&foreign).expect("a folder");
+    kernel::mount(Path::new("tmpfs"), &foreign, "tmpfs", 0, "size=64k").expect("mounted");
+    let line = serde_json::to_string(&journal::Made::Mount { at: foreign.clone() }).expect("JSON");
+    let path = abandoned.join("volumes.jsonl");
+    let text = fs::read_to_string(&path).expect("a journal");
+    fs::write(&path, format!("{text}{line}\n")).expect("written");
+
+    victim.kill().expect("killed");
+    victim.wait().expect("ended");
+    assert!(mounts::mount_points().contains(&ready), "nothing was left behind, so nothing is tested");
+    drop(Sandbox::new(&std::env::temp_dir()).expect("the next start"));
+    assert_clean(&abandoned);
+    assert!(!abandoned.exists());
+    assert!(mounts::mount_points().contains(&foreign), "what Tithe did not make was unmounted");
+    kernel::unmount(&foreign, false).expect("unmounted");
+    fs::remove_dir_all(&parent).expect("removed");
+}
+
+#[test]
+fn the_next_start_undoes_a_killed_fscrypt_volume_and_nothing_else() {
+    survive("volume-fscrypt");
+}
+
+#[test]
+fn the_next_start_undoes_a_killed_gocryptfs_volume_and_nothing_else() {
+    survive("volume-gocryptfs");
+}
+
+#[test]
+fn sandboxes_are_found_by_what_is_mounted_in_them() {
+    let all = journal::sandboxes_in_use();
+    assert!(
+        all.iter().all(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SANDBOX_PREFIX)))
+    );
+}
+
+#[test]
+fn layers_are_what_a_reader_could_do_by_hand() {
+    let layers = |id: &str, options: &[(&str, OptionValue)]| {
+        let chosen = chosen(id, options);
+        let mut setup = Setup::plain(BTreeMap::new(), materials());
+        protection(id).apply(&chosen, &mut setup);
+        let asked = setup.volume.expect("a volume");
+        format!("{id}: {}\n", asked.kind.layers(&asked).join(", "))
+    };
+    let text = |text: &str| OptionValue::Text(text.to_owned());
+    let on = OptionValue::Flag(true);
+    let shown = [
+        layers("volume-luks2", &[]),
+        layers(
+            "volume-luks2",
+            &[("sector", text("4096")), ("no_read_workqueue", on.clone()), ("no_write_workqueue", on)],
+        ),
+        layers("volume-fscrypt", &[]),
+        layers("volume-gocryptfs", &[("cipher", text("xchacha20-poly1305"))]),
+    ];
+    expect![[r#"
+        volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4
+        volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 4096 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2 --perf-no_read_workqueue --perf-no_write_workqueue, ext4
+        volume-fscrypt: image file of 64 MB, loop device with direct I/O, ext4 with -O encrypt, fscrypt policy of version 2: contents AES-256-XTS, names AES-256-CTS
+        volume-gocryptfs: image file of 64 MB, loop device with direct I/O, ext4, gocryptfs -init -quiet -scryptn 10 -xchacha, gocryptfs -fg -quiet -nosyslog -allow_other
+    "#]].assert_eq(&shown.concat());
+}
+
+#[test]
+fn all_volumes_of_an_experiment_are_as_large_as_the_largest() {
+    let size = |mb: f64| chosen("volume-fscrypt", &[("size_mb", OptionValue::Number(mb))]);
+    let arm = |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new() };
+    let arms = [arm(Vec::new()), arm(vec![size(100.0)]), arm(vec![size(300.0)])];
+    assert_eq!(bytes_of(&arms[..1]), None);
+    for guarded in [false, true] {
+        let mut setup = setup("volume-fscrypt", guarded);
+        level(&arms, &mut setup);
+        assert_eq!(setup.volume.map(|volume| (volume.bytes, volume.chosen.is_some())), Some((300_000_000, guarded)));
+    }
+    let mut bare = Setup::plain(BTreeMap::new(), materials());
+    level(&arms[..1], &mut bare);
+    assert!(bare.volume.is_none());
+}
