@@ -1,8 +1,8 @@
 //! Encryption of every page and journal record in the storage engine, as MongoDB's encrypted storage engine does it.
 //!
 //! MongoDB's default is AES-256-CBC; its documentation offers AES-256-GCM as the other mode. A data key is wrapped by a
-//! master key that is kept elsewhere: in a file, or on a key server. See [`super::encryptor`] for the ciphers and [`super::encryptor::keystore`] for the
-//! keys.
+//! master key that is kept elsewhere: in a file, or on a key server. See [`super::encryptor`] for the ciphers and
+//! [`super::encryptor::keystore`] for the keys.
 
 use std::path::PathBuf;
 

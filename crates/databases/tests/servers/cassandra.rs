@@ -368,7 +368,8 @@ fn several_nodes_speak_tls_among_themselves() {
     let nodes = [("nodes", "2"), ("replication_factor", "2"), ("consistency", "ALL"), ("heap", "384M")];
     let tls = chosen("internode-tls", &[]);
     let Some(plain) = Sandbox::start_of(&Cassandra, &Search::default(), &[], &[], &nodes) else { return };
-    let Some(guarded) = Sandbox::start_of(&Cassandra, &Search::default(), std::slice::from_ref(&tls), &[], &nodes) else {
+    let Some(guarded) = Sandbox::start_of(&Cassandra, &Search::default(), std::slice::from_ref(&tls), &[], &nodes)
+    else {
         return;
     };
     for sandbox in [&plain, &guarded] {
