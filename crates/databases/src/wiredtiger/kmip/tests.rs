@@ -223,7 +223,15 @@ fn a_server_gives_its_clients_their_key_and_nobody_else_anything() {
     let absent = KeyServer { address: free.to_string(), ..good.clone() };
     let text = fetch(&absent).unwrap_err().to_string().replace(&free.port().to_string(), "PORT");
     texts += &format!("no server: {text}\n");
-    expect![[""]].assert_eq(&texts);
+    expect![[r#"
+        unknown key: refused: the server says: Could not locate object: 4711
+        128 bits: refused: the key has 128 bits and not 256
+        another authority: refused: TLS: invalid peer certificate: UnknownIssuer
+        no authority: FOLDER/none.pem: I/O error: No such file or directory (os error 2)
+        key file for all: refused: FOLDER/certificates/client.key is readable by others than its owner (mode 644): chmod 600
+        no server: connection: 127.0.0.1:PORT: Connection refused (os error 111)
+    "#]]
+    .assert_eq(&texts);
     // The server's own refusal, and the server is still there afterwards.
     assert!(fetch_as(&good, Trust::Authority(&good.authority), None).is_err());
     assert_eq!(fetch(&good).unwrap(), key);
