@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 
 use tithe_harness::{
     database::Database,
+    evidence::Evidence,
     protection::{Authentication, Materials, Protection, Setup, Transport},
     secret::Secret,
     volume,
@@ -179,7 +180,32 @@ fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection
             let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
         });
     }
-    text
+    text + &evidence_of_choice(protection, chosen, &checks)
+}
+
+/// The checks that come, and those that go, where what is empty by default is given; `checks` are those by default.
+fn evidence_of_choice(
+    protection: &'static dyn Protection,
+    chosen: &experiment::Protection,
+    checks: &[Box<dyn Evidence>],
+) -> String {
+    let options = protection.options().iter();
+    let names: Vec<_> =
+        options.filter(|option| matches!(option.default, Some(Default::Text("")))).map(|option| option.name).collect();
+    let mut given = chosen.clone();
+    given.options.extend(names.iter().map(|name| ((*name).to_owned(), OptionValue::Text("…".to_owned()))));
+    let others = protection.evidence(&given);
+    let only_in = |these: &[Box<dyn Evidence>], those: &[Box<dyn Evidence>], form: fn(&dyn Evidence) -> String| {
+        let only = these.iter().filter(|check| those.iter().all(|other| other.id() != check.id()));
+        only.map(|check| form(check.as_ref())).collect::<Vec<_>>()
+    };
+    let come = only_in(&others, checks, |check| format!("- {} (`{}`)\n", check.claim(), check.id()));
+    if come.is_empty() {
+        return String::new();
+    }
+    let go = only_in(checks, &others, |check| format!("`{}`", check.id()));
+    let place = if go.is_empty() { String::new() } else { format!(", in the place of {}", go.join(", ")) };
+    format!("\nWhere `{}` are given{place}:\n\n{}", names.join("`, `"), come.concat())
 }
 
 /// The protection with its defaults; what is required gets the first value allowed.

@@ -53,6 +53,9 @@ fn client(setup: &Setup) -> Vec<String> {
     if let Some(at_rest) = &setup.at_rest {
         lines.push(format!("files: cipher {}, key ***", at_rest.cipher));
     }
+    if let Some(server) = &setup.key_server {
+        lines.push(format!("files: master key {} of the key server {}", server.key_id, server.address));
+    }
     if let Some(columns) = &setup.columns {
         let what = match columns.names.as_slice() {
             [] => format!("{:.0} % of the fields", columns.share * 100.0),

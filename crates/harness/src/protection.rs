@@ -107,6 +107,8 @@ pub struct Setup {
     pub authentication: Authentication,
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
+    /// Gives the key of encryption at rest; `None` where Tithe makes one.
+    pub key_server: Option<KeyServer>,
     /// Values are encrypted by the client.
     pub columns: Option<Columns>,
     /// Where the clients of this arm compute with values; `None` leaves it to the workload.
@@ -128,6 +130,7 @@ impl Setup {
             transport: Transport::Plain,
             authentication: Authentication::None,
             at_rest: None,
+            key_server: None,
             columns: None,
             compute: None,
             volume: None,
@@ -230,6 +233,21 @@ pub struct AtRest {
     pub cipher: String,
     /// The key.
     pub key: Secret,
+}
+
+/// A server that keeps keys, which clients reach over TLS with certificates on both sides. Secrets are in files alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyServer {
+    /// `host:port`.
+    pub address: String,
+    /// Identifier of the key there.
+    pub key_id: String,
+    /// The client's certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM; for its owner's eyes alone.
+    pub key: PathBuf,
+    /// The authority that signed the server's certificate, PEM.
+    pub authority: PathBuf,
 }
 
 /// Encryption of values by the client.

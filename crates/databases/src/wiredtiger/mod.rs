@@ -11,6 +11,7 @@ mod engine;
 mod evidence;
 mod ffi;
 mod index;
+mod kmip;
 mod library;
 mod messages;
 mod page_encryption;
@@ -30,7 +31,7 @@ use tithe_harness::{
     columns::COLUMNS_EMBEDDED,
     database::{Address, Connect, Content, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
     fault::Fault,
-    protection::{AtRest, Protection, Setup},
+    protection::{AtRest, KeyServer, Protection, Setup},
     secret::Secret,
     session::Session,
     watch::process::TreeUsage,
@@ -101,7 +102,7 @@ impl Database for WiredTiger {
             Step::Write { path: data.join(MARK), content: Content::Text(String::new()), mode: 0o600 },
             Step::Folder(journal.clone()),
         ];
-        if let Some(at_rest) = &setup.at_rest {
+        if let (Some(at_rest), None) = (&setup.at_rest, &setup.key_server) {
             steps.push(Step::Write {
                 path: keystore::master_key_path(&place.folder),
                 content: Content::Secret(Secret::new(at_rest.key.expose_hex())),
@@ -147,11 +148,15 @@ impl Database for WiredTiger {
         let statistics = opened.engine.statistics()?;
         let (cipher, implementation) = cipher_and_implementation(cipher_of(setup).unwrap_or("none"));
         let hardware = implementation == Implementation::Processor && aes::hardware_accelerated();
-        let facts = BTreeMap::from([
+        let mut facts = BTreeMap::from([
             ("cipher".to_owned(), cipher.to_owned()),
             ("aes".to_owned(), if hardware { "processor's instructions" } else { "portable code" }.to_owned()),
             ("cache_bytes".to_owned(), statistics.value(engine::CACHE_LIMIT).to_string()),
         ]);
+        if setup.at_rest.is_some() {
+            let place = if setup.key_server.is_some() { "KMIP server" } else { "file" };
+            facts.insert("master_key".to_owned(), place.to_owned());
+        }
         let mut configuration = Settings::resolve(&setup.settings)?.lines();
         if let Some(cipher) = cipher_of(setup) {
             configuration.splice(0..0, [format!("cipher = {cipher}"), "master key = ***".to_owned()]);
@@ -191,6 +196,7 @@ struct Opened {
     engine: Arc<Engine>,
     /// What it was opened with.
     at_rest: Option<AtRest>,
+    key_server: Option<KeyServer>,
     settings: Settings,
     tables: Mutex<BTreeMap<String, RecordIds>>,
 }
@@ -233,19 +239,34 @@ fn opened(server: &Server, setup: &Setup) -> Result<Arc<Opened>, Fault> {
             opened.at_rest.as_ref().map(|at_rest| &at_rest.key) == setup.at_rest.as_ref().map(|at_rest| &at_rest.key);
         let same_cipher = opened.at_rest.as_ref().map(|at_rest| &at_rest.cipher)
             == setup.at_rest.as_ref().map(|at_rest| &at_rest.cipher);
+        let same_key = same_key && opened.key_server == setup.key_server;
         if same_key && same_cipher && opened.settings == settings {
             return Ok(opened.clone());
         }
         return Err(Fault::Refused("the database is open with other keys or settings".to_owned()));
     }
-    let master = setup.at_rest.as_ref().map(|_| keystore::read_master_key(&keystore::master_key_path(&server.folder)));
+    let master = setup.at_rest.as_ref().map(|_| master_key(server, setup)).transpose()?;
     let library = library::library(&Search::default()).map_err(|missing| Fault::Machine(missing.what))?;
-    let cipher = cipher(folder, cipher_of(setup), master.transpose()?.as_ref())?;
+    let cipher = cipher(folder, cipher_of(setup), master.as_ref())?;
     let engine = Engine::open(library, folder, &settings, cipher)?;
-    let opened =
-        Arc::new(Opened { library, engine, at_rest: setup.at_rest.clone(), settings, tables: Mutex::default() });
+    let opened = Arc::new(Opened {
+        library,
+        engine,
+        at_rest: setup.at_rest.clone(),
+        key_server: setup.key_server.clone(),
+        settings,
+        tables: Mutex::default(),
+    });
     all.insert(folder.to_owned(), opened.clone());
     Ok(opened)
+}
+
+/// The master key of `server`: from its key server where it has one, else from its file.
+fn master_key(server: &Server, setup: &Setup) -> Result<Key, Fault> {
+    match &setup.key_server {
+        Some(key_server) => kmip::fetch(key_server),
+        None => keystore::read_master_key(&keystore::master_key_path(&server.folder)),
+    }
 }
 
 /// The cipher `wanted` of the database in `folder`, which gets a data key when it is new. Refuses another database than

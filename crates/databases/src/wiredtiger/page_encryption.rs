@@ -1,12 +1,15 @@
 //! Encryption of every page and journal record in the storage engine, as MongoDB's encrypted storage engine does it.
 //!
 //! MongoDB's default is AES-256-CBC; its documentation offers AES-256-GCM as the other mode. A data key is wrapped by a
-//! master key that is kept elsewhere. See [`super::encryptor`] for the ciphers and [`super::encryptor::keystore`] for the
-//! keys.
+//! master key that is kept elsewhere: in a file, or on a key server. See [`super::encryptor`] for the ciphers and
+//! [`super::encryptor::keystore`] for the keys.
+
+use std::path::PathBuf;
 
 use tithe_harness::{
+    database::{Install, Missing},
     evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    protection::{AtRest, Protection, Setup},
+    protection::{AtRest, KeyServer, Protection, Setup},
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
@@ -16,9 +19,10 @@ use tithe_model::{
 use super::{
     encryptor::{CIPHERS, Implementation, arm_cipher},
     evidence::{
-        cache::CacheFits, data_key::DataKeyWrapped, keys_locked::KeysLocked, repeats::NoRepeats, rotation::KeyRotation,
-        tamper::Tamper, wrong_key::WrongKey,
+        cache::CacheFits, data_key::DataKeyWrapped, key_server::KeyServed, keys_locked::KeysLocked, repeats::NoRepeats,
+        rotation::KeyRotation, tamper::Tamper, wrong_key::WrongKey,
     },
+    kmip,
 };
 
 /// Pages and journal records are encrypted before they reach a file.
@@ -44,20 +48,33 @@ impl Protection for PageEncryption {
     }
 
     fn options(&self) -> &'static [OptionEntry] {
-        &[
-            OptionEntry {
-                name: "cipher",
-                kind: OptionKind::Choice(&CIPHERS),
-                default: Some(Default::Text("aes-256-cbc")),
-                help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: authentication",
-            },
-            OptionEntry {
-                name: "aes",
-                kind: OptionKind::Choice(&["processor", "portable"]),
-                default: Some(Default::Text("processor")),
-                help: "whether the processor's AES instructions are used, where it has them, or portable code",
-            },
-        ]
+        const {
+            &[
+                OptionEntry {
+                    name: "cipher",
+                    kind: OptionKind::Choice(&CIPHERS),
+                    default: Some(Default::Text("aes-256-cbc")),
+                    help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: authentication",
+                },
+                OptionEntry {
+                    name: "aes",
+                    kind: OptionKind::Choice(&["processor", "portable"]),
+                    default: Some(Default::Text("processor")),
+                    help: "whether the processor's AES instructions are used, where it has them, or portable code",
+                },
+                kmip_option(
+                    "kmip_server",
+                    "host:port of the KMIP server that gives the master key; Tithe makes one where it is empty",
+                ),
+                kmip_option("kmip_key_id", "identifier of the master key there: an AES key of 256 bits"),
+                kmip_option("kmip_certificate", "file of the certificate that Tithe shows the server, PEM"),
+                kmip_option(
+                    "kmip_private_key",
+                    "file of that certificate's private key, PEM, readable by its owner alone",
+                ),
+                kmip_option("kmip_authority", "file of the authority that signed the server's certificate, PEM"),
+            ]
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
@@ -67,15 +84,37 @@ impl Protection for PageEncryption {
         };
         let cipher = arm_cipher(chosen.text("cipher"), implementation);
         setup.at_rest = Some(AtRest { cipher, key: setup.materials.key.clone() });
+        setup.key_server = key_server(chosen);
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn needs(&self, _install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
+        if let Some(name) = half_said(chosen) {
+            return Err(Missing {
+                what: format!("the option {name} of page-encryption"),
+                looked_in: vec![
+                    "the experiment: a key server is named by all options that begin with kmip_, or by none".to_owned(),
+                ],
+                how_to_install: vec![format!("give {name}, or leave the others out")],
+            });
+        }
+        let Some(server) = key_server(chosen) else { return Ok(()) };
+        kmip::fetch(&server).map(drop).map_err(|fault| Missing {
+            what: format!("the master key {} on a KMIP server", server.key_id),
+            looked_in: vec![format!("{}: {fault}", server.address)],
+            how_to_install: vec!["an AES key of 256 bits, active, that the client's certificate may get".to_owned()],
+        })
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        // What Tithe makes it can look for in every file; a key server's key it has to ask for first.
+        let key_apart: Box<dyn Evidence> =
+            if key_server(chosen).is_some() { Box::new(KeyServed) } else { Box::new(KeyApart) };
         vec![
             Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
             Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything)),
             Box::new(NoRepeats),
             Box::new(WrongKey),
-            Box::new(KeyApart),
+            key_apart,
             Box::new(DataKeyWrapped),
             Box::new(KeysLocked),
             Box::new(Tamper),
@@ -83,4 +122,30 @@ impl Protection for PageEncryption {
             Box::new(CacheFits),
         ]
     }
+}
+
+/// Options that name a key server, all or none of them.
+const KMIP_OPTIONS: [&str; 5] =
+    ["kmip_server", "kmip_key_id", "kmip_certificate", "kmip_private_key", "kmip_authority"];
+
+const fn kmip_option(name: &'static str, help: &'static str) -> OptionEntry {
+    OptionEntry { name, kind: OptionKind::Text, default: Some(Default::Text("")), help }
+}
+
+/// The first option that is empty where another names a key server.
+fn half_said(chosen: &experiment::Protection) -> Option<&'static str> {
+    let empty = |name: &&str| chosen.text(name).is_empty();
+    KMIP_OPTIONS.into_iter().find(empty).filter(|_| !KMIP_OPTIONS.iter().all(empty))
+}
+
+/// The key server that `chosen` names.
+fn key_server(chosen: &experiment::Protection) -> Option<KeyServer> {
+    let file = |name| PathBuf::from(chosen.text(name));
+    (!chosen.text("kmip_server").is_empty()).then(|| KeyServer {
+        address: chosen.text("kmip_server").to_owned(),
+        key_id: chosen.text("kmip_key_id").to_owned(),
+        certificate: file("kmip_certificate"),
+        key: file("kmip_private_key"),
+        authority: file("kmip_authority"),
+    })
 }

@@ -135,14 +135,17 @@ fn setup(cipher: Option<&str>) -> Setup {
     setup
 }
 
+/// The protection as an experiment chooses it: with `cipher`, and every other option as it is by itself.
 fn chosen(cipher: &str) -> experiment::Protection {
-    experiment::Protection {
-        id: "page-encryption".to_owned(),
-        options: BTreeMap::from(
-            [("cipher", cipher), ("aes", "processor")]
-                .map(|(name, text)| (name.to_owned(), OptionValue::Text(text.to_owned()))),
-        ),
-    }
+    let options = page_encryption::PageEncryption.options().iter();
+    let options = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
+    let mut chosen = experiment::Protection { id: "page-encryption".to_owned(), options: options.collect() };
+    choose(&mut chosen, "cipher", cipher);
+    chosen
+}
+
+fn choose(chosen: &mut experiment::Protection, name: &str, text: &str) {
+    chosen.options.insert(name.to_owned(), OptionValue::Text(text.to_owned()));
 }
 
 fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: [&[u8]; 3]) -> Result<u64, Fault> {
@@ -434,4 +437,79 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
         let usage = WiredTiger.usage(&bench.server, &bench.setup).unwrap();
         assert!(usage.cpu_ns > 0 && usage.written_bytes > Some(20_000_000), "{usage:?}");
     }
+}
+
+#[test]
+fn an_engine_that_failed_is_left_and_not_waited_for() {
+    if !installed() {
+        return;
+    }
+    for damaged in [false, true] {
+        let bench = Bench::created(Some("aes-256-gcm"));
+        exercise(&bench);
+        bench.close();
+        if damaged {
+            let file = bench.folder().join(session::records_file(&bench.table));
+            let mut bytes = fs::read(&file).unwrap();
+            bytes.iter_mut().skip(FILE_UNIT).for_each(|byte| *byte ^= 0xff);
+            fs::write(&file, bytes).unwrap();
+        }
+        assert_eq!(bench.connect().is_err(), damaged);
+        let engine = Arc::downgrade(&opened(&bench.server, &bench.setup).unwrap().engine);
+        // Closing an engine that cannot read its pages may take for ever: this returns, and the engine stays.
+        bench.close();
+        assert_eq!(engine.upgrade().is_some_and(|engine| engine.failed()), damaged);
+        assert_eq!(engine.upgrade().is_some(), damaged);
+    }
+}
+
+#[test]
+fn a_key_server_gives_the_master_key() {
+    if !installed() {
+        return;
+    }
+    let Some(key_server) = kmip::tests::TestServer::start() else { return };
+    let (own, other) = (key_server.key(&key_server.make_key(256)), key_server.key(&key_server.make_key(256)));
+    let mut choice = chosen("aes-256-gcm");
+    for (name, text) in [
+        ("kmip_server", own.address.clone()),
+        ("kmip_key_id", own.key_id.clone()),
+        ("kmip_certificate", own.certificate.display().to_string()),
+        ("kmip_private_key", own.key.display().to_string()),
+        ("kmip_authority", own.authority.display().to_string()),
+    ] {
+        choose(&mut choice, name, &text);
+    }
+    assert_eq!(page_encryption::PageEncryption.needs(&Install::default(), &choice), Ok(()));
+
+    let mut guarded = Bench::new(None);
+    page_encryption::PageEncryption.apply(&choice, &mut guarded.setup);
+    assert_eq!(guarded.setup.key_server.as_ref(), Some(&own));
+    guarded.setup.materials.stranger = key_server.materials.stranger.clone();
+    guarded.create().unwrap();
+    exercise(&guarded);
+    assert!(!keystore::master_key_path(&guarded.server.folder).exists());
+    let plain = Bench::created(None);
+    exercise(&plain);
+    let checks = page_encryption::PageEncryption.evidence(&choice);
+    let ids = ["key-served", "wrong-key", "data-key-wrapped", "key-rotation"];
+    for check in checks.iter().filter(|check| ids.contains(&check.id())) {
+        let (on_guarded, on_plain) = (guarded.look(check.as_ref()), plain.look(check.as_ref()));
+        let judgement = judge(check.control(), &on_guarded, Some(&on_plain));
+        assert_eq!(format!("{judgement:?}"), "Holds", "{}: {on_guarded:?}", check.id());
+    }
+
+    // The database opens again with its own key, and with no other.
+    guarded.close();
+    drop(guarded.connect().unwrap());
+    guarded.close();
+    guarded.setup.key_server = Some(other);
+    assert_eq!(guarded.refusal(), "refused: the master key is not the one of this database");
+
+    choose(&mut choice, "kmip_key_id", "4711");
+    let missing = page_encryption::PageEncryption.needs(&Install::default(), &choice).unwrap_err();
+    assert!(missing.looked_in[0].contains("the server says: "), "{missing:?}");
+    choose(&mut choice, "kmip_authority", "");
+    let missing = page_encryption::PageEncryption.needs(&Install::default(), &choice).unwrap_err();
+    assert_eq!(missing.what, "the option kmip_authority of page-encryption");
 }

@@ -1,5 +1,6 @@
-//! Where the keys of a database come from: a master key in a file of its own, and beside the tables a data key that it
-//! wraps (RFC 3394, AES-256 key wrap, which also tells a wrong master key).
+//! Where the keys of a database come from: a master key in a file of its own or on a key server (see
+//! [`super::super::kmip`]), and beside the tables a data key that it wraps (RFC 3394, AES-256 key wrap, which also tells
+//! a wrong master key).
 //!
 //! The keystore is text: a first line that names the form, then the cipher and the wrapped key. The cipher could be
 //! changed there by somebody without the key, but every cipher derives keys of its own from the data key, so this ends
@@ -125,19 +126,27 @@ pub fn random_key() -> Result<Key, Fault> {
 /// [`Fault::Refused`] when others than its owner may read the file, or it holds something else. Its content is never
 /// quoted.
 pub fn read_master_key(path: &Path) -> Result<Key, Fault> {
-    let fault = |error| Fault::machine(path.display(), error);
-    let mut file = File::open(path).map_err(fault)?;
-    // Asked of the open file, not of the name: what is checked is what is read.
-    let mode = file.metadata().map_err(fault)?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        let what = format!("{} is readable by others than its owner (mode {mode:o}): chmod 600", path.display());
-        return Err(Fault::Refused(what));
-    }
+    let mut file = File::open(path).map_err(|error| Fault::machine(path.display(), error))?;
+    owners_alone(&file, path)?;
     let mut text = Zeroizing::new(String::with_capacity(2 * KEY_BYTES + 2));
     let unfit = || Fault::Refused(format!("{} does not hold 64 hexadecimal digits", path.display()));
     Read::by_ref(&mut file).take(2 * KEY_BYTES as u64 + 1).read_to_string(&mut text).map_err(|_| unfit())?;
     let key = unhex(text.strip_suffix('\n').unwrap_or(&text)).map(Zeroizing::new);
     key.filter(|_| file.read(&mut [0]).is_ok_and(|more| more == 0)).ok_or_else(unfit)
+}
+
+/// Refuses `file`, which was opened at `path`, when others than its owner may do anything with it.
+///
+/// # Errors
+/// [`Fault::Refused`] then; [`Fault::Machine`] when the kernel does not say.
+pub fn owners_alone(file: &File, path: &Path) -> Result<(), Fault> {
+    // Asked of the open file, not of the name: what is checked is what is read.
+    let metadata = file.metadata().map_err(|error| Fault::machine(path.display(), error))?;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(Fault::Refused(format!("{} is readable by others than its owner (mode {mode:o}): chmod 600", path.display())))
 }
 
 /// The file of the master key of the server in `folder`: beside the folder, so that no copy of the folder holds it.

@@ -9,8 +9,7 @@ use tithe_harness::{
     fault::Fault,
 };
 
-use crate::wiredtiger::encryptor::keystore::{self, Keystore};
-use crate::wiredtiger::folder;
+use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};
 
 /// Unwraps the data key and looks for it in every file of the server, raw, in hexadecimal and in base64. Its control is
 /// the wrapped key, which it must find in the keystore. Id `data-key-wrapped`.
@@ -21,7 +20,7 @@ impl DataKeyWrapped {
         let Some(store) = Keystore::read(folder(scene.server)?)? else {
             return Ok(Sight::Exposed("there is no keystore".to_owned()));
         };
-        let master = keystore::read_master_key(&keystore::master_key_path(&scene.server.folder))?;
+        let master = master_key(scene.server, scene.setup)?;
         let data_key = store.unwrap(&master)?;
         let needles = Needles::new([("data key", &data_key[..]), ("wrapped key", store.wrapped())]);
         let report = scan(&needles, files_below(&scene.server.folder));

@@ -4,6 +4,7 @@
 
 pub mod cache;
 pub mod data_key;
+pub mod key_server;
 pub mod keys_locked;
 pub mod repeats;
 pub mod rotation;

@@ -17,7 +17,7 @@ use crate::wiredtiger::{
         keystore::{self, Keystore},
     },
     engine::JOURNAL,
-    folder, opened,
+    folder, master_key, opened,
     rotation::{dump_and_load, rotate_master_key},
     settings::Settings,
 };
@@ -34,7 +34,7 @@ impl KeyRotation {
         // A backup holds what the engine knows; the keystore is not its.
         fs::copy(folder(scene.server)?.join(keystore::FILE_NAME), copy.folder.join(keystore::FILE_NAME))
             .map_err(|error| Fault::machine("cannot copy the keystore", error))?;
-        let old = keystore::read_master_key(&keystore::master_key_path(&scene.server.folder))?;
+        let old = master_key(scene.server, scene.setup)?;
         let new = keystore::random_key()?;
 
         let begun = Instant::now();

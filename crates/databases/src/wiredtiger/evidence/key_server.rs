@@ -1,0 +1,85 @@
+//! Does the key server alone have the master key, and does it give it to its own clients alone?
+
+use tithe_harness::{
+    evidence::{
+        Control, Evidence, Scene, Sight,
+        needles::Needles,
+        scan::{files_below, scan},
+    },
+    fault::Fault,
+    protection::KeyServer,
+    wire::{Identity, Trust},
+};
+
+use crate::wiredtiger::{
+    encryptor::keystore::{self, Keystore},
+    folder, kmip,
+};
+
+/// Asks the key server for the master key as the engine did, unwraps the data key with it, and looks for it in every file
+/// of the server, raw, in hexadecimal and in base64; then asks without a certificate, and trusting another authority. Its
+/// control is the wrapped key, which it must find. Id `key-served`.
+pub struct KeyServed;
+
+impl KeyServed {
+    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let (Some(server), Some(store)) = (&scene.setup.key_server, Keystore::read(folder(scene.server)?)?) else {
+            return Ok(Sight::Exposed("there is no key server or no keystore".to_owned()));
+        };
+        let master = kmip::fetch(server)?;
+        store.unwrap(&master)?;
+        let needles = Needles::new([("master key", &master[..]), ("wrapped key", store.wrapped())]);
+        let report = scan(&needles, files_below(&scene.server.folder));
+        let total = report.total();
+        if total.distinct("master key") > 0 || keystore::master_key_path(&scene.server.folder).exists() {
+            return Ok(Sight::Exposed(report.describe_found()));
+        }
+        if let Some(file) = report.unreadable.first() {
+            return Ok(Sight::Unknown(format!("cannot read {file}")));
+        }
+        if total.distinct("wrapped key") == 0 {
+            return Ok(Sight::Unknown("the wrapped key was not found".to_owned()));
+        }
+        Self::refusals(scene, server, &report.extent())
+    }
+
+    /// Asks as clients that are not the server's, or do not know it.
+    fn refusals(scene: &Scene<'_>, server: &KeyServer, extent: &str) -> Result<Sight, Fault> {
+        let own = Some(Identity { certificate: &server.certificate, key: &server.key });
+        let stranger = &scene.setup.materials.stranger;
+        let attempts = [
+            ("without a certificate", kmip::fetch_as(server, Trust::Authority(&server.authority), None)),
+            ("trusting another authority", kmip::fetch_as(server, Trust::Authority(stranger), own)),
+        ];
+        let mut quotation = format!("no master key in {extent}");
+        for (how, outcome) in attempts {
+            match outcome {
+                Ok(_) => return Ok(Sight::Exposed(format!("{how}: the key was given"))),
+                Err(Fault::Machine(reason)) => return Err(Fault::Machine(reason)),
+                Err(fault) => quotation += &format!("; {how}: {fault}"),
+            }
+        }
+        // A server that has gone away refuses everybody.
+        kmip::fetch(server)?;
+        Ok(Sight::Protected(quotation))
+    }
+}
+
+impl Evidence for KeyServed {
+    fn id(&self) -> &'static str {
+        "key-served"
+    }
+
+    fn claim(&self) -> String {
+        "the master key is in no file of the server, and the key server gives it to nobody without a certificate"
+            .to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        Self::try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
