@@ -187,12 +187,10 @@ impl Observer for Progress<'_> {
                 self.say(&format!("  frame {frame} is spoiled: {reason}"))
             }
             Event::CellDone { reason, .. } => {
-                let answers = live::answers(&self.status);
+                let answers = live::answers(&self.status, size().0);
                 let sign = if self.held == self.looked { "✓" } else { "!" };
                 self.say(&format!("  {sign} {} of {} claims hold; {}", self.held, self.looked, words::ending(reason)));
-                if !answers.is_empty() {
-                    self.say(&format!("  {answers}"));
-                }
+                answers.iter().for_each(|line| self.say(line));
             }
             Event::Warning { message } => self.say(&format!("  warning: {message}")),
             _ => {}

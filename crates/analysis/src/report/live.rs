@@ -137,12 +137,22 @@ pub fn plain_line(status: &Status) -> String {
     format!("{} {frame}: {}{busy}; {}", head(status), arms.join(", "), time(status))
 }
 
-/// The present costs of all arms on one line, for when a cell has ended; empty where none is known.
-pub fn answers(status: &Status) -> String {
+/// The present costs of all arms, for when a cell has ended, on as few lines of at most `columns` characters as hold them;
+/// none where no cost is known.
+pub fn answers(status: &Status, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     if status.arms.iter().all(|(_, interval)| interval.is_none()) {
-        return String::new();
+        return lines;
     }
-    status.arms.iter().map(one_arm).collect::<Vec<_>>().join(", ")
+    for (number, arm) in status.arms.iter().enumerate() {
+        let comma = if number + 1 < status.arms.len() { "," } else { "" };
+        let text = format!("{}{comma}", one_arm(arm));
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + text.chars().count() < columns => line.push_str(&format!(" {text}")),
+            _ => lines.push(format!("  {text}")),
+        }
+    }
+    lines
 }
 
 fn head(status: &Status) -> String {

@@ -135,7 +135,7 @@ fn a_plain_server_and_every_protection() {
         at-rest: off
         audit: off
         jmx-authentication: off
-        authentication-caching: enforced
+        authentication-caching: off
         proxy-roles: not offered by this product
         node-to-node: off
         client-to-node: off

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::Read,
     net::TcpListener,
-    os::unix::fs::PermissionsExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -140,6 +140,9 @@ impl TestServer {
         fs::write(path("server.conf"), configuration).unwrap();
         let process = Command::new(python.with_file_name("pykmip-server"))
             .args(["-f", &path("server.conf"), "-l", &path("log")])
+            // It starts a helper process, which is stopped with it, and which leaves a folder for temporary files.
+            .process_group(0)
+            .env("TMPDIR", folder.path())
             .stdout(Stdio::null())
             .stderr(fs::File::create(path("errors")).unwrap())
             .spawn()
@@ -192,8 +195,8 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
+        // SAFETY: the group is the server's own, and lasts until its leader is waited for.
+        unsafe { libc::kill(-(self.process.id() as i32), libc::SIGKILL) };
         let _ = self.process.wait();
     }
 }
