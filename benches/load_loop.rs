@@ -232,10 +232,6 @@ impl KeyValueSession for Memory {
         }
         Ok(Progress::Done(1))
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 /// Says done to everything.
@@ -263,9 +259,5 @@ impl KeyValueSession for Deaf {
 
     fn advance(&mut self, _rows: &mut dyn Rows) -> Result<Progress, Fault> {
         Ok(Progress::Done(1))
-    }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
     }
 }

@@ -144,10 +144,6 @@ impl KeyValueSession for Echo {
         self.0.consume(ANSWER.len());
         Ok(Progress::Done(1))
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 /// A client that has nothing to prepare and nothing to check.

@@ -22,6 +22,8 @@ pub mod sqlite;
 mod target;
 #[cfg(test)]
 mod test_setup;
+#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
+mod tls;
 #[cfg(feature = "wiredtiger")]
 pub mod wiredtiger;
 pub mod ycsb_over_sql;

@@ -136,13 +136,13 @@ impl Connection for YcsbOverSql {
             let statement = statement
                 .replace("{table}", &self.texts.dialect.qualified(&self.texts.table))
                 .replace("{key}", &self.texts.dialect.quoted(KEY_COLUMN));
-            self.sql.as_connection().run_statement(&statement)?;
+            self.sql.run_statement(&statement)?;
         }
         Ok(())
     }
 
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
-        self.sql.as_connection().run_statement(statement)
+        self.sql.run_statement(statement)
     }
 }
 
@@ -185,10 +185,6 @@ impl KeyValueSession for YcsbOverSql {
 
     fn end_bulk(&mut self) -> Result<(), Fault> {
         self.sql.run(self.texts.dialect.end_bulk).map(drop)
-    }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
     }
 }
 
@@ -371,10 +367,6 @@ mod tests {
         fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
             self.line(format!("run: {sql}"));
             Ok(Vec::new())
-        }
-
-        fn as_connection(&mut self) -> &mut dyn Connection {
-            self
         }
     }
 

@@ -13,8 +13,6 @@ mod cipher;
 mod protection;
 pub mod sql;
 
-use std::os::fd::RawFd;
-
 pub use self::cipher::{DETERMINISTIC_OVERHEAD, OVERHEAD};
 use self::cipher::{FieldAad, Nonces, Randomised, open, seal};
 pub use self::protection::{COLUMNS, COLUMNS_EMBEDDED, ColumnsProtection, ORDINARY_STATEMENTS, OrdinaryStatements};
@@ -23,7 +21,7 @@ use crate::{
     database::{Connect, Database, Server},
     fault::Fault,
     protection::{Columns, Setup},
-    session::{Connection, KeyValueSession, Progress, Request, Rows, ServerTask, Session},
+    session::{Around, Connection, KeyValueSession, Progress, Request, Rows, Session},
     workload::Table,
 };
 
@@ -161,35 +159,15 @@ impl KeyValueSession for Encrypted {
     fn scans_in_key_order(&self) -> bool {
         self.inner.scans_in_key_order()
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
-impl Connection for Encrypted {
-    fn descriptor(&self) -> Option<RawFd> {
-        self.inner.descriptor()
+impl Around for Encrypted {
+    fn inner(&self) -> &dyn Connection {
+        self.inner.as_ref()
     }
 
-    fn wants_write(&self) -> bool {
-        self.inner.wants_write()
-    }
-
-    fn server_task(&self) -> ServerTask {
-        self.inner.server_task()
-    }
-
-    fn wire_bytes(&self) -> (u64, u64) {
-        self.inner.wire_bytes()
-    }
-
-    fn warm(&mut self) -> Result<(), Fault> {
-        self.inner.as_connection().warm()
-    }
-
-    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
-        self.inner.as_connection().run_statement(statement)
+    fn inner_mut(&mut self) -> &mut dyn Connection {
+        self.inner.as_mut()
     }
 }
 

@@ -28,8 +28,8 @@ impl Session {
     /// What both shapes share.
     pub fn connection(&mut self) -> &mut dyn Connection {
         match self {
-            Self::KeyValue(session) => session.as_connection(),
-            Self::Sql(session) => session.as_connection(),
+            Self::KeyValue(session) => session.as_mut(),
+            Self::Sql(session) => session.as_mut(),
         }
     }
 }
@@ -66,6 +66,41 @@ pub trait Connection: Send {
     /// The server's error, or that this product has no such statements.
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
         Err(Fault::Protocol(format!("this connection runs no statements, and was given `{statement}`")))
+    }
+}
+
+/// A session around another one, as the one that encrypts columns: its connection is that of the inner session.
+pub trait Around: Send {
+    /// The inner session.
+    fn inner(&self) -> &dyn Connection;
+
+    /// The inner session.
+    fn inner_mut(&mut self) -> &mut dyn Connection;
+}
+
+impl<S: Around> Connection for S {
+    fn descriptor(&self) -> Option<RawFd> {
+        self.inner().descriptor()
+    }
+
+    fn wants_write(&self) -> bool {
+        self.inner().wants_write()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        self.inner().server_task()
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.inner().wire_bytes()
+    }
+
+    fn warm(&mut self) -> Result<(), Fault> {
+        self.inner_mut().warm()
+    }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.inner_mut().run_statement(statement)
     }
 }
 
@@ -200,9 +235,6 @@ pub trait KeyValueSession: Connection {
         Ok(())
     }
 
-    /// This session as a connection.
-    fn as_connection(&mut self) -> &mut dyn Connection;
-
     /// Sends `request` and waits for its whole answer: for loading and for evidence, not for the load loop.
     ///
     /// # Errors
@@ -212,7 +244,7 @@ pub trait KeyValueSession: Connection {
         loop {
             match self.advance(rows)? {
                 Progress::Done(count) => return Ok(count),
-                Progress::Pending => wait_ready(self.as_connection())?,
+                Progress::Pending => wait_ready(self)?,
             }
         }
     }
@@ -282,7 +314,7 @@ pub trait SqlSession: Connection {
         loop {
             match self.advance(rows)? {
                 Progress::Done(count) => return Ok(count),
-                Progress::Pending => wait_ready(self.as_connection())?,
+                Progress::Pending => wait_ready(self)?,
             }
         }
     }
@@ -292,16 +324,13 @@ pub trait SqlSession: Connection {
     /// # Errors
     /// The server's error.
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
-
-    /// This session as a connection.
-    fn as_connection(&mut self) -> &mut dyn Connection;
 }
 
 /// Waits until a pending connection can go on.
 ///
 /// # Errors
 /// When the machine cannot wait, or nothing happens for 60 seconds.
-pub fn wait_ready(connection: &mut dyn Connection) -> Result<(), Fault> {
+pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
     let Some(descriptor) = connection.descriptor() else { return Ok(()) };
     let mut events = libc::POLLIN;
     if connection.wants_write() {

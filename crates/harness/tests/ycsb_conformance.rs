@@ -218,10 +218,6 @@ impl KeyValueSession for Recorder {
         }
         Ok(Progress::Done(answer.len() as u64))
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 struct NoParts;

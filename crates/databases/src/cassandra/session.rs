@@ -285,10 +285,6 @@ impl KeyValueSession for CassandraSession {
     fn scans_in_key_order(&self) -> bool {
         false
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 #[cfg(test)]

@@ -298,10 +298,6 @@ impl SqlSession for MariaDbSession {
             }
         }
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 /// The body of `COM_STMT_EXECUTE` without a cursor: number, NULLs, types, values.

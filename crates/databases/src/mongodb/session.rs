@@ -191,8 +191,4 @@ impl KeyValueSession for MongoSession {
             }
         }
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }

@@ -291,10 +291,6 @@ impl SqlSession for PostgresSession {
         })?;
         Ok(rows)
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 /// The fields of a row as text.

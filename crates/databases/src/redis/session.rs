@@ -340,10 +340,6 @@ impl KeyValueSession for RedisSession {
             }
         }
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 #[cfg(test)]

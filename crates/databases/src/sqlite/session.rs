@@ -77,8 +77,4 @@ impl SqlSession for SqliteSession {
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
         self.connection.run(sql)
     }
-
-    fn as_connection(&mut self) -> &mut dyn session::Connection {
-        self
-    }
 }

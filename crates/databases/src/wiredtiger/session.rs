@@ -277,8 +277,4 @@ impl KeyValueSession for TableSession {
             Err(fault) => self.abandon(fault),
         }
     }
-
-    fn as_connection(&mut self) -> &mut dyn session::Connection {
-        self
-    }
 }

@@ -88,8 +88,8 @@ fn serve(sandbox: &Sandbox) {
         let mut session = key_value(session);
         exercise(&mut *session);
         assert!(!session.scans_in_key_order());
-        assert!(matches!(session.as_connection().server_task(), ServerTask::Unknown));
-        let fault = session.as_connection().run_statement("NOTHING").expect_err("no such statement");
+        assert!(matches!(session.server_task(), ServerTask::Unknown));
+        let fault = session.run_statement("NOTHING").expect_err("no such statement");
         assert!(matches!(fault, Fault::Server(_)), "{fault}");
         // An error of the server leaves the session usable.
         exercise(&mut *session);
@@ -280,7 +280,7 @@ fn keeps_what_is_not_ours(plain: &Sandbox) {
     };
     let session = Cassandra.connect(&plain.server, &plain.setup, &how(true)).expect("a session");
     let mut session = key_value(session);
-    let mut run = |statement: &str| session.as_connection().run_statement(statement).expect("a statement");
+    let mut run = |statement: &str| session.run_statement(statement).expect("a statement");
     run("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     run("CREATE TABLE shop.precious (y_id text PRIMARY KEY)");
     let server = attached(plain, "", "/shop");

@@ -72,12 +72,12 @@ fn a_plain_server_serves_every_request() {
         let session = MariaDb.connect(&sandbox.server, &sandbox.setup, &how(blocking)).expect("a session");
         let mut session = key_value(session);
         exercise(&mut *session);
-        let ServerTask::Thread { process, thread } = session.as_connection().server_task() else { panic!("a thread") };
+        let ServerTask::Thread { process, thread } = session.server_task() else { panic!("a thread") };
         assert!(std::path::Path::new(&format!("/proc/{process}/task/{thread}")).exists());
-        session.as_connection().run_statement("SET SESSION sort_buffer_size = 1000000").expect("a statement");
-        let fault = session.as_connection().run_statement("SET nothing = 1").expect_err("no such variable");
+        session.run_statement("SET SESSION sort_buffer_size = 1000000").expect("a statement");
+        let fault = session.run_statement("SET nothing = 1").expect_err("no such variable");
         assert!(matches!(fault, Fault::Server(_)), "{fault}");
-        let (sent, received) = session.as_connection().wire_bytes();
+        let (sent, received) = session.wire_bytes();
         assert!(sent > 300_000 && received > 300_000);
     }
     let before = MariaDb.wal_position(&sandbox.server, &sandbox.setup).expect("a position");
@@ -299,7 +299,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     // A run that was killed leaves its table behind; the next one makes it anew.
     MariaDb.create(&server, &setup, &table()).expect("a table again");
     let mut session = key_value(MariaDb.connect(&server, &setup, &how(true)).expect("a session"));
-    assert!(matches!(session.as_connection().server_task(), ServerTask::Unknown));
+    assert!(matches!(session.server_task(), ServerTask::Unknown));
     exercise(&mut *session);
     MariaDb.settle(&server, &setup, &table()).expect("settled");
 

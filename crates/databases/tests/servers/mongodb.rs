@@ -153,11 +153,11 @@ fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
     let session = MongoDb.connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session");
     let mut session = key_value(session);
     exercise(&mut *session);
-    assert!(matches!(session.as_connection().server_task(), ServerTask::Unknown));
-    session.as_connection().run_statement(r#"{"ping": 1}"#).expect("a command");
-    let fault = session.as_connection().run_statement(r#"{"nothing": 1}"#).expect_err("no such command");
+    assert!(matches!(session.server_task(), ServerTask::Unknown));
+    session.run_statement(r#"{"ping": 1}"#).expect("a command");
+    let fault = session.run_statement(r#"{"nothing": 1}"#).expect_err("no such command");
     assert!(matches!(fault, Fault::Server(_)), "{fault}");
-    let fault = session.as_connection().run_statement("nothing").expect_err("no command at all");
+    let fault = session.run_statement("nothing").expect_err("no command at all");
     assert!(matches!(fault, Fault::Protocol(_)), "{fault}");
     exercise(&mut *session);
 
@@ -253,10 +253,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
 
     // Somebody else's collection in a database of our name.
     let mut session = key_value(MongoDb.connect(&server, &setup, &how(true)).expect("a session"));
-    session
-        .as_connection()
-        .run_statement(r#"{"insert": "precious", "documents": [{"_id": 1}]}"#)
-        .expect("a collection");
+    session.run_statement(r#"{"insert": "precious", "documents": [{"_id": 1}]}"#).expect("a collection");
     for outcome in [MongoDb.create(&server, &setup, &table()), MongoDb.remove(&server, &setup, &table())] {
         match outcome {
             Err(Fault::Refused(words)) => assert!(words.contains("Tithe did not make it"), "{words}"),

@@ -68,12 +68,12 @@ fn a_plain_server_serves_every_request() {
         let session = Postgres.connect(&sandbox.server, &sandbox.setup, &how(blocking)).expect("a session");
         let mut session = key_value(session);
         exercise(&mut *session);
-        let ServerTask::Process(process) = session.as_connection().server_task() else { panic!("a process") };
+        let ServerTask::Process(process) = session.server_task() else { panic!("a process") };
         assert!(std::path::Path::new(&format!("/proc/{process}")).exists());
-        session.as_connection().run_statement("SET jit = on").expect("a statement");
-        let fault = session.as_connection().run_statement("SET nothing = on").expect_err("no such setting");
+        session.run_statement("SET jit = on").expect("a statement");
+        let fault = session.run_statement("SET nothing = on").expect_err("no such setting");
         assert!(matches!(fault, Fault::Server(_)), "{fault}");
-        let (sent, received) = session.as_connection().wire_bytes();
+        let (sent, received) = session.wire_bytes();
         assert!(sent > 300_000 && received > 300_000);
     }
     let before = Postgres.wal_position(&sandbox.server, &sandbox.setup).expect("a position");
@@ -272,7 +272,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     // A run that was killed leaves its table behind; the next one makes it anew.
     Postgres.create(&server, &setup, &table()).expect("a table again");
     let mut session = key_value(Postgres.connect(&server, &setup, &how(true)).expect("a session"));
-    assert!(matches!(session.as_connection().server_task(), ServerTask::Unknown));
+    assert!(matches!(session.server_task(), ServerTask::Unknown));
     exercise(&mut *session);
     Postgres.settle(&server, &setup, &table()).expect("settled");
 

@@ -72,13 +72,13 @@ fn a_plain_server_serves_every_request() {
         let session = Redis.connect(&sandbox.server, &sandbox.setup, &how(blocking)).expect("a session");
         let mut session = key_value(session);
         exercise(&mut *session);
-        assert!(matches!(session.as_connection().server_task(), ServerTask::Unknown));
-        session.as_connection().run_statement("CONFIG SET maxmemory 0").expect("a command");
-        let fault = session.as_connection().run_statement("NOTHING").expect_err("no such command");
+        assert!(matches!(session.server_task(), ServerTask::Unknown));
+        session.run_statement("CONFIG SET maxmemory 0").expect("a command");
+        let fault = session.run_statement("NOTHING").expect_err("no such command");
         assert!(matches!(fault, Fault::Server(_)), "{fault}");
         // An error of the server leaves the session usable.
         exercise(&mut *session);
-        let (sent, received) = session.as_connection().wire_bytes();
+        let (sent, received) = session.wire_bytes();
         assert!(sent > 300_000 && received > 300_000);
     }
     assert_eq!(Redis.wal_position(&sandbox.server, &sandbox.setup), None);

@@ -11,7 +11,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write as _,
     ops::Range,
-    os::fd::RawFd,
 };
 
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
@@ -20,7 +19,7 @@ use crate::{
     database::{Connect, Database, Server},
     fault::Fault,
     protection::{Columns, Setup},
-    session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement},
+    session::{Around, Connection, Parameter, Progress, Rows, SqlSession, Statement},
     sql::{Column, Compute, Described, Dialect, Holds, Kind, SqlTable},
     workload::Workload,
 };
@@ -361,31 +360,15 @@ impl SqlSession for Encrypted {
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
         self.inner.run(sql)
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
-impl Connection for Encrypted {
-    fn descriptor(&self) -> Option<RawFd> {
-        self.inner.descriptor()
+impl Around for Encrypted {
+    fn inner(&self) -> &dyn Connection {
+        self.inner.as_ref()
     }
 
-    fn wants_write(&self) -> bool {
-        self.inner.wants_write()
-    }
-
-    fn server_task(&self) -> ServerTask {
-        self.inner.server_task()
-    }
-
-    fn wire_bytes(&self) -> (u64, u64) {
-        self.inner.wire_bytes()
-    }
-
-    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
-        self.inner.as_connection().run_statement(statement)
+    fn inner_mut(&mut self) -> &mut dyn Connection {
+        self.inner.as_mut()
     }
 }
 

@@ -3,16 +3,13 @@
 //! A client of the workload runs transactions through a session that is listened to: what counts is what is sent to be
 //! carried out, not what the client was told.
 
-use std::{
-    os::fd::RawFd,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Evidence, Scene, Sight};
 use crate::{
     columns::connect_sql,
     fault::Fault,
-    session::{Connection, Parameter, Progress, Rows, ServerTask, Session, SqlSession, Statement, wait_ready},
+    session::{Around, Connection, Parameter, Progress, Rows, Session, SqlSession, Statement, wait_ready},
     sql::{Described, Dialect},
     workload::{Parts, Workload},
 };
@@ -121,27 +118,15 @@ impl SqlSession for Listening {
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
         self.inner.run(sql)
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
-impl Connection for Listening {
-    fn descriptor(&self) -> Option<RawFd> {
-        self.inner.descriptor()
+impl Around for Listening {
+    fn inner(&self) -> &dyn Connection {
+        self.inner.as_ref()
     }
 
-    fn wants_write(&self) -> bool {
-        self.inner.wants_write()
-    }
-
-    fn server_task(&self) -> ServerTask {
-        self.inner.server_task()
-    }
-
-    fn wire_bytes(&self) -> (u64, u64) {
-        self.inner.wire_bytes()
+    fn inner_mut(&mut self) -> &mut dyn Connection {
+        self.inner.as_mut()
     }
 }
 

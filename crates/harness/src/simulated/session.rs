@@ -161,10 +161,6 @@ impl KeyValueSession for SimulatedSession {
         }
         Ok(Progress::Done(answer.count))
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 impl Connection for SimulatedSession {

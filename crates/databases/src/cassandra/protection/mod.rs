@@ -12,7 +12,7 @@ pub use password::VALIDITIES;
 
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] = &[
-    &tls::Tls,
+    &tls::TLS,
     &internode_tls::InternodeTls,
     &password::Password,
     &audit::FILE,

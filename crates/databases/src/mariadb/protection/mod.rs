@@ -14,7 +14,7 @@ use tithe_harness::{
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] = &[
     &encryption::Encryption,
-    &tls::Tls,
+    &tls::TLS,
     &server_audit::ServerAudit,
     &general_log::GeneralLog,
     &password::Password,

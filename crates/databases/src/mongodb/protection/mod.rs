@@ -14,7 +14,7 @@ use tithe_harness::{
 use super::install::ENTERPRISE;
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] = &[&tls::Tls, &scram::Scram, &audit::Audit, &encryption::Encryption, &COLUMNS];
+pub const ALL: &[&dyn Protection] = &[&tls::TLS, &scram::Scram, &audit::Audit, &encryption::Encryption, &COLUMNS];
 
 /// What MongoDB Community lacks.
 fn needs_enterprise(install: &Install, what: &str) -> Result<(), Missing> {

@@ -13,7 +13,7 @@ use tithe_harness::{
 
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] = &[
-    &tls::Tls,
+    &tls::TLS,
     &pgaudit::PgAudit,
     &log_statement::LogStatement,
     &scram::Scram,

@@ -8,7 +8,7 @@ mod tls;
 use tithe_harness::{columns::COLUMNS, protection::Protection};
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] = &[&tls::Tls, &requirepass::RequirePass, &acl::Acl, &aof::Aof, &COLUMNS];
+pub const ALL: &[&dyn Protection] = &[&tls::TLS, &requirepass::RequirePass, &acl::Acl, &aof::Aof, &COLUMNS];
 
 #[cfg(test)]
 mod tests;

@@ -97,10 +97,6 @@ impl KeyValueSession for WiredSession {
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
         self.inner.advance(rows)
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 impl Connection for WiredSession {

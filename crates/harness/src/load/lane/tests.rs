@@ -59,10 +59,6 @@ impl KeyValueSession for Counting {
         self.wire.consume(1);
         Ok(Progress::Done(1))
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 /// Sends the same request again and again, after a pause where there is one.

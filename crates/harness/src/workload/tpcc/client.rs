@@ -173,7 +173,7 @@ impl Client for Terminal {
     fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault> {
         let session = sql(session)?;
         // An embedded database answers at once, so its transactions go through in one call.
-        let at_once = session.as_connection().descriptor().is_none();
+        let at_once = session.descriptor().is_none();
         loop {
             if !self.take(session)? {
                 return Ok(Progress::Pending);

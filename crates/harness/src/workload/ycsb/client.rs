@@ -86,7 +86,7 @@ impl YcsbClient {
         parts.part(self.shared.index_of(Kind::Read));
         self.write(session)?;
         // An embedded database has done the work already; of any other there is nothing to take yet.
-        match session.as_connection().descriptor() {
+        match session.descriptor() {
             None => self.take_write(session, parts),
             Some(_) => Ok(Progress::Pending),
         }

@@ -144,10 +144,6 @@ impl KeyValueSession for MemorySession {
         *memory.bulks.last_mut().unwrap() = count;
         Ok(())
     }
-
-    fn as_connection(&mut self) -> &mut dyn Connection {
-        self
-    }
 }
 
 /// Collects the parts of operations.

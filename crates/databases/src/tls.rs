@@ -1,0 +1,105 @@
+//! TLS as a protection of any server with a wire client: what the products share. How a server is told to speak it is
+//! with its launch, and how a client speaks it is in [`crate::target`].
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::{Evidence, canary::Targets, wire_canary::WireCanary},
+    protection::{Protection, Setup, TlsVersion, Transport},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::evidence::{Doors, tls_negotiated::TlsNegotiated};
+
+/// The protection `tls` of one product. Begins as [`Tls::of`]; a product says what is different with it.
+pub struct Tls {
+    /// How its checks knock at the server's doors.
+    pub doors: &'static Doors,
+    /// Name in reports.
+    pub title: &'static str,
+    /// What it leaves open, one sentence.
+    pub leaves_open: &'static str,
+    /// Its options, made by [`options`].
+    pub options: &'static [OptionEntry],
+    /// What an installation lacks for it.
+    pub needs: fn(&Install) -> Result<(), Missing>,
+}
+
+/// What the option `version` does, where both sides keep to it.
+pub const VERSION: &str = "The only protocol version that either side allows.";
+
+/// What the option `mutual` does.
+pub const MUTUAL: &str = "The server demands a client certificate.";
+
+/// The options `version` and `mutual` with what is said of them.
+pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntry; 2] {
+    [
+        OptionEntry {
+            name: "version",
+            kind: OptionKind::Choice(&["1.3", "1.2"]),
+            default: Some(Default::Text("1.3")),
+            help: version,
+        },
+        OptionEntry { name: "mutual", kind: OptionKind::Flag, default: Some(Default::Flag(false)), help: mutual },
+    ]
+}
+
+impl Tls {
+    /// TLS of a product that is checked through `doors`, with nothing particular about it.
+    pub const fn of(doors: &'static Doors) -> Self {
+        const OPTIONS: &[OptionEntry] = &options(VERSION, MUTUAL);
+        Self {
+            doors,
+            title: "TLS",
+            leaves_open: "data in the server's memory, files and logs; when and how much is sent.",
+            options: OPTIONS,
+            needs: |_| Ok(()),
+        }
+    }
+}
+
+impl Protection for Tls {
+    fn id(&self) -> &'static str {
+        "tls"
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "whoever reads or changes what travels between client and server, or poses as the server."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        self.leaves_open
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        self.options
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        (self.needs)(install)
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.transport = transport(chosen);
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        let transport = transport(chosen);
+        vec![Box::new(TlsNegotiated::new(self.doors, transport)), Box::new(WireCanary::new(Targets::Everything))]
+    }
+}
+
+fn transport(chosen: &experiment::Protection) -> Transport {
+    let version = if chosen.text("version") == "1.2" { TlsVersion::V1_2 } else { TlsVersion::V1_3 };
+    Transport::Tls { version, mutual: chosen.flag("mutual") }
+}
