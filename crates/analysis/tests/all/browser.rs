@@ -210,6 +210,22 @@ fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
 }
 
 #[test]
+fn every_kind_of_page_is_whole() {
+    let Some(chromium) = chromium() else { return };
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/report/golden");
+    let files = std::fs::read_dir(golden).expect("golden pages").flatten().map(|entry| entry.path());
+    let pages: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "html")).collect();
+    assert!(pages.len() > 4, "{pages:?}");
+    for path in pages {
+        let page = std::fs::read_to_string(&path).expect("a page");
+        for (width, dark) in [(1280, false), (360, true)] {
+            let faults = look(&chromium, &page, width, dark).faults();
+            assert_eq!(faults, Vec::<String>::new(), "{}, {width}, dark: {dark}", path.display());
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_page_is_seen() {
     let Some(chromium) = chromium() else { return };
     let (_, page) = invented();
