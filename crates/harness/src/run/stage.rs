@@ -341,7 +341,7 @@ fn without_statements(setup: &Setup, holds: Option<&Holds>) -> Setup {
 /// caches are filled.
 fn make_ready(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-    // Not as the workload connects: what the arm itself needs does not belong into the workload's schema.
+    // Not as the workload connects: what the arm itself needs does not belong among the workload's tables.
     let mut session = database.connect(server, setup, &how)?;
     for statement in &setup.statements {
         session.connection().run_statement(statement)?;
