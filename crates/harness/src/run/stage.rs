@@ -299,9 +299,13 @@ impl<'a> Stage<'a> {
         let servers = self.servers.iter().map(|started| &started.server);
         let emptied = cold.then(|| cache::empty(servers)).transpose()?;
         for (number, launch) in stopped.into_iter().enumerate() {
-            if let Some(launch) = launch {
-                self.go_on(number, launch)?;
-                arms[number].server.process = self.servers[number].server.process;
+            match launch {
+                Some(launch) => {
+                    self.go_on(number, launch)?;
+                    arms[number].server.process = self.servers[number].server.process;
+                }
+                None if self.database.embedded() => self.database.close(&self.servers[number].server),
+                None => {}
             }
         }
         for (number, arm) in arms.iter().enumerate() {
