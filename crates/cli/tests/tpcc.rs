@@ -119,7 +119,9 @@ fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
     }
     bench.file(
         "e.toml",
-        &experiment("x", "").replace("name = \"TPC-C\"\ntpcc = \"x\"", "ycsb = \"c\"").replace("properties", "# "),
+        &experiment("x", &arm("use = 'columns'"))
+            .replace("name = \"TPC-C\"\ntpcc = \"x\"", "ycsb = \"c\"")
+            .replace("properties", "# "),
     );
     let output = plan(&["--warehouses", "3"]);
     assert!(err(&output).contains("--warehouses: no workload of this experiment is TPC-C"), "{}", err(&output));
