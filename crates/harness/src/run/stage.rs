@@ -27,13 +27,15 @@ use crate::{
     sandbox::{Sandbox, cache, cgroup::Limits, process::Running, server},
     volume::{self, Mounted},
     watch::process,
-    workload::Workload,
+    workload::{Workload, program::desk::Desk},
 };
 
 /// The servers of one epoch; they stop when it is dropped.
 pub(super) struct Stage<'a> {
     database: &'a dyn Database,
     rigs: Vec<ArmRig>,
+    /// Where another program works, by arm; empty where Tithe's own clients do.
+    desks: Vec<Desk>,
     servers: Vec<Started>,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
@@ -72,6 +74,7 @@ impl<'a> Stage<'a> {
         Ok(Self {
             database,
             rigs: Vec::new(),
+            desks: Vec::new(),
             servers: Vec::new(),
             attached: Vec::new(),
             logs: Vec::new(),
@@ -130,13 +133,23 @@ impl<'a> Stage<'a> {
             diary.tell(Event::ArmStarted { cell: number as u32, epoch, arm: number_of_arm as u32, version })?;
             diary.folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
             let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
-            if !loaded {
+            if let Some(program) = workload.program() {
+                let of = workload.rows(experiment.data.records);
+                let loading = |done| Event::Loading { cell: number as u32, arm: number_of_arm as u32, done, of };
+                diary.observer.event(&loading(0));
+                let desk = Desk::set(program, run.database, &server, &setup, "program")?;
+                self.logs.push((format!("{}--program", file_name(&arm.name)), desk.log()));
+                desk.prepare(program, run.database, &server, &setup, workload, run.cancelled)?;
+                diary.observer.event(&loading(of));
+                self.desks.push(desk);
+            } else if !loaded {
                 load(run, number, number_of_arm, &server, &setup, diary.observer)?;
             }
             self.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
         }
         if turned {
             self.rigs.reverse();
+            self.desks.reverse();
             self.servers.reverse();
         }
         Ok(())
@@ -145,6 +158,11 @@ impl<'a> Stage<'a> {
     /// The arms, ready to be measured.
     pub(super) fn take_rigs(&mut self) -> Vec<ArmRig> {
         std::mem::take(&mut self.rigs)
+    }
+
+    /// Where another program works, by arm; empty where Tithe's own clients do.
+    pub(super) fn take_desks(&mut self) -> Vec<Desk> {
+        std::mem::take(&mut self.desks)
     }
 
     /// Starts the server of one arm on its volume and within its limits, or finds the running one.

@@ -81,6 +81,7 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
         Arrivals::Poisson(rate) => format!("{rate}/s, Poisson arrivals"),
         Arrivals::OfSaturation(share) => format!("{:.0}% of saturation", 100.0 * share),
     };
+    let load = if cell.program { format!("{load}, slices of another program") } else { load };
     vec![
         cell.id.clone(),
         cell.clients.to_string(),
