@@ -43,9 +43,10 @@ pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
 /// give way to the processor time that is seen.
 pub fn deciding(asked: Metric, cell: &Cell, lanes: usize, server_seen: bool) -> (Metric, Option<&'static str>) {
     match asked {
-        Metric::Net if cell.program => {
-            (Metric::Cpu, Some("another program's waits for a processor are not seen, so net time per op cannot be told"))
-        }
+        Metric::Net if cell.program => (
+            Metric::Cpu,
+            Some("another program's waits for a processor are not seen, so net time per op cannot be told"),
+        ),
         Metric::Net if !net_can_be_told(cell, lanes) => {
             (Metric::Cpu, Some("a lane drives several connections, so net time per op cannot be told"))
         }

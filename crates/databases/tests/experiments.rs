@@ -20,7 +20,8 @@ fn every_experiment_makes_a_plan() {
     let kinds = workload::KINDS.iter().map(|kind| (kind.entry)()).collect();
     let catalogue = catalogue::catalogue(tithe_databases::all(), kinds);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    let files: Vec<PathBuf> = files(&folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")).collect();
+    let files: Vec<PathBuf> =
+        files(&folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")).collect();
     assert!(files.len() > 10, "{files:?}");
     for path in files {
         let text = fs::read_to_string(&path).expect("a file");

@@ -11,8 +11,15 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, inspect::Observation, protection::{Protection, Setup, TlsVersion}, secret::Secret,
-    session::Session, sql::SqlDatabase, watch::process::TreeUsage, workload::Table,
+    clock::Clock,
+    fault::Fault,
+    inspect::Observation,
+    protection::{Protection, Setup, TlsVersion},
+    secret::Secret,
+    session::Session,
+    sql::SqlDatabase,
+    watch::process::TreeUsage,
+    workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.

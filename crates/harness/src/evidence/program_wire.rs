@@ -41,7 +41,8 @@ impl<'a> ProgramWire<'a> {
         };
         let relay = Relay::start(host, *port)?;
         let server = Server { address: relay.address(), ..scene.server.clone() };
-        let desk = Desk::set(self.program, scene.database, &server, scene.setup, &format!("look-{:016x}", scene.nonce))?;
+        let desk =
+            Desk::set(self.program, scene.database, &server, scene.setup, &format!("look-{:016x}", scene.nonce))?;
         let job = Job { clients: 1, rate: None, seconds: 1, seed: 1 };
         let outcome = desk.run(self.program, &job, &AtomicBool::new(false));
         desk.clear();

@@ -175,9 +175,7 @@ fn look_after(process: i32) -> std::io::Result<Option<Ended>> {
     };
     match found {
         0 => Ok(None),
-        found if found == process => {
-            Ok(Some(Ended { status: ExitStatus::from_raw(status), modes: Modes::of(&usage) }))
-        }
+        found if found == process => Ok(Some(Ended { status: ExitStatus::from_raw(status), modes: Modes::of(&usage) })),
         _ => Err(std::io::Error::last_os_error()),
     }
 }

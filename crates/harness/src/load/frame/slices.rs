@@ -11,7 +11,7 @@ use std::{
 
 use tithe_model::{
     experiment::Arrivals,
-    record::{Frame, Slot},
+    record::{ArmFrame, Counters, Frame, Slot},
     schedule::stream_seed,
 };
 
@@ -22,10 +22,7 @@ use crate::{
         host::HostSample,
         process::{Census, TreeUsage},
     },
-    workload::{
-        Workload as _,
-        program::{Job, Program, desk::Slice},
-    },
+    workload::program::{Job, Program, desk::Slice},
 };
 
 /// How long a server may take to be rid of what served connections that are closed.
@@ -123,9 +120,9 @@ impl Site<'_> {
         let process = self.arms[arm].server.process;
         let before = process.map(usage);
         let Some(slice) = self.desks[arm].run(program, job, cancelled)? else { return Ok(None) };
-        let cpu_ns = process.zip(before).map(|(process, before)| {
-            at_rest(process, before.1).cpu_ns.saturating_sub(before.0.cpu_ns)
-        });
+        let cpu_ns = process
+            .zip(before)
+            .map(|(process, before)| at_rest(process, before.1).cpu_ns.saturating_sub(before.0.cpu_ns));
         Ok(Some((slice, cpu_ns.unwrap_or(0))))
     }
 
@@ -148,8 +145,8 @@ impl Site<'_> {
 }
 
 impl Done {
-    fn record(&self, operation: &str, mut counters: tithe_model::record::Counters) -> tithe_model::record::ArmFrame {
-        let mut frame = tithe_model::record::ArmFrame::default();
+    fn record(&self, operation: &str, mut counters: Counters) -> ArmFrame {
+        let mut frame = ArmFrame::default();
         for (Slice { told, modes }, job) in &self.slices {
             frame.operations += told.transactions;
             frame.failed += told.failed;

@@ -73,11 +73,7 @@ pub fn make(
     _seed: u64,
 ) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
     let (command, problems) = Command::resolve(&described.properties);
-    if problems.is_empty() {
-        Ok(ByProgram::boxed(Command { records: data.records, ..command }))
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(ByProgram::boxed(Command { records: data.records, ..command })) } else { Err(problems) }
 }
 
 /// There are no property files of commands that anyone has.
@@ -157,7 +153,9 @@ impl Command {
             "database" => Some(reach.database.clone()),
             "records" => Some(self.records.to_string()),
             "data" => Some(text(at.data)),
-            "password_file" => Some(reach.password.as_ref().map(|_| text(&at.folder.join(PASSWORD))).unwrap_or_default()),
+            "password_file" => {
+                Some(reach.password.as_ref().map(|_| text(&at.folder.join(PASSWORD))).unwrap_or_default())
+            }
             "authority" => Some(reach.tls.as_ref().map(|tls| text(&tls.authority)).unwrap_or_default()),
             "certificate" => Some(identity.map(|(certificate, _)| text(certificate)).unwrap_or_default()),
             "key" => Some(identity.map(|(_, key)| text(key)).unwrap_or_default()),
@@ -171,8 +169,19 @@ impl Command {
 
 /// Every place that can be filled in.
 const PLACES: [&str; 13] = [
-    "host", "port", "user", "database", "clients", "seconds", "records", "seed", "data", "password_file", "authority",
-    "certificate", "key",
+    "host",
+    "port",
+    "user",
+    "database",
+    "clients",
+    "seconds",
+    "records",
+    "seed",
+    "data",
+    "password_file",
+    "authority",
+    "certificate",
+    "key",
 ];
 
 const PLACES_HELP: &str = "places are {host} {port} {user} {database} {clients} {seconds} {records} {seed} {data} \
@@ -231,10 +240,7 @@ impl Program for Command {
     }
 
     fn describe(&self) -> Vec<(String, String)> {
-        let mut lines = vec![
-            ("run".to_owned(), self.run.join(" ")),
-            ("read as".to_owned(), self.pattern.clone()),
-        ];
+        let mut lines = vec![("run".to_owned(), self.run.join(" ")), ("read as".to_owned(), self.pattern.clone())];
         if !self.prepare.is_empty() {
             lines.push(("prepare".to_owned(), self.prepare.join(" ")));
         }

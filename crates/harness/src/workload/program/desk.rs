@@ -156,8 +156,7 @@ impl Desk {
         cancelled: &AtomicBool,
     ) -> Result<Option<(String, Modes)>, Fault> {
         let output = self.folder.join(PRINTED);
-        let ended =
-            process::run_counted(command, self.account.as_ref(), &self.folder, &output, patience, cancelled)?;
+        let ended = process::run_counted(command, self.account.as_ref(), &self.folder, &output, patience, cancelled)?;
         let printed = fs::read(&output).map_err(|error| Fault::machine(output.display(), error))?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
         self.keep(&command.program, &printed)?;

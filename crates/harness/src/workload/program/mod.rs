@@ -247,11 +247,7 @@ impl Client for NoClient {
 ///
 /// # Errors
 /// The first workload's name and why not.
-pub fn check(
-    database: &dyn Database,
-    experiment: &Experiment,
-    workloads: &[Box<dyn Workload>],
-) -> Result<(), String> {
+pub fn check(database: &dyn Database, experiment: &Experiment, workloads: &[Box<dyn Workload>]) -> Result<(), String> {
     for (workload, described) in workloads.iter().zip(&experiment.workloads) {
         let Some(program) = workload.program() else { continue };
         let refused = |why: String| Err(format!("workload {}: {} {why}", described.name, program.name()));
@@ -327,11 +323,7 @@ fn whole(
 }
 
 /// A complaint about every property that is not one of `known`.
-fn unknown(
-    properties: &tithe_model::catalogue::Properties,
-    known: &[&str],
-    problems: &mut Vec<PropertyProblem>,
-) {
+fn unknown(properties: &tithe_model::catalogue::Properties, known: &[&str], problems: &mut Vec<PropertyProblem>) {
     for name in properties.keys().filter(|name| !known.contains(&name.as_str())) {
         let help = format!("there are: {}", known.join(", "));
         problems.push((name.clone(), "is not known".to_owned(), help));

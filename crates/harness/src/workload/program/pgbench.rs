@@ -160,7 +160,7 @@ impl Program for Pgbench {
             .collect();
         versions.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
         let folders = versions.into_iter().map(|(_, folder)| folder).collect();
-        find_in(folders, "pgbench", "Debian, Ubuntu: apt-get install postgresql-contrib (before Debian 10) or postgresql")
+        find_in(folders, "pgbench", "Debian, Ubuntu: apt-get install postgresql")
     }
 
     fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault> {
