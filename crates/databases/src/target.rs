@@ -96,10 +96,12 @@ impl Product {
         };
         let Target { host, port, user, database, password, tls, .. } =
             launched(host, *port, self.user, self.database, setup);
+        let materials = &setup.materials;
         let tls = tls.map(|tls| ReachTls {
-            authority: tls.authority.unwrap_or_default(),
+            authority: materials.authority.clone(),
             versions: tls.versions,
-            identity: tls.identity,
+            identity: (materials.client_certificate.clone(), materials.client_key.clone()),
+            mutual: tls.identity.is_some(),
         });
         Ok(Reach { host, port, user, database, password, tls })
     }

@@ -207,8 +207,10 @@ pub struct ReachTls {
     pub authority: PathBuf,
     /// The only versions allowed.
     pub versions: Vec<TlsVersion>,
-    /// Certificate and key of the client, PEM.
-    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Certificate and key of a client, PEM.
+    pub identity: (PathBuf, PathBuf),
+    /// The server demands them.
+    pub mutual: bool,
 }
 
 /// How often a server's own cache of pages has helped so far.

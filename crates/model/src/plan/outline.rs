@@ -97,6 +97,8 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     let experiment = &plan.experiment;
     let measure = &experiment.measure;
     let primary = match measure.primary {
+        // Another program's waits for a processor are not seen.
+        Metric::Net if plan.cells.iter().all(|cell| cell.program) => "processor time per operation",
         Metric::Net => "net time per operation",
         Metric::Time => "time per operation",
         Metric::Cpu => "processor time per operation",

@@ -144,7 +144,7 @@ impl Command {
     fn value(&self, name: &str, at: &At<'_>, job: Option<&Job>) -> Option<String> {
         let reach = at.reach;
         let text = |path: &Path| path.display().to_string();
-        let identity = reach.tls.as_ref().and_then(|tls| tls.identity.as_ref());
+        let identity = reach.tls.as_ref().filter(|tls| tls.mutual).map(|tls| &tls.identity);
         let of_job = |figure: &dyn Fn(&Job) -> String| Some(job.map(figure).unwrap_or_default());
         match name {
             "host" => Some(reach.host.clone()),
@@ -193,7 +193,8 @@ fn known_place(name: &str) -> Option<String> {
 
 impl Program for Command {
     fn name(&self) -> &str {
-        self.run.first().map_or("command", String::as_str)
+        let name = self.run.first().and_then(|path| Path::new(path).file_name()?.to_str());
+        name.unwrap_or("command")
     }
 
     fn drives(&self) -> &[&'static str] {

@@ -44,7 +44,8 @@ pub fn environment(at: &At<'_>) -> BTreeMap<String, String> {
         });
         set(variable, version.unwrap_or_default().to_owned());
     }
-    if let Some((certificate, key)) = &tls.identity {
+    if tls.mutual {
+        let (certificate, key) = &tls.identity;
         set("PGSSLCERT", certificate.display().to_string());
         set("PGSSLKEY", key.display().to_string());
     }

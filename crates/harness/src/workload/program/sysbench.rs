@@ -164,8 +164,9 @@ impl Program for Sysbench {
         let mut files = libpq::files(at);
         files.push((OPTIONS.to_owned(), Content::Secret(Secret::new(options(at)))));
         if let Some(tls) = at.reach.tls.as_ref().filter(|_| at.database == "mariadb") {
-            let identity = tls.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
-            for (name, path) in CERTIFICATES.iter().zip([&tls.authority].into_iter().chain(identity)) {
+            // It does not start without a client's certificate, whether or not the server demands one.
+            let (certificate, key) = &tls.identity;
+            for (name, path) in CERTIFICATES.iter().zip([&tls.authority, certificate, key]) {
                 let bytes = fs::read(path).map_err(|error| Fault::machine(path.display(), error))?;
                 files.push(((*name).to_owned(), Content::Secret(Secret::new(bytes))));
             }

@@ -23,7 +23,8 @@ fn reach(tls: bool) -> Reach {
         tls: tls.then(|| ReachTls {
             authority: path("ca.pem"),
             versions: vec![TlsVersion::V1_3],
-            identity: Some((path("client.pem"), path("client.key"))),
+            identity: (path("client.pem"), path("client.key")),
+            mutual: true,
         }),
     }
 }
@@ -70,10 +71,58 @@ fn told_in_secret(workload: &dyn Workload, database: &str, expect: Expect) {
 #[test]
 fn pgbench_is_told_by_arguments_and_environment() {
     let workload = make("pgbench", 200_000, &[("protocol", "prepared"), ("jobs", "30")]).expect("a workload");
-    told_in_secret(workload.as_ref(), "postgres", expect![[r#""#]]);
+    told_in_secret(workload.as_ref(), "postgres", expect![[r#"
+        /bin/program -i -q -s 2
+          PGDATABASE=postgres
+          PGGSSENCMODE=disable
+          PGHOST=localhost
+          PGHOSTADDR=127.0.0.1
+          PGPASSFILE=/f/pgpass
+          PGPORT=5432
+          PGSSLCERT=/m/client.pem
+          PGSSLKEY=/m/client.key
+          PGSSLMAXPROTOCOLVERSION=TLSv1.3
+          PGSSLMINPROTOCOLVERSION=TLSv1.3
+          PGSSLMODE=verify-full
+          PGSSLROOTCERT=/m/ca.pem
+          PGUSER=tithe
+        /bin/program -n -l --log-prefix=/f/log --random-seed=7 -c 20 -j 20 -T 3 -M prepared -b tpcb-like -R 50
+          PGDATABASE=postgres
+          PGGSSENCMODE=disable
+          PGHOST=localhost
+          PGHOSTADDR=127.0.0.1
+          PGPASSFILE=/f/pgpass
+          PGPORT=5432
+          PGSSLCERT=/m/client.pem
+          PGSSLKEY=/m/client.key
+          PGSSLMAXPROTOCOLVERSION=TLSv1.3
+          PGSSLMINPROTOCOLVERSION=TLSv1.3
+          PGSSLMODE=verify-full
+          PGSSLROOTCERT=/m/ca.pem
+          PGUSER=tithe
+    "#]]);
     let own = make("pgbench", 100_000, &[("script", "SELECT 1;\n")]).expect("a workload");
     let plain = reach(false);
-    expect![[r#""#]].assert_eq(&told(own.as_ref(), &at("postgres", &plain)));
+    expect![[r#"
+        /bin/program -i -q -s 1
+          PGDATABASE=postgres
+          PGGSSENCMODE=disable
+          PGHOST=localhost
+          PGHOSTADDR=127.0.0.1
+          PGPASSFILE=/f/pgpass
+          PGPORT=5432
+          PGSSLMODE=disable
+          PGUSER=tithe
+        /bin/program -n -l --log-prefix=/f/log --random-seed=7 -c 20 -j 1 -T 3 -M simple -f /f/script.sql -R 50
+          PGDATABASE=postgres
+          PGGSSENCMODE=disable
+          PGHOST=localhost
+          PGHOSTADDR=127.0.0.1
+          PGPASSFILE=/f/pgpass
+          PGPORT=5432
+          PGSSLMODE=disable
+          PGUSER=tithe
+    "#]].assert_eq(&told(own.as_ref(), &at("postgres", &plain)));
     let files = own.program().expect("a program").files(&at("postgres", &plain)).expect("files");
     assert_eq!(files, [("script.sql".to_owned(), Content::Text("SELECT 1;\n".to_owned()))]);
 }
@@ -88,14 +137,31 @@ fn the_password_stands_in_a_file() {
 #[test]
 fn sysbench_is_told_by_arguments_and_a_file() {
     let workload = make("sysbench", 30_000, &[("script", "oltp_read_only"), ("tables", "3")]).expect("a workload");
-    told_in_secret(workload.as_ref(), "mariadb", expect![[r#""#]]);
+    told_in_secret(workload.as_ref(), "mariadb", expect![[r#"
+        statement: CREATE DATABASE sbtest
+        /bin/program oltp_read_only --config-file=/f/options --tables=3 --table-size=10000 prepare
+        /bin/program oltp_read_only --config-file=/f/options --tables=3 --table-size=10000 --threads=20 --time=3 --events=0 --rand-seed=7 --rand-type=special --histogram=on run
+    "#]]);
     let plain = reach(false);
     for database in ["mariadb", "postgres"] {
         let files = workload.program().expect("a program").files(&at(database, &plain)).expect("files");
         let Content::Secret(options) = &files[0].1 else { panic!("{files:?}") };
         let expect = match database {
-            "mariadb" => expect![[r#""#]],
-            _ => expect![[r#""#]],
+            "mariadb" => expect![[r#"
+                db-driver=mysql
+                mysql-host=127.0.0.1
+                mysql-port=5432
+                mysql-user=tithe
+                mysql-db=sbtest
+                mysql-ssl=off
+            "#]],
+            _ => expect![[r#"
+                db-driver=pgsql
+                pgsql-host=localhost
+                pgsql-port=5432
+                pgsql-user=tithe
+                pgsql-db=postgres
+            "#]],
         };
         expect.assert_eq(options.expose_text());
     }
@@ -107,7 +173,10 @@ fn a_command_is_filled_in() {
                {password_file} {authority} {certificate} {key}";
     let pairs = [("pattern", "lines"), ("run", run), ("prepare", "/opt/load {port}")];
     let workload = make("command", 1000, &pairs).expect("a workload");
-    told_in_secret(workload.as_ref(), "redis", expect![[r#""#]]);
+    told_in_secret(workload.as_ref(), "redis", expect![[r#"
+        /opt/load 5432
+        /bin/program --at 127.0.0.1:5432 --as tithe of postgres -c20 3 7 1000 /d /f/password /m/ca.pem /m/client.pem /m/client.key
+    "#]]);
 }
 
 #[test]
@@ -115,11 +184,11 @@ fn what_cannot_be_asked_for_is_told() {
     let problem = |kind: &str, records: u64, pairs: &[(&str, &str)], expect: Expect| {
         expect.assert_eq(&make(kind, records, pairs).err().unwrap_or_default());
     };
-    problem("pgbench", 150_000, &[("protocol", "fast"), ("job", "2"), ("jobs", "0")], expect![[r#""#]]);
-    problem("sysbench", 100, &[("script", "mine"), ("tables", "3")], expect![[r#""#]]);
-    problem("command", 1, &[("pattern", "mine"), ("run", "a {nothing} 'b")], expect![[r#""#]]);
-    problem("command", 1, &[("run", "a jdbc:x://ann:secret@{host} password=1"), ("writes", "no")], expect![[r#""#]]);
-    problem("command", 1, &[], expect![[r#""#]]);
+    problem("pgbench", 150_000, &[("protocol", "fast"), ("job", "2"), ("jobs", "0")], expect![[r#"job: is not known (there are: script, builtin, protocol, jobs); protocol: "fast" is none of pgbench's (write simple or extended or prepared); jobs: "0" is not a whole number from 1 on (write 1); records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)"#]]);
+    problem("sysbench", 100, &[("script", "mine"), ("tables", "3")], expect![[r#"script: "mine" is none of sysbench's (write oltp_read_write or oltp_read_only or oltp_write_only or oltp_point_select or oltp_update_index or oltp_update_non_index or oltp_insert or oltp_delete); tables: 100 records do not share evenly among 3 tables (change `tables` or the records of `[data]`)"#]]);
+    problem("command", 1, &[("pattern", "mine"), ("run", "a {nothing} 'b")], expect![[r#"run: the quote ' is not closed (close it); pattern: there is no pattern "mine" (there are: pgbench, sysbench, ycsb, lines)"#]]);
+    problem("command", 1, &[("run", "a jdbc:x://ann:secret@{host} password=1"), ("writes", "no")], expect![[r#"run: may hold a password (write `://{host}` in URLs, and use {password_file}); writes: "no" is neither true nor false (write "true" or "false")"#]]);
+    problem("command", 1, &[], expect![[r#"run: is missing (write `properties = { run = "program --port {port}" }`)"#]]);
 }
 
 /// What a pattern makes of what a program really printed.
@@ -141,13 +210,19 @@ fn check(read: output::Read, printed: &str, expect: Expect) {
 
 #[test]
 fn output_of_pgbench() {
-    check(output::pgbench, include_str!("golden/pgbench.txt"), expect![[r#""#]]);
-    check(output::pgbench, include_str!("golden/pgbench-rate.txt"), expect![[r#""#]]);
+    check(output::pgbench, include_str!("golden/pgbench.txt"), expect![[r#"
+        335 done, 0 failed, 1006709000 ns, latencies Some(4026700000) ns, 0 in the histogram, median None ns
+    "#]]);
+    check(output::pgbench, include_str!("golden/pgbench-rate.txt"), expect![[r#"
+        87 done, 0 failed, 1968547988 ns, latencies Some(86217000) ns, 0 in the histogram, median None ns
+    "#]]);
     check(output::pgbench, "pgbench: error: connection refused", expect!["no number of transactions"]);
     // Version 13 tells the rate with connecting first.
     let old = "number of transactions actually processed: 10\nlatency average = 2.000 ms\n\
                tps = 80.0 (including connections establishing)\ntps = 100.0 (excluding connections establishing)\n";
-    check(output::pgbench, old, expect![[r#""#]]);
+    check(output::pgbench, old, expect![[r#"
+        10 done, 0 failed, 100000000 ns, latencies Some(20000000) ns, 0 in the histogram, median None ns
+    "#]]);
 }
 
 #[test]
@@ -169,28 +244,36 @@ fn log_of_pgbench() {
 
 #[test]
 fn output_of_sysbench() {
-    check(output::sysbench, include_str!("golden/sysbench-mysql.txt"), expect![[r#""#]]);
-    check(output::sysbench, include_str!("golden/sysbench-pgsql.txt"), expect![[r#""#]]);
+    check(output::sysbench, include_str!("golden/sysbench-mysql.txt"), expect![[r#"
+        912 done, 0 failed, 1011900000 ns, latencies Some(2001700000) ns, 912 in the histogram, median Some(809344.0) ns
+    "#]]);
+    check(output::sysbench, include_str!("golden/sysbench-pgsql.txt"), expect![[r#"
+        912 done, 0 failed, 1011900000 ns, latencies Some(2001700000) ns, 912 in the histogram, median Some(809344.0) ns
+    "#]]);
     check(output::sysbench, "FATAL: unable to connect", expect!["no number of events"]);
     let cut = include_str!("golden/sysbench-mysql.txt").replace("number of events:  ", "number of events: 9");
-    check(output::sysbench, &cut, expect![[r#""#]]);
+    check(output::sysbench, &cut, expect!["9 events, and 912 of them in the histogram"]);
 }
 
 #[test]
 fn output_of_ycsb() {
     let printed = "[OVERALL], RunTime(ms), 3002\n[OVERALL], Throughput(ops/sec), 1000.5\n[READ], Operations, 2000\n\
                    [READ], Return=OK, 2000\n[UPDATE], Operations, 1003\n[UPDATE-FAILED], Operations, 2\n";
-    check(output::ycsb, printed, expect![[r#""#]]);
+    check(output::ycsb, printed, expect![[r#"
+        3002 done, 2 failed, 3002000000 ns, latencies None ns, 0 in the histogram, median None ns
+    "#]]);
     check(output::ycsb, "[OVERALL], RunTime(ms), 3002\n", expect!["no throughput"]);
 }
 
 #[test]
 fn output_in_lines() {
     let printed = "hello\noperations 3\nseconds 0.5\nfailed 1\nlatency_mean_us 20\nlatency_us 10 2\nlatency_us 40 1\n";
-    check(output::lines, printed, expect![[r#""#]]);
+    check(output::lines, printed, expect![[r#"
+        3 done, 1 failed, 500000000 ns, latencies Some(60000) ns, 3 in the histogram, median Some(10032.0) ns
+    "#]]);
     check(output::lines, "operations 3\n", expect!["no line `seconds S`"]);
-    check(output::lines, "operations many\nseconds 1\n", expect![[r#""#]]);
-    check(output::lines, "operations 1\nseconds 1\nlatency_us 5\n", expect![[r#""#]]);
+    check(output::lines, "operations many\nseconds 1\n", expect![[r#"`operations` is "many""#]]);
+    check(output::lines, "operations 1\nseconds 1\nlatency_us 5\n", expect![[r#"`latency_us` is "5""#]]);
 }
 
 #[test]
