@@ -97,7 +97,7 @@ pub fn sysbench(text: &str) -> Result<Told, String> {
     for line in rows.take_while(|line| line.contains('|')) {
         let told = || format!("a line of the histogram is {line:?}");
         let (value, rest) = line.split_once('|').ok_or_else(told)?;
-        let count = rest.trim_start_matches('*').trim().parse().map_err(|_| told())?;
+        let count = count(rest.trim_start_matches('*').trim()).ok_or_else(told)?;
         latency.add(index(ns(number(value.trim()).ok_or_else(told)?, 1e6)?), count);
     }
     if latency.total() > 0 && latency.total() != events as u64 {
@@ -147,7 +147,7 @@ pub fn lines(text: &str) -> Result<Told, String> {
         let told = || format!("`latency_us` is {row:?}");
         let (value, count) = row.trim().split_once(' ').ok_or_else(told)?;
         let value_us = number(value).ok_or_else(told)?;
-        latency.add(index(ns(value_us, 1e3)?), count.trim().parse().map_err(|_| told())?);
+        latency.add(index(ns(value_us, 1e3)?), self::count(count.trim()).ok_or_else(told)?);
     }
     Ok(Told {
         transactions: operations as u64,
@@ -164,6 +164,11 @@ fn number_after(text: &str, name: &str) -> Option<f64> {
     let rest = text[text.find(name)? + name.len()..].trim_start_matches([' ', '\t']);
     let end = rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(rest.len());
     number(&rest[..end])
+}
+
+/// How often a latency occurred; so few that no sum of them leaves its type.
+fn count(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|count| *count <= 1_000_000_000_000)
 }
 
 /// A number from 0 on that counts or measures something.

@@ -208,6 +208,7 @@ impl Program for Sysbench {
             ("script".to_owned(), self.script.clone()),
             ("tables".to_owned(), format!("{} of {} rows", self.tables, self.rows)),
             ("rand_type".to_owned(), self.rand_type.clone()),
+            ("certificates".to_owned(), "on MariaDB, whether sysbench checks the server's is not known".to_owned()),
         ]
     }
 }
