@@ -97,12 +97,15 @@ fn pgbench_over_tls_is_proven_and_priced() {
     let arms = SECURED.replace("PASSWORD", "scram");
     let (bench, cell) = run("pgbench", &experiment("postgres", 100_000, "pgbench = \"tpcb-like\"", &arms));
     assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
-    findings(&bench, expect![[r#"
+    findings(
+        &bench,
+        expect![[r#"
         "password-asked" "holds"
         "program-wire" "holds"
         "tls-negotiated" "holds"
         "wire-canary" "holds"
-    "#]]);
+    "#]],
+    );
     // All transactions are in the histogram, so that percentiles are ordered around the median.
     let [p50, p99] = ["latency_p50_TRANSACTION", "latency_p99_TRANSACTION"].map(|name| level(&cell, 1, name));
     assert!(0.0 < p50 && p50 <= p99, "{p50} {p99}");
@@ -139,11 +142,19 @@ fn sysbench_over_tls_is_proven_and_priced() {
     if !there("mariadbd") || !there("sysbench") {
         return;
     }
-    let arms = SECURED.replace("PASSWORD", "password");
+    let arms = SECURED.replace("PASSWORD", "password").replace("\"tls\"", "\"tls\", mutual = true");
     let workload = "sysbench = \"oltp_read_only\"\nproperties = { tables = \"2\" }";
     let (bench, cell) = run("sysbench", &experiment("mariadb", 2000, workload, &arms));
     assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
-    findings(&bench, expect![[r#""#]]);
+    findings(
+        &bench,
+        expect![[r#"
+        "password-asked" "holds"
+        "program-wire" "holds"
+        "tls-negotiated" "holds"
+        "wire-canary" "holds"
+    "#]],
+    );
 }
 
 #[test]
@@ -154,12 +165,15 @@ fn sysbench_drives_postgres() {
     let arms = SECURED.replace("PASSWORD", "scram");
     let (bench, cell) = run("sysbench-pg", &experiment("postgres", 1000, "sysbench = \"oltp_write_only\"", &arms));
     assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
-    findings(&bench, expect![[r#"
+    findings(
+        &bench,
+        expect![[r#"
         "password-asked" "holds"
         "program-wire" "holds"
         "tls-negotiated" "holds"
         "wire-canary" "holds"
-    "#]]);
+    "#]],
+    );
 }
 
 /// A program of shell that says what it did, and ends with `status`.
@@ -224,36 +238,54 @@ fn refused(text: &str, expect: Expect) {
 fn what_programs_cannot_do_is_refused_before_anything_starts() {
     let again = "[[arm]]\nname = \"again\"\n";
     let of = |database: &str, workload: &str| experiment(database, 100_000, workload, again);
-    refused(&of("mariadb", "pgbench = \"select-only\""), expect![[r#"
+    refused(
+        &of("mariadb", "pgbench = \"select-only\""),
+        expect![[r#"
         tithe: workload select-only: pgbench does not drive mariadb; it drives postgres; nothing was started
-    "#]]);
-    refused(&of("postgres", "pgbench = \"fastest\""), expect![[r#"
+    "#]],
+    );
+    refused(
+        &of("postgres", "pgbench = \"fastest\""),
+        expect![[r#"
         error: `pgbench` has no ready workload `fastest`
         = help: for a property file write `pgbench_file = …`; the ready ones are: `tpcb-like`, `simple-update`, `select-only`
         tithe: 1 problem in e.toml; nothing was started
-    "#]]);
-    refused(&of("postgres", "pgbench_file = \"nothing.sql\""), expect![[r#"
+    "#]],
+    );
+    refused(
+        &of("postgres", "pgbench_file = \"nothing.sql\""),
+        expect![[r#"
         error: the property file `nothing.sql` cannot be read: No such file or directory (os error 2)
         = help: the path is taken from the folder of the experiment file
         tithe: 1 problem in e.toml; nothing was started
-    "#]]);
-    refused(&of("postgres", "command = \"mine\""), expect![[r#"
+    "#]],
+    );
+    refused(
+        &of("postgres", "command = \"mine\""),
+        expect![[r#"
         error: `command` has no ready workload `mine`
         = help: for a property file write `command_file = …`; the ready ones are: `pgbench`, `sysbench`, `ycsb`, `lines`
         tithe: 1 problem in e.toml; nothing was started
-    "#]]);
-    refused(&of("postgres", "pgbench = \"select-only\"\nproperties = { threads = \"2\" }"), expect![[r#"
+    "#]],
+    );
+    refused(
+        &of("postgres", "pgbench = \"select-only\"\nproperties = { threads = \"2\" }"),
+        expect![[r#"
         error: `threads`: is not known
         = help: there are: script, builtin, protocol, jobs
         tithe: 1 problem in e.toml; nothing was started
-    "#]]);
-    refused(&of("postgres", "pgbench = \"select-only\"").replace("1 s", "1.5 s"), expect![[r#"
+    "#]],
+    );
+    refused(
+        &of("postgres", "pgbench = \"select-only\"").replace("1 s", "1.5 s"),
+        expect![[r#"
         error: a budget of 30 s buys 10 frames of cell `select-only`, and an interval needs 15
         = help: write at least `budget = "45 s"` in `[measure]`, or measure fewer arms, workloads or resources
         error: the load of cell `select-only` comes from another program, which cannot run for 1.5 s
         = help: write whole seconds, for example `slot = "3 s"`, or leave `slot` out
         tithe: 2 problems in e.toml; nothing was started
-    "#]]);
+    "#]],
+    );
     refused(
         &of("postgres", "pgbench = \"select-only\"").replace("slot =", "design = \"duet\"\nslot ="),
         expect![[r#"
@@ -264,21 +296,32 @@ fn what_programs_cannot_do_is_refused_before_anything_starts() {
             tithe: 2 problems in e.toml; nothing was started
         "#]],
     );
-    refused(&of("postgres", "pgbench = \"select-only\"").replace("100000", "150000"), expect![[r#"
-        tithe: workload select-only: records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)
-    "#]]);
     refused(
-        &of("postgres", "sysbench = \"oltp_insert\"").replace("clients = 4", "clients = 4\nrate = 5"),
+        &of("postgres", "pgbench = \"select-only\"").replace("100000", "150000"),
         expect![[r#"
-            error: a slot of 1 s is too short for this rate
-            = help: leave `slot` out or write at least `slot = "16000 ms"`: an open loop drains after each slot, and a slot needs 40 operations for each client thread
-            tithe: 1 problem in e.toml; nothing was started
+        tithe: workload select-only: records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)
+    "#]],
+    );
+    refused(
+        &of("postgres", "sysbench = \"oltp_insert\"").replace("clients = 4", "clients = 4\nrate = 500"),
+        expect![[r#"
+            tithe: workload oltp_insert: sysbench is offered a closed loop only: leave `rate` out; nothing was started
         "#]],
     );
+    let one_sided = SECURED.replace("PASSWORD", "password");
+    refused(
+        &experiment("mariadb", 2000, "sysbench = \"oltp_insert\"", &one_sided),
+        expect![[r#"
+        tithe: workload oltp_insert: sysbench speaks TLS to MariaDB with certificates on both sides only: write `use = "tls", mutual = true` (arm secured); nothing was started
+    "#]],
+    );
     let columns = "[[arm]]\nname = \"columns\"\nprotections = [{ use = \"columns\" }]\n";
-    refused(&experiment("postgres", 100_000, "pgbench = \"select-only\"", columns), expect![[r#"
+    refused(
+        &experiment("postgres", 100_000, "pgbench = \"select-only\"", columns),
+        expect![[r#"
         tithe: workload select-only: pgbench has none of what arm columns asks of Tithe's own clients; nothing was started
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -323,5 +366,6 @@ fn a_plan_names_the_mode() {
         What each arm changes
           again
             nothing that shows in the configuration
-    "#]].assert_eq(&out(&output));
+    "#]]
+    .assert_eq(&out(&output));
 }

@@ -53,6 +53,11 @@ pub trait Program: Send + Sync {
         None
     }
 
+    /// Why it cannot speak to a server of `database` that is set up as `setup` says; the words follow `pgbench`.
+    fn refuses_setup(&self, _database: &str, _setup: &Setup) -> Option<String> {
+        None
+    }
+
     /// True when it changes data.
     fn writes(&self) -> bool;
 
@@ -270,6 +275,9 @@ pub fn check(database: &dyn Database, experiment: &Experiment, workloads: &[Box<
             }
             if setup.columns.is_some() || !setup.session_statements.is_empty() {
                 return refused(format!("has none of what arm {} asks of Tithe's own clients", arm.name));
+            }
+            if let Some(why) = program.refuses_setup(database.id(), &setup) {
+                return refused(format!("{why} (arm {})", arm.name));
             }
         }
     }

@@ -17,6 +17,7 @@ use super::{At, ByProgram, Job, Program, Told, find_in, libpq, output, unknown, 
 use crate::{
     database::{Command, Content, Missing},
     fault::Fault,
+    protection::{Setup, Transport},
     secret::Secret,
     workload::Workload,
 };
@@ -148,6 +149,16 @@ impl Program for Sysbench {
         (arrivals != Arrivals::Closed).then(|| "is offered a closed loop only: leave `rate` out".to_owned())
     }
 
+    /// Whenever it speaks TLS to MariaDB it shows a client's certificate, and a server that was told of no authority for
+    /// those refuses it.
+    fn refuses_setup(&self, database: &str, setup: &Setup) -> Option<String> {
+        let one_sided = matches!(setup.transport, Transport::Tls { mutual: false, .. });
+        (database == "mariadb" && one_sided).then(|| {
+            "speaks TLS to MariaDB with certificates on both sides only: write `use = \"tls\", mutual = true`"
+                .to_owned()
+        })
+    }
+
     fn writes(&self) -> bool {
         self.writes()
     }
@@ -164,7 +175,6 @@ impl Program for Sysbench {
         let mut files = libpq::files(at);
         files.push((OPTIONS.to_owned(), Content::Secret(Secret::new(options(at)))));
         if let Some(tls) = at.reach.tls.as_ref().filter(|_| at.database == "mariadb") {
-            // It does not start without a client's certificate, whether or not the server demands one.
             let (certificate, key) = &tls.identity;
             for (name, path) in CERTIFICATES.iter().zip([&tls.authority, certificate, key]) {
                 let bytes = fs::read(path).map_err(|error| Fault::machine(path.display(), error))?;
