@@ -27,7 +27,10 @@ use crate::{
     sandbox::{Sandbox, cache, cgroup::Limits, process::Running, server},
     volume::{self, Mounted},
     watch::process,
-    workload::{Workload, program::desk::Desk},
+    workload::{
+        Workload,
+        program::{Program, desk::Desk},
+    },
 };
 
 /// The servers of one epoch; they stop when it is dropped.
@@ -137,11 +140,8 @@ impl<'a> Stage<'a> {
                 let of = workload.rows(experiment.data.records);
                 let loading = |done| Event::Loading { cell: number as u32, arm: number_of_arm as u32, done, of };
                 diary.observer.event(&loading(0));
-                let desk = Desk::set(program, run.database, &server, &setup, "program")?;
-                self.logs.push((format!("{}--program", file_name(&arm.name)), desk.log()));
-                desk.prepare(program, run.database, &server, &setup, workload, run.cancelled)?;
+                self.furnish(run, program, workload, arm, &server, &setup)?;
                 diary.observer.event(&loading(of));
-                self.desks.push(desk);
             } else if !loaded {
                 load(run, number, number_of_arm, &server, &setup, diary.observer)?;
             }
@@ -158,6 +158,23 @@ impl<'a> Stage<'a> {
     /// The arms, ready to be measured.
     pub(super) fn take_rigs(&mut self) -> Vec<ArmRig> {
         std::mem::take(&mut self.rigs)
+    }
+
+    /// Has `program` load its data into the server of one arm.
+    fn furnish(
+        &mut self,
+        run: &Run<'_>,
+        program: &dyn Program,
+        workload: &dyn Workload,
+        arm: &Arm,
+        server: &Server,
+        setup: &Setup,
+    ) -> Result<(), Fault> {
+        let desk = Desk::set(program, run.database, server, setup, "program")?;
+        self.logs.push((format!("{}--program", file_name(&arm.name)), desk.log()));
+        desk.prepare(program, run.database, server, setup, workload, run.cancelled)?;
+        self.desks.push(desk);
+        Ok(())
     }
 
     /// Where another program works, by arm; empty where Tithe's own clients do.
@@ -208,7 +225,12 @@ impl<'a> Stage<'a> {
         let servers = self.servers.iter().map(|started| &started.server);
         let emptied = cold.then(|| cache::empty(servers)).transpose()?;
         for ((started, launch), arm) in self.servers.iter_mut().zip(stopped).zip(arms.iter_mut()) {
-            let Some(launch) = launch else { continue };
+            let Some(launch) = launch else {
+                if self.database.embedded() {
+                    self.database.close(&started.server);
+                }
+                continue;
+            };
             let running = self.sandbox.start(&launch, &started.server.folder.join(server::LOG))?;
             started.server.process = running.as_ref().map(Running::process);
             arm.server.process = started.server.process;
