@@ -31,8 +31,8 @@ pub fn pgbench(text: &str) -> Result<Told, String> {
     let count = |name: &str| number_after(text, name);
     let transactions = count("number of transactions actually processed:").ok_or("no number of transactions")?;
     let failed = count("number of failed transactions:").unwrap_or(0.0);
-    let rates = text.lines().filter_map(|line| number_after(line, "tps = "));
-    let rate = rates.last().filter(|rate| *rate > 0.0).ok_or("no tps")?;
+    let mut rates = text.lines().filter_map(|line| number_after(line, "tps = "));
+    let rate = rates.next_back().filter(|rate| *rate > 0.0).ok_or("no tps")?;
     let mean_ms = count("latency average = ");
     Ok(Told {
         transactions: transactions as u64,
@@ -90,8 +90,8 @@ pub fn sysbench(text: &str) -> Result<Told, String> {
     let events = number_after(text, "total number of events:").ok_or("no number of events")?;
     let seconds = number_after(text, "total time:").ok_or("no total time")?;
     let failed = number_after(text, "ignored errors:").unwrap_or(0.0);
-    let sums = text.lines().filter_map(|line| number_after(line.trim_start(), "sum:"));
-    let latency_sum_ns = sums.last().map(|sum_ms| ns(sum_ms, 1e6)).transpose()?;
+    let mut sums = text.lines().filter_map(|line| number_after(line.trim_start(), "sum:"));
+    let latency_sum_ns = sums.next_back().map(|sum_ms| ns(sum_ms, 1e6)).transpose()?;
     let mut latency = Histogram::default();
     let rows = text.lines().skip_while(|line| !line.starts_with("Latency histogram")).skip(2);
     for line in rows.take_while(|line| line.contains('|')) {
