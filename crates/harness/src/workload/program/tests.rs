@@ -314,7 +314,7 @@ fn output_of_sysbench() {
         output::sysbench,
         include_str!("golden/sysbench-mysql.txt"),
         expect![[r#"
-        912 done, 0 failed, 1011900000 ns, latencies Some(2001700000) ns, 912 in the histogram, median Some(809344.0) ns
+        1410 done, 0 failed, 1009600000 ns, latencies Some(4008420000) ns, 1410 in the histogram, median Some(2965692.0) ns
     "#]],
     );
     check(
@@ -326,7 +326,7 @@ fn output_of_sysbench() {
     );
     check(output::sysbench, "FATAL: unable to connect", expect!["no number of events"]);
     let cut = include_str!("golden/sysbench-mysql.txt").replace("number of events:  ", "number of events: 9");
-    check(output::sysbench, &cut, expect!["9 events, and 912 of them in the histogram"]);
+    check(output::sysbench, &cut, expect!["9 events, and 1410 of them in the histogram"]);
 }
 
 #[test]
