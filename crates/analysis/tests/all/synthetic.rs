@@ -132,6 +132,7 @@ impl Invented {
             restarts: true,
             pinned: true,
             free_frames: 0,
+            program: false,
         };
         let experiment = Experiment {
             title: "What an invented protection costs".to_owned(),

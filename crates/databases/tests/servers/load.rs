@@ -50,6 +50,7 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
         restarts: false,
         pinned: true,
         free_frames: 0,
+        program: false,
     };
     let arm = ArmRig {
         server: sandbox.server.clone(),
