@@ -129,7 +129,11 @@ impl<'a> Stage<'a> {
         kept.share_secrets(&mut materials);
         let setup_of = |arm| Setup::of_arm(run.database, run.plan, cell, arm, &materials);
         let setups: Vec<Setup> = experiment.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
-        let holds = kept.plan(run, part, &setups);
+        let holds = match workload.program() {
+            // What another program loads is loaded anew: its data are not known to be the same in every start.
+            Some(_) => setups.iter().map(|_| None).collect(),
+            None => kept.plan(run, part, &setups),
+        };
         // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports come
         // first, must not be a property of an arm.
         let mut order: Vec<usize> = (0..experiment.arms.len()).collect();

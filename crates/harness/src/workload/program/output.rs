@@ -31,6 +31,10 @@ pub fn pgbench(text: &str) -> Result<Told, String> {
     let count = |name: &str| number_after(text, name);
     let transactions = count("number of transactions actually processed:").ok_or("no number of transactions")?;
     let failed = count("number of failed transactions:").unwrap_or(0.0);
+    if transactions == 0.0 {
+        // A slice in which everything stood still has no rate.
+        return Ok(Told { failed: failed as u64, ..Told::default() });
+    }
     let mut rates = text.lines().filter_map(|line| number_after(line, "tps = "));
     let rate = rates.next_back().filter(|rate| *rate > 0.0).ok_or("no tps")?;
     let mean_ms = count("latency average = ");

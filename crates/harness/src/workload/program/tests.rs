@@ -279,6 +279,14 @@ fn output_of_pgbench() {
     "#]],
     );
     check(output::pgbench, "pgbench: error: connection refused", expect!["no number of transactions"]);
+    let still = "number of transactions actually processed: 0\ntps = 0.000000 (without initial connection time)\n";
+    check(
+        output::pgbench,
+        still,
+        expect![[r#"
+        0 done, 0 failed, 0 ns, latencies None ns, 0 in the histogram, median None ns
+    "#]],
+    );
     // Version 13 tells the rate with connecting first.
     let old = "number of transactions actually processed: 10\nlatency average = 2.000 ms\n\
                tps = 80.0 (including connections establishing)\ntps = 100.0 (excluding connections establishing)\n";
