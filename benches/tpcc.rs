@@ -10,7 +10,7 @@
 //!   statements: client processor time per statement.
 //!
 //! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows what the machine
-//! could not tell apart. A round takes about half a minute.
+//! could not tell apart.
 //!
 //! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Who is not installed is left out, and said so.
 
