@@ -214,7 +214,7 @@ fn nothing_falls_back() {
     let mut asks_plain = tls.setup.clone();
     asks_plain.transport = Transport::Plain;
     let mut asks_tls = plain.setup.clone();
-    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false };
+    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
     let mut asks_password = plain.setup.clone();
     asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
     let mut mistrusts = tls.setup.clone();

@@ -24,7 +24,12 @@ use crate::{
     limits,
     load::frame::ArmRig,
     protection::Setup,
-    sandbox::{Sandbox, cache, cgroup::Limits, process::Running, server},
+    sandbox::{
+        Sandbox, cache,
+        cgroup::{self, Limits},
+        process::Running,
+        server,
+    },
     volume::{self, Mounted},
     watch::process,
     workload::Workload,
@@ -94,6 +99,9 @@ impl<'a> Stage<'a> {
             {
                 facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
             }
+            if let Some(every) = cell.reconnect_every {
+                facts.notes.push(("connections".to_owned(), format!("opened anew after every {every} operations")));
+            }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
         let materials = self.sandbox.materials()?;
@@ -111,7 +119,9 @@ impl<'a> Stage<'a> {
             }
             let setup = Setup::of_arm(run.database, run.plan, cell, arm, &materials)?;
             let loaded = shared && number_of_arm > 0;
-            let limits = limits::of_cell(experiment, cell.workload, cell.resources);
+            let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
+            // A process that served a connection and has ended is counted by its group alone.
+            limits.account = cell.reconnect_every.is_some() && cgroup::counts();
             let Begun { server, configuration, notes } = self.start(run, arm, &setup, limits)?;
             if !loaded {
                 data::create(run.database, &server, &setup, workload)?;
@@ -163,7 +173,9 @@ impl<'a> Stage<'a> {
             let mounted = mounted.transpose()?;
             if limits != Limits::default() {
                 let helper = mounted.as_ref().and_then(Mounted::process);
-                notes.insert("limits".to_owned(), self.sandbox.confine(&place.folder, limits, helper)?);
+                let words = self.sandbox.confine(&place.folder, limits, helper)?;
+                let name = if limits.confine() { "limits" } else { "control group" };
+                notes.insert(name.to_owned(), words);
             }
             notes.extend(setup.volume.iter().flat_map(|asked| volume::facts(asked, &place.folder)));
             self.volumes.extend(mounted);

@@ -250,3 +250,14 @@ fn outline_of_attached_arms() {
         "#]],
     );
 }
+
+#[test]
+fn connections_last_as_long_as_the_resources_say() {
+    let text = SHORT.replace("[data]", "[load]\nreconnect_every = 10\n\n[data]");
+    let resources = "\n[[resources]]\nname = \"ten\"\n\n[[resources]]\nname = \"one\"\nreconnect_every = 1\n";
+    let plan = planned(&(text + resources));
+    assert_eq!(plan.cells.iter().map(|cell| cell.reconnect_every).collect::<Vec<_>>(), [Some(10), Some(1)]);
+    let outline = outline(&plan, &catalogue::catalogue());
+    let loads: Vec<&str> = outline.lines().filter(|line| line.contains("reconnecting")).collect();
+    expect![[""]].assert_eq(&loads.join("\n"));
+}
