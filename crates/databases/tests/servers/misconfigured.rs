@@ -66,13 +66,25 @@ fn audit_skips_reads(database: &'static dyn Database, asked: &Chosen, given: &Ch
 
 #[test]
 fn postgres_with_optional_tls() {
-    tls_is_optional(&Postgres, &[("hostssl all all", "host all all")], expect![[""]]);
+    tls_is_optional(
+        &Postgres,
+        &[("hostssl all all", "host all all")],
+        expect![[r#"
+        tls: available but not enforced
+    "#]],
+    );
 }
 
 #[test]
 fn mariadb_with_optional_tls() {
     let mistakes = [("require_secure_transport = ON", "require_secure_transport = OFF"), (" REQUIRE SSL", "")];
-    tls_is_optional(&MariaDb, &mistakes, expect![[""]]);
+    tls_is_optional(
+        &MariaDb,
+        &mistakes,
+        expect![[r#"
+        tls: available but not enforced
+    "#]],
+    );
 }
 
 #[test]
@@ -84,13 +96,27 @@ fn redis_with_a_plaintext_port_beside_tls() {
 #[test]
 fn postgres_with_an_audit_log_of_writes_alone() {
     let audit = |options: &[(&str, OptionValue)]| chosen(&Postgres, "pgaudit", options);
-    audit_skips_reads(&Postgres, &audit(&[]), &audit(&[("log", text("write"))]), expect![[""]]);
+    audit_skips_reads(
+        &Postgres,
+        &audit(&[]),
+        &audit(&[("log", text("write"))]),
+        expect![[r#"
+        audit: available but not enforced
+    "#]],
+    );
 }
 
 #[test]
 fn mariadb_with_an_audit_log_of_writes_alone() {
     let audit = |events: &str| chosen(&MariaDb, "server-audit", &[("events", text(events))]);
-    audit_skips_reads(&MariaDb, &audit("QUERY"), &audit("QUERY_DML_NO_SELECT"), expect![[""]]);
+    audit_skips_reads(
+        &MariaDb,
+        &audit("QUERY"),
+        &audit("QUERY_DML_NO_SELECT"),
+        expect![[r#"
+        audit: available but not enforced
+    "#]],
+    );
 }
 
 /// Encryption was switched on when there were tables already, and nobody encrypts these.
@@ -119,5 +145,8 @@ fn redis_with_an_account_that_may_do_everything() {
     let rights = "resetkeys ~tithe ~tithe:* -@all +@read +@write +@connection -@dangerous";
     let Some(sandbox) = start(&Redis, std::slice::from_ref(&asked), &[(rights, "~* +@all")]) else { return };
     eprintln!("redis: {}", caught_by(&sandbox, &*protection(&Redis, "acl").evidence(&asked).remove(1)));
-    expect![[""]].assert_eq(&shown(&sandbox, &[Feature::Authorisation]));
+    expect![[r#"
+        authorisation: available but not enforced
+    "#]]
+    .assert_eq(&shown(&sandbox, &[Feature::Authorisation]));
 }

@@ -111,9 +111,15 @@ mod tests {
         for content in [key.as_slice(), digits.as_bytes(), format!("{digits}\n").as_bytes()] {
             assert_eq!(fetched(content, 0o600), Ok(Some(Secret::new(key.clone()))));
         }
-        refused(fetched(&key[1..], 0o600), expect![[""]]);
-        refused(fetched(&digits.as_bytes()[2..], 0o600), expect![[""]]);
-        refused(fetched(&key, 0o640), expect![[""]]);
+        refused(fetched(&key[1..], 0o600), expect!["refused: KEY holds neither 32 bytes nor 64 hexadecimal digits"]);
+        refused(
+            fetched(&digits.as_bytes()[2..], 0o600),
+            expect!["refused: KEY holds neither 32 bytes nor 64 hexadecimal digits"],
+        );
+        refused(
+            fetched(&key, 0o640),
+            expect!["refused: KEY is readable by others than its owner (mode 640): chmod 600"],
+        );
     }
 
     #[test]
@@ -122,11 +128,25 @@ mod tests {
             KeyPlace { file: file.map(PathBuf::from), variable: variable.map(str::to_owned) }.fetch()
         };
         assert_eq!(place(None, None), Ok(None));
-        refused(place(Some("/key"), Some("KEY")), expect![[""]]);
-        refused(place(Some("key"), None), expect![[""]]);
-        refused(place(Some("/nowhere/key"), None), expect![[""]]);
-        refused(place(None, Some("TITHE_TEST_NO_SUCH_VARIABLE")), expect![[""]]);
-        refused(place(None, Some("PATH")), expect![[""]]);
+        refused(
+            place(Some("/key"), Some("KEY")),
+            expect!["refused: `key_file` and `key_variable` are two places for one key: give one"],
+        );
+        refused(place(Some("key"), None), expect!["refused: the column key's file key is not named from the root on"]);
+        refused(
+            place(Some("/nowhere/key"), None),
+            expect!["the column key's file /nowhere/key: No such file or directory (os error 2)"],
+        );
+        refused(
+            place(None, Some("TITHE_TEST_NO_SUCH_VARIABLE")),
+            expect![
+                "refused: the environment variable TITHE_TEST_NO_SUCH_VARIABLE holds no column key: it is not set or not text"
+            ],
+        );
+        refused(
+            place(None, Some("PATH")),
+            expect!["refused: the environment variable PATH does not hold 64 hexadecimal digits"],
+        );
     }
 
     proptest! {

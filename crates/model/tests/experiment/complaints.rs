@@ -630,9 +630,18 @@ change = ["-20%", "much"]
 fn connections_that_end() {
     check(
         &SHORT.replace("[data]", "[load]\nreconnect_every = 0\n\n[[resources]]\nreconnect_every = \"often\"\n\n[data]"),
-        expect![[""]],
+        expect![[r#"
+            5:19 `reconnect_every` must be from 1 to 1000000000, this is `0` (write for example `reconnect_every = 10`)
+            8:19 `reconnect_every` must be a whole number, this is a text (write for example `reconnect_every = 10`)
+        "#]],
     );
     let switched = "[load]\nreconnect_every = 10\n\n[[arm]]\nname = \"plain\"\nurl = \"postgres://u@h/db\"\n\n\
                     [[arm]]\nname = \"on\"\nurl = \"postgres://u@h/db\"\non = [\"SET a = 1\"]\n";
-    check(&with_arms("postgres", switched), expect![[""]]);
+    check(
+        &with_arms("postgres", switched),
+        expect![[r#"
+        9:19 `reconnect_every` cannot be given beside `on`: what is switched on in a connection ends with it (write for example `reconnect_every = 10`)
+        18:1 `on` stands without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
+    "#]],
+    );
 }

@@ -258,6 +258,9 @@ fn connections_last_as_long_as_the_resources_say() {
     let plan = planned(&(text + resources));
     assert_eq!(plan.cells.iter().map(|cell| cell.reconnect_every).collect::<Vec<_>>(), [Some(10), Some(1)]);
     let outline = outline(&plan, &catalogue::catalogue());
-    let loads: Vec<&str> = outline.lines().filter(|line| line.contains("reconnecting")).collect();
-    expect![[""]].assert_eq(&loads.join("\n"));
+    let loads: Vec<&str> = outline.lines().filter(|line| line.contains("reconnecting")).map(str::trim).collect();
+    expect![[r#"
+        c.ten  1        closed loop, reconnecting every 10  20 ms  1 s    15 to 150  1
+        c.one  1        closed loop, reconnecting every 1   20 ms  1 s    15 to 150  1"#]]
+    .assert_eq(&loads.join("\n"));
 }

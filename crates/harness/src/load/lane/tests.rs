@@ -312,17 +312,19 @@ fn an_arm_whose_connection_cannot_be_opened_anew_is_spoiled() {
     let schedule = Schedule {
         seed: 1,
         frame: 0,
-        blocks: 2,
+        blocks: 1,
         arms: 1,
         design: Design::Interleaved,
         frames: 1,
-        slot_ns: 5_000_000,
+        // Far longer than two operations take: the slot ends with its arm.
+        slot_ns: 60_000_000_000,
         guard_ns: 0,
         start_ns: lane.clock.now(),
     };
-    let slots = lane.run(&schedule, &|| false);
-    assert_eq!(slots.iter().map(|slot| slot.n).collect::<Vec<_>>(), [2, 0]);
-    assert_eq!(lane.arms[0].recorder.spoiled.as_deref(), Some("too many"));
+    let operations = |lane: &mut Lane<'_>| lane.run(&schedule, &|| false).iter().map(|slot| slot.n).sum::<u64>();
+    assert_eq!(operations(&mut lane), 2);
+    assert_eq!(operations(&mut lane), 0, "the arm is broken");
+    assert_eq!(lane.arms[0].recorder.spoiled.as_deref(), Some("refused: too many"));
     drop(lane);
     drop(std::net::TcpStream::connect(("127.0.0.1", port)).expect("told to end"));
     assert_eq!(server.join().expect("the server ends"), [2]);
