@@ -225,6 +225,19 @@ fn nothing_falls_back() {
     }
 }
 
+/// The stand-in has neither accounts nor an audit log: whoever believes that it has is told.
+#[test]
+fn a_server_that_asks_nobody_is_caught() {
+    let Some(sandbox) = start(&[]) else { return };
+    MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let words = super::misconfigured::caught(&sandbox, &chosen("scram", &[]));
+    expect![[""]].assert_eq(&words);
+    expect![[""]].assert_eq(&super::misconfigured::shown(
+        &sandbox,
+        &[Feature::Authentication, Feature::Transport, Feature::AtRest, Feature::Auditing],
+    ));
+}
+
 #[test]
 fn an_attached_server_keeps_what_is_not_ours() {
     let Some(sandbox) = start(&[chosen("tls", &[])]) else { return };
