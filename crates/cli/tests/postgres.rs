@@ -135,8 +135,9 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     assert_eq!(processes_in(&run), Vec::<String>::new());
 
     let before = frames();
-    let resumed = start(&["run", "--resume", &run.display().to_string(), "--quiet"]);
+    let mut resumed = start(&["run", "--resume", &run.display().to_string(), "--quiet"]);
     while frames() < before + 2 {
+        assert!(resumed.try_wait().expect("a state").is_none(), "the resumed run ended by itself");
         std::thread::sleep(Duration::from_millis(20));
     }
     // SAFETY: the child is running; SIGINT asks it to end and keep what it has.

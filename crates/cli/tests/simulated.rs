@@ -165,12 +165,13 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
     let complete: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
 
     // Nothing of the killed run blocks the next one. It is long, so it is asked to end once it has gone on.
-    let resumed = bench
+    let mut resumed = bench
         .command(&["run", "--resume", &run.display().to_string(), "--quiet"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("tithe starts");
     while frames(&bench) < complete.len() + 5 {
+        assert!(resumed.try_wait().expect("a state").is_none(), "the resumed run ended by itself");
         std::thread::sleep(Duration::from_millis(2));
     }
     // SAFETY: the child is running; SIGINT asks it to end and keep what it has.

@@ -47,7 +47,8 @@ pub trait Database: Sync {
     }
 
     /// True when a server that is stopped and started again has its data: then it is started anew for every frame of a
-    /// workload that only reads.
+    /// workload that only reads. An embedded database that says so has a cache that its sessions share, and is closed and
+    /// opened again; of one that does not, every session has a cache of its own, and every frame opens new sessions.
     fn restarts(&self) -> bool {
         false
     }
@@ -168,7 +169,7 @@ pub trait Database: Sync {
     fn close(&self, _server: &Server) {}
 }
 
-/// How often a server's own cache of pages has helped so far.
+/// How often a server's own cache of pages has helped since it was started, or since before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheUse {
     /// Pages that were asked for.

@@ -184,7 +184,7 @@ impl Run<'_> {
         }
         let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
         rig.warm_up_next(warmup_ns);
-        let cache_before = self.cache_use(rig.arms());
+        let mut caches = Caches::of(self.cache_use(rig.arms()));
         let mut measured = 0;
         let mut enough = false;
         let mut free = 0;
@@ -196,7 +196,9 @@ impl Run<'_> {
                 break;
             }
             if cell.restarts && measured + free > 0 {
+                caches.stop(&self.cache_use(rig.arms()));
                 stage.restart(rig.arms_mut(), cold)?;
+                caches.begun = self.cache_use(rig.arms());
                 rig.warm_up_next(warmup_ns);
             }
             let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
@@ -217,8 +219,8 @@ impl Run<'_> {
                 return Err(Fault::Connection(words));
             }
         }
-        let cache_after = self.cache_use(rig.arms());
-        self.note(number, diary, |arm| hits(cache_before[arm]?, cache_after[arm]?))?;
+        caches.stop(&self.cache_use(rig.arms()));
+        self.note(number, diary, |arm| caches.hits(arm))?;
         self.prove(part, Phase::After, rig.arms(), diary)?;
         Ok((measured, enough))
     }
@@ -263,12 +265,34 @@ impl Run<'_> {
     }
 }
 
-/// What the cache of a server did between two looks, as a fact: whether data fit in memory is seen and not assumed.
-fn hits(before: CacheUse, after: CacheUse) -> Option<(String, String)> {
-    let asked = after.asked.checked_sub(before.asked).filter(|asked| *asked > 0)?;
-    let missed = after.missed.saturating_sub(before.missed);
-    let share = 100.0 * (1.0 - missed as f64 / asked as f64);
-    Some(("cache hits".to_owned(), format!("{share:.1} % of {asked} pages, while measuring")))
+/// What the cache of each arm's server did while measuring, over all its starts: whether data fit in memory is seen and
+/// not assumed.
+struct Caches {
+    /// What stood there when the server of this moment was started.
+    begun: Vec<Option<CacheUse>>,
+    used: Vec<CacheUse>,
+}
+
+impl Caches {
+    fn of(begun: Vec<Option<CacheUse>>) -> Self {
+        Self { used: vec![CacheUse::default(); begun.len()], begun }
+    }
+
+    /// Adds what was done since the server's start; `now` is what stands there before it is stopped.
+    fn stop(&mut self, now: &[Option<CacheUse>]) {
+        for ((used, begun), now) in self.used.iter_mut().zip(&self.begun).zip(now) {
+            let (Some(begun), Some(now)) = (begun, now) else { continue };
+            used.asked += now.asked.saturating_sub(begun.asked);
+            used.missed += now.missed.saturating_sub(begun.missed);
+        }
+    }
+
+    /// The fact on one arm; `None` where its server does not say.
+    fn hits(&self, arm: usize) -> Option<(String, String)> {
+        let CacheUse { asked, missed } = self.used[arm];
+        let share = 100.0 * (1.0 - missed as f64 / asked as f64);
+        (asked > 0).then(|| ("cache hits".to_owned(), format!("{share:.1} % of {asked} pages, while measuring")))
+    }
 }
 
 /// The frames of a cell between two starts of its servers.

@@ -32,7 +32,8 @@ pub struct DatabaseEntry {
     pub title: &'static str,
     /// True when it runs inside Tithe's own process (SQLite): no server, no wire, no address.
     pub embedded: bool,
-    /// True when a server of it keeps its data over a restart, so that it may be started anew between frames.
+    /// True when a server of it, or an engine whose sessions share a cache, keeps its data over a restart, so that it may be
+    /// started anew between frames.
     pub restarts: bool,
     /// True when a server that is stopped and started again has its data.
     pub keeps_data: bool,

@@ -1,76 +1,252 @@
 //! The page in a real browser: headless Chromium lays it out, and a script that only the test adds looks at it.
+//!
+//! The page stands in a frame, so that it can be narrower than a browser's window may be.
 
 use std::{path::PathBuf, process::Command};
 
+use serde::Deserialize;
 use tithe_analysis::{
+    Analysis, Outcome,
     assess::assess,
-    report::html::{self, Story},
+    report::{
+        html::{self, Story},
+        number,
+    },
 };
 
 use crate::synthetic::Invented;
 
-/// Says what it finds in the page's title, which is then read from the dumped document.
-const LOOK: &str = r#"<script>
-const all = (what) => [...document.querySelectorAll(what)];
+/// Says what it finds in the title of the window, which is then read from the dumped document.
+const LOOK: &str = r##"<script>
+const all = (what, where = document) => [...where.querySelectorAll(what)];
+const style = (it) => getComputedStyle(it);
 const wide = all('body *').filter((it) => !it.closest('.wide, pre, .defs, .sr')
   && it.getBoundingClientRect().right > document.documentElement.clientWidth + 1);
-document.title = 'seen ' + JSON.stringify({
-  overflow: wide.map((it) => it.tagName + '.' + it.className).slice(0, 3),
-  charts: all('.forest svg .point, .forest svg .fog').length,
-  panels: all('.panel svg path').length > 0,
-  unnamed: all('svg[role=img]').filter((it) => !it.getAttribute('aria-label')).length,
-  unreachable: all('.wide, pre').filter((it) => it.tabIndex < 0).length,
-  loaded: performance.getEntriesByType('resource').filter((it) => !it.name.startsWith('data:')).length,
-});
-</script>"#;
 
-fn chromium() -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    let names = std::env::split_paths(&folders)
-        .flat_map(|folder| ["chromium", "chromium-browser", "google-chrome"].map(|name| folder.join(name)));
-    names.into_iter().find(|path| path.exists())
+// Contrast as in WCAG 2.2, 1.4.3: the colour of every text against what is painted behind it.
+const channels = (colour) => {
+  const [r, g, b, a = 1] = colour.match(/[\d.]+/g).map(Number);
+  return [r, g, b, a];
+};
+const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a), 1];
+const light = ([r, g, b]) => {
+  const linear = (it) => (it /= 255) <= 0.04045 ? it / 12.92 : ((it + 0.055) / 1.055) ** 2.4;
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+};
+const upwards = (it) => it ? [it, ...upwards(it.parentElement)] : [];
+const behind = (it) => upwards(it).reverse()
+  .reduce((below, each) => over(channels(style(each).backgroundColor), below), [255, 255, 255, 1]);
+const faint = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode.data.trim(), it = walker.currentNode.parentElement;
+  if (!text || it.closest('script, style, title, .sr')) continue;
+  const own = channels(it.closest('svg') ? style(it).fill : style(it).color);
+  own[3] *= upwards(it).reduce((all, each) => all * Number(style(each).opacity), 1);
+  const ground = behind(it.closest('svg') ? it.closest('svg').parentElement : it);
+  const [low, high] = [light(over(own, ground)), light(ground)].sort((a, b) => a - b);
+  const ratio = (high + 0.05) / (low + 0.05), size = parseFloat(style(it).fontSize);
+  const needed = size >= 24 || (size >= 18.66 && Number(style(it).fontWeight) >= 700) ? 3 : 4.5;
+  if (ratio < needed) faint.push(`${ratio.toFixed(2)} ${text.slice(0, 30)}`);
 }
 
-/// The page's title after the look, in a window of `width`.
-fn look(chromium: &PathBuf, width: u32) -> String {
-    let records = Invented::default().records();
-    let page = html::render(&assess(&records), &Story::of(&records, "title = \"a\""));
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}-{width}", std::process::id()));
+// Every point of the chart of costs stands where the axis above it puts the figure beside it.
+const cost = (name) => Math.log(name.startsWith('×') ? Number(name.slice(1))
+  : 1 + Number(name.replace('−', '-').replace('%', '')) / 100);
+const misplaced = [];
+for (const row of all('.forest tbody tr:not(.cell)')) {
+  all('td', row).forEach((place, column) => {
+    const point = place.querySelector('.point'), figure = place.querySelector('b');
+    if (!point || !figure) return;
+    const ticks = all('text', all('.forest thead svg')[column]).map((it) => [Number(it.getAttribute('x')), cost(it.textContent)]);
+    const [[x0, y0], [x1, y1]] = [ticks[0], ticks[ticks.length - 1]];
+    const expected = x0 + (cost(figure.textContent) - y0) / (y1 - y0) * (x1 - x0);
+    if (Math.abs(expected - Number(point.getAttribute('cx'))) > 2) misplaced.push(figure.textContent);
+  });
+}
+
+// What the Tab key must reach, and whether it is seen to be there.
+const unreachable = all('a[href], summary, .wide, pre').filter((it) => {
+  if (it.closest('details:not([open])') && it.tagName !== 'SUMMARY') return false;
+  it.focus();
+  return it.tabIndex < 0 || document.activeElement !== it || style(it).outlineStyle === 'none';
+});
+parent.document.title = 'seen ' + JSON.stringify({
+  width: innerWidth,
+  paper: light(behind(document.body)),
+  overflow: wide.map((it) => it.tagName + '.' + it.className).slice(0, 3),
+  faint: faint.slice(0, 5),
+  misplaced,
+  points: all('.forest svg .point').length,
+  rows: all('.forest tbody tr:not(.cell)').map((row) => row.textContent),
+  panels: all('.panel svg path').length,
+  without_table: all('.panels').filter((it) => !it.parentElement.querySelector('table.data')).length,
+  unnamed: all('svg').filter((it) => !it.getAttribute('aria-label') && it.getAttribute('aria-hidden') !== 'true').length,
+  unreachable: unreachable.map((it) => it.outerHTML.slice(0, 60)),
+  loaded: performance.getEntriesByType('resource').filter((it) => !it.name.startsWith('data:')).length,
+});
+</script>"##;
+
+/// What [`LOOK`] says, and what the browser's console said.
+#[derive(Debug, Deserialize)]
+struct Seen {
+    /// Of the page, CSS pixels.
+    width: u32,
+    /// Relative luminance of the page's ground, 0 to 1.
+    paper: f64,
+    /// What is cut off at the right.
+    overflow: Vec<String>,
+    /// Texts with too little contrast.
+    faint: Vec<String>,
+    /// Figures whose point stands elsewhere.
+    misplaced: Vec<String>,
+    points: usize,
+    /// The text of every row of the chart of costs.
+    rows: Vec<String>,
+    panels: usize,
+    without_table: usize,
+    unnamed: usize,
+    unreachable: Vec<String>,
+    loaded: usize,
+    #[serde(skip)]
+    console: Vec<String>,
+}
+
+impl Seen {
+    /// Everything that is wrong with the page, in words.
+    fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for (what, found) in [
+            ("cut off", &self.overflow),
+            ("faint", &self.faint),
+            ("misplaced", &self.misplaced),
+            ("not reached by the keyboard", &self.unreachable),
+            ("in the console", &self.console),
+        ] {
+            faults.extend(found.iter().map(|found| format!("{what}: {found}")));
+        }
+        for (what, number) in
+            [("charts without a table", self.without_table), ("unnamed drawings", self.unnamed), ("loaded", self.loaded)]
+        {
+            if number > 0 {
+                faults.push(format!("{what}: {number}"));
+            }
+        }
+        faults
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn chromium() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let mut names = std::env::split_paths(&folders)
+        .flat_map(|folder| ["chromium", "chromium-browser", "google-chrome"].map(|name| folder.join(name)));
+    let found = names.find(|path| path.exists());
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "chromium is not installed");
+        eprintln!("SKIPPED: no chromium on this machine, so the page was not looked at in a browser");
+    }
+    found
+}
+
+/// What is seen of `page` where it is `width` wide, by a reader whose system is dark or light.
+fn look(chromium: &PathBuf, page: &str, width: u32, dark: bool) -> Seen {
+    static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = LOOKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let file = folder.join("report.html");
-    std::fs::write(&file, page.replace("</body>", &format!("{LOOK}</body>"))).expect("the page");
+    let file = folder.join("frame.html");
+    let inner = page.replace("</body>", &format!("{LOOK}</body>")).replace('&', "&amp;").replace('"', "&quot;");
+    let frame = format!(
+        "<!DOCTYPE html><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\"><title>nothing</title>\
+         <iframe width=\"{width}\" height=\"900\" style=\"border:0\" srcdoc=\"{inner}\"></iframe>"
+    );
+    std::fs::write(&file, frame).expect("the page");
     let output = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync", "--dump-dom"])
-        .arg(format!("--window-size={width},900"))
+        .args(["--enable-logging=stderr", "--window-size=1400,1000"])
+        .args(dark.then_some("--force-dark-mode"))
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .arg(format!("file://{}", file.display()))
         .output()
         .expect("chromium starts");
     let _ = std::fs::remove_dir_all(&folder);
-    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (document, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let title = document.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
-    title.unwrap_or_else(|| panic!("no title: {}", String::from_utf8_lossy(&output.stderr))).to_owned()
+    let json = title.and_then(|title| title.strip_prefix("seen ")).unwrap_or_else(|| panic!("no look: {log}"));
+    let json = json.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let console = log.lines().filter(|line| line.contains(":CONSOLE:")).map(str::to_owned).collect();
+    Seen { console, ..serde_json::from_str(&json).unwrap_or_else(|problem| panic!("{problem}: {json}")) }
+}
+
+fn invented() -> (Analysis, String) {
+    let records = Invented::default().records();
+    let analysis = assess(&records);
+    let page = html::render(&analysis, &Story::of(&records, "title = \"a\""));
+    (analysis, page)
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn the_page_fits_a_desktop_and_a_phone_and_loads_nothing() {
-    let Some(chromium) = chromium() else {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "chromium is not installed");
-        eprintln!("SKIPPED: no chromium on this machine, so the page was not looked at in a browser");
-        return;
-    };
-    for width in [1280, 500] {
-        let seen = look(&chromium, width);
-        let json =
-            seen.strip_prefix("seen ").unwrap_or_else(|| panic!("the look failed: {seen}")).replace("&quot;", "\"");
-        let seen: serde_json::Value = serde_json::from_str(&json).expect("what was seen");
-        assert_eq!(seen["overflow"], serde_json::json!([]), "at {width}");
-        assert!(seen["charts"].as_u64().is_some_and(|charts| charts > 0), "{seen}");
-        assert_eq!(seen["panels"], true, "{seen}");
-        for name in ["unnamed", "unreachable", "loaded"] {
-            assert_eq!(seen[name], 0, "{name} at {width}: {seen}");
+fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
+    let Some(chromium) = chromium() else { return };
+    let (analysis, page) = invented();
+    for (width, dark) in [(1280, false), (1280, true), (360, false), (360, true)] {
+        let seen = look(&chromium, &page, width, dark);
+        assert_eq!(seen.width, width);
+        assert_eq!(seen.faults(), Vec::<String>::new(), "{width}, dark: {dark}");
+        assert_eq!(seen.paper < 0.2, dark, "{}", seen.paper);
+        assert_eq!(seen.paper > 0.8, !dark, "{}", seen.paper);
+        assert!(seen.points > 0 && seen.panels > 0, "{seen:?}");
+        for arm in analysis.cells.iter().flat_map(|cell| &cell.arms) {
+            let told = arm.estimates.iter().filter(|it| it.primary && it.verdict != Outcome::TooNoisy);
+            for estimate in told {
+                let figure = number::cost(&estimate.effect, estimate.verdict);
+                let row = |row: &&String| row.contains(&arm.name) && row.contains(&figure.lead);
+                assert!(seen.rows.iter().any(|it| row(&it)), "{} of {} is not in {:?}", figure.lead, arm.name, seen.rows);
+            }
         }
     }
+}
+
+#[test]
+fn every_kind_of_page_is_whole() {
+    let Some(chromium) = chromium() else { return };
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/report/golden");
+    let files = std::fs::read_dir(golden).expect("golden pages").flatten().map(|entry| entry.path());
+    let pages: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "html")).collect();
+    assert!(pages.len() > 4, "{pages:?}");
+    for path in pages {
+        let page = std::fs::read_to_string(&path).expect("a page");
+        for (width, dark) in [(1280, false), (360, true)] {
+            let faults = look(&chromium, &page, width, dark).faults();
+            assert_eq!(faults, Vec::<String>::new(), "{}, {width}, dark: {dark}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_page_is_seen() {
+    let Some(chromium) = chromium() else { return };
+    let (_, page) = invented();
+    let bad = "<script>console.error('an error')</script><p style=\"color:#999;background:#aaa\">hardly read</p>\
+               <svg role=\"img\"></svg><p style=\"width:3000px\">too wide</p><a href=\"#x\" tabindex=\"-1\">skipped</a>";
+    let seen = look(&chromium, &page.replace("</main>", &format!("{bad}</main>")), 1280, false);
+    let faults = seen.faults().join("\n");
+    for word in ["an error", "hardly read", "unnamed drawings: 1", "cut off: P", "skipped"] {
+        assert!(faults.contains(word), "{word} is not in {faults}");
+    }
+    let moved = with_points_moved(&page);
+    assert_ne!(moved, page);
+    assert!(!look(&chromium, &moved, 1280, false).misplaced.is_empty());
+}
+
+/// The page with every point of the chart of costs at the left edge.
+fn with_points_moved(page: &str) -> String {
+    let mut parts = page.split("<circle class=\"point\" cx=\"");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |page, rest| {
+        let end = rest.find('"').unwrap_or(0);
+        format!("{page}<circle class=\"point\" cx=\"5{}", &rest[end..])
+    })
 }

@@ -81,9 +81,33 @@ mod tests {
 
     #[test]
     fn what_the_handshakes_were_is_told() {
-        check((0, 0), (1, 2), expect![[r#""#]]);
-        check((7, 900), (7, 903), expect![[r#""#]]);
-        check((40, 0), (43, 0), expect![[r#""#]]);
-        check((40, 0), (42, 1), expect![[r#""#]]);
+        check(
+            (0, 0),
+            (1, 2),
+            expect![[
+                r#"Protected("2 of 3 new connections were resumed; of all connections so far 2 were resumed, 1 were not")"#
+            ]],
+        );
+        check(
+            (7, 900),
+            (7, 903),
+            expect![[
+                r#"Protected("3 of 3 new connections were resumed; of all connections so far 903 were resumed, 7 were not")"#
+            ]],
+        );
+        check(
+            (40, 0),
+            (43, 0),
+            expect![[
+                r#"Exposed("0 of 3 new connections were resumed: the server offers no resumption or takes none; of all connections so far 0 were resumed, 43 were not")"#
+            ]],
+        );
+        check(
+            (40, 0),
+            (42, 1),
+            expect![[
+                r#"Exposed("1 of 3 new connections were resumed: the server offers no resumption or takes none; of all connections so far 1 were resumed, 42 were not")"#
+            ]],
+        );
     }
 }

@@ -53,7 +53,7 @@ impl Database for MariaDb {
         PRODUCT.check_url(url)
     }
 
-    fn keeps_data(&self) -> bool {
+    fn restarts(&self) -> bool {
         true
     }
 

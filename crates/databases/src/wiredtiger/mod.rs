@@ -29,7 +29,7 @@ use std::{
 
 use tithe_harness::{
     columns::COLUMNS_EMBEDDED,
-    database::{Address, Connect, Content, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    database::{Address, CacheUse, Connect, Content, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
     fault::Fault,
     protection::{AtRest, KeyServer, Protection, Setup},
     secret::Secret,
@@ -70,6 +70,16 @@ impl Database for WiredTiger {
 
     fn embedded(&self) -> bool {
         true
+    }
+
+    /// The engine is closed and opened again: where its cache lies in memory is luck, too.
+    fn restarts(&self) -> bool {
+        true
+    }
+
+    fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
+        let statistics = opened(server, setup).ok()?.engine.statistics().ok()?;
+        Some(CacheUse { asked: statistics.value(engine::PAGES_ASKED), missed: statistics.value(engine::PAGES_READ) })
     }
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {

@@ -248,6 +248,22 @@ impl session::Connection for TableSession {
     fn wire_bytes(&self) -> (u64, u64) {
         (0, 0)
     }
+
+    /// Walks over both files: what they hold is then in the engine's cache, which all sessions share.
+    fn warm(&mut self) -> Result<(), Fault> {
+        for cursor in [self.index, self.records] {
+            self.session.begin()?;
+            loop {
+                match self.session.next(cursor) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(trouble) => return self.abandon(trouble.into()),
+                }
+            }
+            self.session.roll_back()?;
+        }
+        Ok(())
+    }
 }
 
 impl KeyValueSession for TableSession {

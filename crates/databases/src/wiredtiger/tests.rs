@@ -471,7 +471,8 @@ fn a_key_server_gives_the_master_key() {
         return;
     }
     let Some(key_server) = kmip::tests::TestServer::start() else { return };
-    let (own, other) = (key_server.key(&key_server.make_key(256)), key_server.key(&key_server.make_key(256)));
+    let new_key = || kmip::tests::key(&key_server, &key_server.make_key(256));
+    let (own, other) = (new_key(), new_key());
     let mut choice = chosen("aes-256-gcm");
     for (name, text) in [
         ("kmip_server", own.address.clone()),

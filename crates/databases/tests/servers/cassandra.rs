@@ -271,7 +271,10 @@ fn a_node_with_optional_tls_is_caught() {
     Cassandra.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     let words = super::misconfigured::caught(&sandbox, &asked);
     assert!(words.contains("plaintext: served"), "{words}");
-    expect![[""]].assert_eq(&super::misconfigured::shown(&sandbox, &[Feature::Transport]));
+    expect![[r#"
+        tls: available but not enforced
+    "#]]
+    .assert_eq(&super::misconfigured::shown(&sandbox, &[Feature::Transport]));
 }
 
 fn nothing_falls_back(plain: &Sandbox, guarded: &Sandbox) {

@@ -90,7 +90,13 @@ fn mariadb_with_optional_tls() {
 #[test]
 fn redis_with_a_plaintext_port_beside_tls() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    tls_is_optional(&Redis, &[("\nport 0\n", &format!("\nport {free}\n"))], expect![[""]]);
+    tls_is_optional(
+        &Redis,
+        &[("\nport 0\n", &format!("\nport {free}\n"))],
+        expect![[r#"
+        tls: available but not enforced
+    "#]],
+    );
 }
 
 #[test]
@@ -135,7 +141,10 @@ fn mariadb_with_encryption_of_new_tables_only() {
     let words = caught(&sandbox, &asked);
     eprintln!("mariadb: {words}");
     assert!(words.contains("tithe/usertable") && !words.contains("tithe/later"), "{words}");
-    expect![[""]].assert_eq(&shown(&sandbox, &[Feature::AtRest]));
+    expect![[r#"
+        at-rest: available but not enforced
+    "#]]
+    .assert_eq(&shown(&sandbox, &[Feature::AtRest]));
 }
 
 /// Nothing of Redis encrypts or audits; what an administrator gets wrong there is who may do what, and when a write is safe.

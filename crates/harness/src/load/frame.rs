@@ -376,7 +376,8 @@ impl Site<'_> {
             (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
         let clock = self.clocks[number].clone();
         let open_loop = self.cell.arrivals != Arrivals::Closed;
-        let caches_are_empty = self.database.embedded() || (self.cell.restarts && number == 0);
+        let cache_each = self.database.embedded() && !self.database.restarts();
+        let caches_are_empty = cache_each || (self.cell.restarts && number == 0);
         let mut opened: Vec<(usize, Arm<'_>, u64)> = Vec::with_capacity(self.arms.len());
         for index in block_order(self.cell.seed, frame.into(), u64::MAX, self.arms.len()) {
             let rig = &self.arms[index];
@@ -405,8 +406,8 @@ impl Site<'_> {
             }
             let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;
             if caches_are_empty && !self.cold {
-                // One connection warms what all share; an embedded database has a cache for each.
-                let cold = if self.database.embedded() { seats.len() } else { 1 };
+                // One connection warms what all share.
+                let cold = if cache_each { seats.len() } else { 1 };
                 seats[..cold].iter_mut().try_for_each(Seat::warm)?;
             }
             let renews = self.cell.reconnect_every.is_some();

@@ -202,7 +202,12 @@ impl<'a> Stage<'a> {
         let servers = self.servers.iter().map(|started| &started.server);
         let emptied = cold.then(|| cache::empty(servers)).transpose()?;
         for ((started, launch), arm) in self.servers.iter_mut().zip(stopped).zip(arms.iter_mut()) {
-            let Some(launch) = launch else { continue };
+            let Some(launch) = launch else {
+                if self.database.embedded() {
+                    self.database.close(&started.server);
+                }
+                continue;
+            };
             let running = self.sandbox.start(&launch, &started.server.folder.join(server::LOG))?;
             started.server.process = running.as_ref().map(Running::process);
             arm.server.process = started.server.process;

@@ -130,7 +130,7 @@ fn lane(
 ) -> String {
     let y = Scale { low: 0.0, high: most, start: top + LANE, end: top };
     let mut svg = format!(
-        "<g class=\"lane\"><text x=\"{0}\" y=\"{1}\" class=\"end\">{title}</text><text x=\"{0}\" y=\"{2}\" class=\"end soft\">of {3}</text>\
+        "<g class=\"lane\"><text x=\"{0}\" y=\"{1}\" class=\"end\">{title}</text><text x=\"{0}\" y=\"{2}\" class=\"end\">of {3}</text>\
          <path class=\"base\" d=\"M{LEFT} {4}H{5}\"/>",
         at(LEFT - 8.0),
         at(top + LANE / 2.0),

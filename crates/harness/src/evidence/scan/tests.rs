@@ -68,3 +68,54 @@ fn sizes_and_places_are_told_in_words() {
     let places: Vec<_> = [Places::DATA, Places::FILES, Places::ALL].into_iter().map(Places::noun).collect();
     assert_eq!(places, ["data files", "data files and journal", "data files, journal and logs"]);
 }
+
+#[test]
+fn holes_are_passed_over_and_keep_their_sides_apart() {
+    let folder = test_folder();
+    let path = folder.join("journal");
+    let file = fs::File::create(&path).unwrap();
+    let (first, second) = TOKEN.split_at(10);
+    const HOLE: u64 = 64 << 20;
+    // A needle on the last bytes before a hole and one on the first behind it; a third that only a hole tears apart.
+    let whole = HOLE - TOKEN.len() as u64;
+    file.write_all_at(TOKEN, whole).unwrap();
+    file.write_all_at(TOKEN, 2 * HOLE).unwrap();
+    file.write_all_at(first, 3 * HOLE - first.len() as u64).unwrap();
+    file.write_all_at(second, 4 * HOLE).unwrap();
+    file.set_len(5 * HOLE).unwrap();
+    let report = scan(&Needles::new([("canary", TOKEN)]), files_below(&folder));
+    assert_eq!(report.total().hits(), 2);
+    assert!(report.bytes < HOLE, "{} bytes were read", report.bytes);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_file_with_holes_is_read_as_one_without(
+        parts in proptest::collection::vec((proptest::bool::ANY, 0usize..3 * 4096, proptest::bool::ANY), 0..8)
+    ) {
+        let folder = test_folder();
+        let path = folder.join("file");
+        let file = fs::File::create(&path).unwrap();
+        let mut at = 0;
+        for (kept, length, needle) in parts {
+            if kept {
+                let mut bytes = vec![7; length];
+                if needle {
+                    bytes.extend_from_slice(TOKEN);
+                }
+                file.write_all_at(&bytes, at).unwrap();
+                at += bytes.len() as u64;
+            } else {
+                at += 16 * length as u64;
+            }
+        }
+        file.set_len(at).unwrap();
+        let needles = Needles::new([("canary", TOKEN)]);
+        let (plain, _) = needles.count_in(&mut fs::File::open(&path).unwrap()).unwrap();
+        let (kept, bytes) = needles.count_in(&mut Kept::of(fs::File::open(&path).unwrap())).unwrap();
+        proptest::prop_assert_eq!(kept.hits(), plain.hits());
+        proptest::prop_assert!(bytes <= at);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
