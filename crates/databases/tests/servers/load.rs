@@ -25,13 +25,13 @@ use super::{
     sandbox::{Sandbox, chosen},
 };
 
-pub fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
+fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let described = experiment::Workload { name: "mixed".to_owned(), kind: "ycsb".to_owned(), properties };
     workload::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
 }
 
-pub fn load(sandbox: &Sandbox, workload: &dyn Workload) {
+fn load(sandbox: &Sandbox, workload: &dyn Workload) {
     sandbox.database.create(&sandbox.server, &sandbox.setup, &workload.table()).expect("a table");
     let how = how_for(workload.table(), true);
     let mut session: Session = sandbox.database.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
@@ -92,7 +92,7 @@ fn frame_of(
 
 /// Connections end after `every` operations, and none of these is lost; the server's processor time is seen, wherever it
 /// is spent.
-pub fn reconnects(sandbox: &Sandbox) {
+fn reconnects(sandbox: &Sandbox) {
     let workload = ycsb(100, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
     load(sandbox, workload.as_ref());
     for (clients, every, arrivals) in

@@ -231,8 +231,14 @@ fn a_server_that_asks_nobody_is_caught() {
     let Some(sandbox) = start(&[]) else { return };
     MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     let words = super::misconfigured::caught(&sandbox, &chosen("scram", &[]));
-    expect![[""]].assert_eq(&words);
-    expect![[""]].assert_eq(&super::misconfigured::shown(
+    expect!["without a password: served"].assert_eq(&words);
+    expect![[r#"
+        authentication: off
+        tls: off
+        at-rest: off
+        audit: off
+    "#]]
+    .assert_eq(&super::misconfigured::shown(
         &sandbox,
         &[Feature::Authentication, Feature::Transport, Feature::AtRest, Feature::Auditing],
     ));
