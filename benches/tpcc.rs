@@ -9,6 +9,9 @@
 //! * *Statements:* the four statements of Stock-Level, one client, by Tithe's terminal and by pgbench with prepared
 //!   statements: client processor time per statement.
 //!
+//! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows what the machine
+//! could not tell apart. A round takes about half a minute.
+//!
 //! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Who is not installed is left out, and said so.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
@@ -57,15 +60,30 @@ const STATEMENTS: u64 = 4;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let after = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1);
-    let rounds = after("--rounds").and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
-    match session(rounds, arguments.iter().any(|argument| argument == "--write")) {
+    match options(&arguments).and_then(|(rounds, write)| session(rounds, write)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("tpcc: {fault}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Rounds, and whether the result is kept; `cargo bench` itself adds `--bench`.
+fn options(arguments: &[String]) -> Result<(usize, bool), Fault> {
+    let (mut rounds, mut write) = (ROUNDS, false);
+    let mut arguments = arguments.iter().filter(|argument| *argument != "--bench");
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--write" => write = true,
+            "--rounds" => {
+                let asked = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
+                rounds = asked.ok_or_else(|| Fault::Machine("--rounds needs a number".to_owned()))?;
+            }
+            other => return Err(Fault::Machine(format!("no such option: {other}"))),
+        }
+    }
+    Ok((rounds, write))
 }
 
 fn session(rounds: usize, write: bool) -> Result<(), Fault> {
@@ -98,8 +116,8 @@ fn session(rounds: usize, write: bool) -> Result<(), Fault> {
 
 const HEAD: &str = "# TPC-C's rows and statements beside the databases' own clients\n\n\
     Made by `cargo bench --bench tpcc -- --write`; how it is measured stands at the head of `benches/tpcc.rs`. Figures are \
-    medians over the rounds (quartiles); a ratio is Tithe's figure divided by the peer's of the same round. The data set is \
-    derived from TPC-C, a trademark of the TPC; nothing here is a TPC result.\n\n";
+    medians over the rounds (quartiles); a ratio is Tithe's figure divided by the peer's of the same round, and that of Tithe \
+    again shows what the machine could not tell apart. The data set is derived from TPC-C, a trademark of the TPC; nothing here is a TPC result.\n\n";
 
 /// A product with its own client.
 struct Product {
@@ -210,19 +228,19 @@ impl<'a> Stand<'a> {
         let mut loading = Contest::default();
         let mut statements = Contest::default();
         for round in 0..rounds {
-            for ours in if round % 2 == 0 { [true, false] } else { [false, true] } {
-                let cost = if ours { self.load()? } else { self.peer_load()? };
-                eprintln!("{}, round {}: {ours} {cost:?}", self.version, round + 1);
-                loading.add(ours, self.rows as f64 / cost.wall_s, cost.cpu_s * 1e6 / self.rows as f64);
+            for who in order(round) {
+                let cost = if who == Who::Peer { self.peer_load()? } else { self.load()? };
+                eprintln!("{}, loading, round {}: {who:?} {cost:?}", self.version, round + 1);
+                loading.add(who, self.rows as f64 / cost.wall_s, cost.cpu_s * 1e6 / self.rows as f64);
             }
-            for ours in if round % 2 == 0 { [true, false] } else { [false, true] } {
+            for who in order(round) {
                 let Some(run) = self.product.run else { continue };
-                let (short, long) = match ours {
-                    true => (self.terminal(TRANSACTIONS.0)?, self.terminal(TRANSACTIONS.1)?),
-                    false => (self.peer_run(run, TRANSACTIONS.0)?, self.peer_run(run, TRANSACTIONS.1)?),
+                let (short, long) = match who {
+                    Who::Peer => (self.peer_run(run, TRANSACTIONS.0)?, self.peer_run(run, TRANSACTIONS.1)?),
+                    _ => (self.terminal(TRANSACTIONS.0)?, self.terminal(TRANSACTIONS.1)?),
                 };
                 let count = ((TRANSACTIONS.1 - TRANSACTIONS.0) * STATEMENTS) as f64;
-                statements.add(ours, count / (long.wall_s - short.wall_s), (long.cpu_s - short.cpu_s) * 1e6 / count);
+                statements.add(who, count / (long.wall_s - short.wall_s), (long.cpu_s - short.cpu_s) * 1e6 / count);
             }
         }
         let mut text = format!(
@@ -338,16 +356,37 @@ fn processor_s(who: i32) -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Rates and processor times of both sides, round by round.
+/// Who runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Tithe,
+    Peer,
+    TitheAgain,
+}
+
+/// Who runs when in a round: everyone is first, second and last equally often in three rounds.
+fn order(round: usize) -> [Who; 3] {
+    let mut order = [Who::Tithe, Who::Peer, Who::TitheAgain];
+    order.rotate_left(round % 3);
+    order
+}
+
+/// Rates and processor times, round by round.
 #[derive(Default)]
 struct Contest {
     ours: Vec<(f64, f64)>,
     theirs: Vec<(f64, f64)>,
+    again: Vec<(f64, f64)>,
 }
 
 impl Contest {
-    fn add(&mut self, ours: bool, rate: f64, cpu_us: f64) {
-        if ours { &mut self.ours } else { &mut self.theirs }.push((rate, cpu_us));
+    fn add(&mut self, who: Who, rate: f64, cpu_us: f64) {
+        let values = match who {
+            Who::Tithe => &mut self.ours,
+            Who::Peer => &mut self.theirs,
+            Who::TitheAgain => &mut self.again,
+        };
+        values.push((rate, cpu_us));
     }
 
     fn table(&self, peer: &str, rate: &str, thing: &str) -> String {
@@ -355,13 +394,17 @@ impl Contest {
             let rates = spread(values.iter().map(|value| value.0), 0);
             format!("| {name} | {rates} | {} |\n", spread(values.iter().map(|value| value.1), 2))
         };
-        let pairs = || self.ours.iter().zip(&self.theirs);
-        let rates = spread(pairs().map(|(ours, theirs)| ours.0 / theirs.0), 2);
-        let cpu = spread(pairs().map(|(ours, theirs)| ours.1 / theirs.1), 2);
+        let ratio = |name: &str, others: &[(f64, f64)]| {
+            let pairs = || self.ours.iter().zip(others);
+            let rates = spread(pairs().map(|(ours, theirs)| ours.0 / theirs.0), 2);
+            format!("| {name} | {rates} | {} |\n", spread(pairs().map(|(ours, theirs)| ours.1 / theirs.1), 2))
+        };
         format!(
-            "| | {rate} | client processor time, µs/{thing} |\n|---|---|---|\n{}{}| ratio | {rates} | {cpu} |\n",
+            "| | {rate} | client processor time, µs/{thing} |\n|---|---|---|\n{}{}{}{}",
             row("Tithe", &self.ours),
-            row(peer, &self.theirs)
+            row(peer, &self.theirs),
+            ratio("ratio", &self.theirs),
+            ratio("ratio, Tithe to Tithe again", &self.again)
         )
     }
 }

@@ -60,6 +60,15 @@ pub struct ExperimentArgs {
     /// Folder for run folders and, where reachable for the servers' account, their data
     #[arg(long, value_name = "DIR", default_value = "tithe-runs")]
     runs: PathBuf,
+    /// Warehouses of every TPC-C workload, in place of the file's
+    #[arg(long, value_name = "N", requires = "file", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    warehouses: Option<u32>,
+    /// Number of clients in place of the file's, or several with commas between them
+    #[arg(long, value_name = "N", requires = "file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
+    clients: Vec<u32>,
+    /// Measured load at most, in place of the file's: "10 min"
+    #[arg(long, value_name = "TIME", requires = "file")]
+    budget: Option<String>,
 }
 
 /// Where things are on this machine.

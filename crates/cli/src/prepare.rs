@@ -10,7 +10,7 @@ use tithe_harness::{
 };
 use tithe_model::{
     catalogue::Catalogue,
-    experiment::{self, Experiment},
+    experiment::{self, Arrivals, Experiment},
     plan::{self, Plan},
 };
 
@@ -69,9 +69,48 @@ pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Expe
     let read_named = |path: &str| std::fs::read_to_string(base.join(path));
     let mut experiment = experiment::parse(&text, &catalogue, &read_named)
         .map_err(|complaints| complain::about(&name, &text, &complaints))?;
+    scale(&mut experiment, arguments)
+        .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     change(&mut experiment);
     let plan = plan::plan(experiment, &catalogue).map_err(|complaints| complain::about(&name, &text, &complaints))?;
     of_plan(text, plan, arguments)
+}
+
+/// What the command line says about the size of an experiment.
+fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), String> {
+    if let Some(warehouses) = arguments.warehouses {
+        let tpcc = experiment.workloads.iter_mut().filter(|workload| workload.kind == "tpcc");
+        let scaled = tpcc.map(|workload| workload.properties.insert("warehouses".to_owned(), warehouses.to_string()));
+        if scaled.count() == 0 {
+            return Err("--warehouses: no workload of this experiment is TPC-C".to_owned());
+        }
+        let rows = |described: &experiment::Workload| {
+            let workload = workload::make(described, &experiment.data, experiment.measure.seed)?;
+            Ok(workload.rows(experiment.data.records))
+        };
+        let rows: Vec<u64> = experiment.workloads.iter().map(rows).collect::<Result<_, String>>()?;
+        experiment.data.records = rows.into_iter().max().unwrap_or(experiment.data.records);
+    }
+    if let Some(text) = &arguments.budget {
+        let seconds = experiment::seconds(text).filter(|seconds| *seconds >= 1.0);
+        experiment.measure.budget_s =
+            seconds.ok_or_else(|| format!("--budget: `{text}` is no time of a second or more, as `10 min`"))?;
+    }
+    let chosen = experiment.resources.iter().any(|one| one.clients.is_some() || one.arrivals.is_some());
+    match arguments.clients.as_slice() {
+        [] => {}
+        _ if chosen || experiment.load.arrivals != Arrivals::Closed => {
+            return Err("--clients: this experiment gives a rate, or numbers of clients by `[[resources]]`".to_owned());
+        }
+        [one] => experiment.load.clients = *one,
+        several => {
+            let mut several = several.to_vec();
+            several.sort_unstable();
+            several.dedup();
+            experiment.resources = experiment::swept(std::mem::take(&mut experiment.resources), &several);
+        }
+    }
+    Ok(())
 }
 
 /// Makes a plan ready to run on this machine.

@@ -75,3 +75,54 @@ fn what_cannot_be_encrypted_is_told_before_anything_starts() {
         assert!(!bench.path("tithe-runs").exists());
     }
 }
+
+/// Arms that store the same share what one has loaded; an encrypted one loads its own.
+#[test]
+fn hundreds_of_terminals_run_on_data_that_were_loaded_once() {
+    let bench = Bench::new("tpcc-terminals");
+    let arms = arm("use = 'ordinary-statements'") + &arm("use = 'columns'");
+    let text = experiment("client-side", &arms).replace("[measure]", "[load]\nclients = 300\n[measure]");
+    bench.file("e.toml", &text.replace("1 h", "30 s").replace("\nbudget", "\nprecision = \"90%\"\nbudget"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet", "--json"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report: serde_json::Value = serde_json::from_str(&out(&output)).expect("the report is JSON");
+    let cell = &report["tithe_report"]["cells"][0];
+    assert_eq!(cell["clients"], 300);
+    let cells = std::fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    let cells: serde_json::Value = serde_json::from_str(&cells).expect("JSON");
+    let by = |arm: usize| cells[0]["arms"][arm]["facts"]["data set"].as_str().expect("an origin").to_owned();
+    for (number, loader) in ["plain", "plain", "use = 'columns'"].iter().enumerate() {
+        assert!(by(number).starts_with(&format!("loaded by {loader}, copied (")), "{}", by(number));
+    }
+}
+
+#[test]
+fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
+    let bench = Bench::new("tpcc-scale");
+    bench.file("e.toml", &experiment("client-side", &arm("use = 'columns'")));
+    let plan = |arguments: &[&str]| bench.tithe(&[&["plan", "e.toml"], arguments].concat());
+    let output = plan(&["--warehouses", "3", "--clients", "8,2", "--budget", "2 h"]);
+    let told = out(&output);
+    assert_eq!(status(&output), 0, "{told}{}", err(&output));
+    // 40 items, and for each warehouse itself, 40 stocks and ten districts of 400 rows.
+    for line in ["12,163 records", "tpc-c.clients-2 ", "tpc-c.clients-8 ", "tpc-c.70-of-saturation"] {
+        assert!(told.contains(line), "{line} in {told}");
+    }
+    for (arguments, expected) in [
+        (["--budget", "soon"], "--budget: `soon` is no time of a second or more"),
+        (["--clients", "1025"], "1025 is not in 1..=1024"),
+        (["--warehouses", "0"], "0 is not in 1..=100000"),
+    ] {
+        let output = plan(&arguments);
+        assert!(err(&output).contains(expected), "{}", err(&output));
+        assert_eq!(status(&output), 2);
+    }
+    bench.file(
+        "e.toml",
+        &experiment("x", &arm("use = 'columns'"))
+            .replace("name = \"TPC-C\"\ntpcc = \"x\"", "ycsb = \"c\"")
+            .replace("properties", "# "),
+    );
+    let output = plan(&["--warehouses", "3"]);
+    assert!(err(&output).contains("--warehouses: no workload of this experiment is TPC-C"), "{}", err(&output));
+}

@@ -8,7 +8,7 @@ use tithe_model::{
 use crate::{
     database::{Database, Install, Missing, Search},
     limits,
-    protection::{self, Protection},
+    protection::{self, Protection, Setup},
 };
 
 /// What `databases` and `workloads` offer, as data.
@@ -30,6 +30,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         embedded: database.embedded(),
         restarts: database.restarts(),
         keeps_data: database.keeps_data(),
+        copies_data: database.stored(&Setup::bare()).is_some(),
         schemes: database.schemes(),
         protections: protections(*database),
         reserved_settings: database.reserved_settings(),

@@ -109,6 +109,12 @@ pub trait Database: Sync {
     /// Everything that starts one server of this arm in `place`. Pure.
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch;
 
+    /// What a server of this arm leaves when it is stopped cleanly, if another one can be started on a copy of it; `None`
+    /// where data are loaded for every start. Pure.
+    fn stored(&self, _setup: &Setup) -> Option<Stored> {
+        None
+    }
+
     /// Opens one connection, refusing to fall back: TLS asked for and not obtained is an error, and so is TLS
     /// obtained and not asked for.
     ///
@@ -311,6 +317,17 @@ impl Paths {
     pub fn all(&self) -> impl Iterator<Item = &Path> {
         self.data.iter().chain(&self.journal).chain(&self.logs).map(PathBuf::as_path)
     }
+}
+
+/// What a cleanly stopped server leaves, as far as another one needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Files and folders that hold all data, relative to [`Place::folder`]; those that are not there are not needed.
+    pub paths: Vec<String>,
+    /// Everything of the set-up that decides how rows are stored there and who may ask for them, but for keys and for what
+    /// clients encrypt. Where in doubt a setting belongs to it: servers for which it is the same are started on copies of
+    /// each other's data.
+    pub alike: Vec<String>,
 }
 
 /// A running server of one arm.

@@ -10,6 +10,7 @@ pub mod columns;
 pub mod configuration;
 pub mod data;
 pub mod database;
+mod descriptors;
 pub mod evidence;
 pub mod fault;
 pub mod folder;

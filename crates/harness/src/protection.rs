@@ -115,6 +115,8 @@ pub struct Setup {
     pub compute: Option<Compute>,
     /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
     pub volume: Option<Asked>,
+    /// Connections that are busy at the same time.
+    pub clients: u32,
     /// Certificates, keys and passwords of this run; the protections choose among them.
     pub materials: Materials,
 }
@@ -134,8 +136,15 @@ impl Setup {
             columns: None,
             compute: None,
             volume: None,
+            clients: 1,
             materials,
         }
+    }
+
+    /// The connections that a server must allow where `usual` are too few. Those of one frame may not all have ended when
+    /// those of the next are opened, and some prove and watch.
+    pub fn more_connections(&self, usual: u32) -> Option<u32> {
+        Some(2 * self.clients + 100).filter(|connections| *connections > usual)
     }
 
     /// The set-up of one arm of a cell: plain with the experiment's settings, then each protection applied.
@@ -152,6 +161,7 @@ impl Setup {
         let mut settings = plan.experiment.settings.clone();
         settings.extend(plan.experiment.resources[cell.resources].settings.clone());
         let mut setup = Self::plain(settings, materials.clone());
+        setup.clients = cell.clients;
         for chosen in &arm.protections {
             named(database, &chosen.id)?.apply(chosen, &mut setup);
         }

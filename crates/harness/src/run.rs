@@ -3,6 +3,7 @@
 //! Everything seen goes to the run folder at once and to an [`Observer`], which may end a cell. Nothing is
 //! estimated here, and nothing printed.
 
+mod kept;
 mod proof;
 mod stage;
 
@@ -17,12 +18,14 @@ use tithe_model::{
 use crate::{
     data,
     database::{CacheUse, Database, Install},
+    descriptors,
     fault::Fault,
     folder::{Contents, RunFolder, file_name},
     load::frame::{ArmRig, Rig},
     saturation::Served,
     workload::Workload,
 };
+use kept::Kept;
 use stage::Stage;
 
 /// Sees what happens, and decides when a cell has been measured enough.
@@ -63,25 +66,29 @@ impl Run<'_> {
     /// Measures every cell that `before` does not hold already.
     ///
     /// # Errors
-    /// When the run folder cannot be written. What goes wrong within a cell is recorded, and the next cell is measured.
+    /// When the run folder cannot be written, or this process may not have as many connections as the plan has. What goes wrong within a cell is recorded, and the next cell is measured.
     pub fn carry_out(
         &self,
         folder: &mut RunFolder,
         before: Option<&Contents>,
         observer: &mut dyn Observer,
     ) -> Result<Ending, Fault> {
+        if !self.database.simulated() {
+            let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
+            descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
+        }
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
-        let mut served = Served::default();
-        served.add(before.iter().flat_map(|contents| &contents.slots));
+        let mut carried = Carried { served: Served::default(), kept: Kept::new(diary.folder.path()) };
+        carried.served.add(before.iter().flat_map(|contents| &contents.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
             if before.is_some_and(|contents| !contents.cells[number].ending.is_empty()) {
                 continue;
             }
             diary.tell(Event::CellStarted { cell: number as u32 })?;
-            let reason = match self.cell(number, &mut served, before, &mut diary) {
+            let reason = match self.cell(number, &mut carried, before, &mut diary) {
                 Ok(reason) => reason,
                 Err(fault) => {
                     ending = Ending::Failed;
@@ -89,6 +96,8 @@ impl Run<'_> {
                     format!("failed: {fault}")
                 }
             };
+            let later = &self.plan.cells[number + 1..];
+            carried.kept.let_go(|workload| later.iter().any(|cell| cell.workload == workload));
             let interrupted = self.cancelled();
             if !interrupted {
                 diary.folder.cell(number, |facts| facts.ending = reason.clone())?;
@@ -107,11 +116,11 @@ impl Run<'_> {
     fn cell(
         &self,
         number: usize,
-        served: &mut Served,
+        carried: &mut Carried,
         before: Option<&Contents>,
         diary: &mut Diary<'_>,
     ) -> Result<String, Fault> {
-        let cell = self.with_rate(number, served)?;
+        let cell = self.with_rate(number, &carried.served)?;
         let done = before
             .map_or(&[][..], |contents| &contents.frames[..])
             .iter()
@@ -125,7 +134,7 @@ impl Run<'_> {
             let left = cell.frames_max.saturating_sub(frame);
             let share = left.div_ceil((epochs - epoch).max(1));
             let part = Part { number, cell: &cell, epoch, first: frame, frames: share };
-            let (measured, enough) = self.epoch(&part, served, diary)?;
+            let (measured, enough) = self.epoch(&part, carried, diary)?;
             frame += measured;
             epoch += 1;
             if self.cancelled() {
@@ -142,9 +151,9 @@ impl Run<'_> {
     }
 
     /// One fresh start of every arm. Returns how many frames were measured, and whether the observer had enough.
-    fn epoch(&self, part: &Part<'_>, served: &mut Served, diary: &mut Diary<'_>) -> Result<(u32, bool), Fault> {
+    fn epoch(&self, part: &Part<'_>, carried: &mut Carried, diary: &mut Diary<'_>) -> Result<(u32, bool), Fault> {
         let mut stage = Stage::new(self.database, diary.folder)?;
-        let result = self.measure(part, &mut stage, served, diary);
+        let result = self.measure(part, &mut stage, carried, diary);
         if let Err(fault) = stage.clear(self.workloads[part.cell.workload].as_ref()) {
             diary.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
         }
@@ -158,13 +167,13 @@ impl Run<'_> {
         &self,
         part: &Part<'_>,
         stage: &mut Stage<'_>,
-        served: &mut Served,
+        carried: &mut Carried,
         diary: &mut Diary<'_>,
     ) -> Result<(u32, bool), Fault> {
         let Part { number, cell, epoch, first, frames } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
-        stage.set(self, part, diary)?;
+        stage.set(self, part, &mut carried.kept, diary)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
         let mut rig = rig.left_cold(cold);
@@ -212,7 +221,7 @@ impl Run<'_> {
             } else {
                 // Every planned epoch is run, whatever the precision: they carry what differs between starts.
                 enough = diary.observer.frame(&frame, &slots) && last_epoch;
-                served.add(&slots);
+                carried.served.add(&slots);
                 measured += 1;
             }
             if let Some(words) = stage.ended() {
@@ -293,6 +302,12 @@ impl Caches {
         let share = 100.0 * (1.0 - missed as f64 / asked as f64);
         (asked > 0).then(|| ("cache hits".to_owned(), format!("{share:.1} % of {asked} pages, while measuring")))
     }
+}
+
+/// What one cell leaves for those that follow.
+struct Carried {
+    served: Served,
+    kept: Kept,
 }
 
 /// The frames of a cell between two starts of its servers.

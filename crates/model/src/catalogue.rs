@@ -37,6 +37,8 @@ pub struct DatabaseEntry {
     pub restarts: bool,
     /// True when a server that is stopped and started again has its data.
     pub keeps_data: bool,
+    /// True when loaded data are kept, and further servers are started on copies of them.
+    pub copies_data: bool,
     /// URL schemes by which a running server can be attached; empty when it cannot.
     pub schemes: &'static [&'static str],
     /// Its protections.

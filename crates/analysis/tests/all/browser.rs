@@ -125,9 +125,11 @@ impl Seen {
         ] {
             faults.extend(found.iter().map(|found| format!("{what}: {found}")));
         }
-        for (what, number) in
-            [("charts without a table", self.without_table), ("unnamed drawings", self.unnamed), ("loaded", self.loaded)]
-        {
+        for (what, number) in [
+            ("charts without a table", self.without_table),
+            ("unnamed drawings", self.unnamed),
+            ("loaded", self.loaded),
+        ] {
             if number > 0 {
                 faults.push(format!("{what}: {number}"));
             }
@@ -203,7 +205,13 @@ fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
             for estimate in told {
                 let figure = number::cost(&estimate.effect, estimate.verdict);
                 let row = |row: &&String| row.contains(&arm.name) && row.contains(&figure.lead);
-                assert!(seen.rows.iter().any(|it| row(&it)), "{} of {} is not in {:?}", figure.lead, arm.name, seen.rows);
+                assert!(
+                    seen.rows.iter().any(|it| row(&it)),
+                    "{} of {} is not in {:?}",
+                    figure.lead,
+                    arm.name,
+                    seen.rows
+                );
             }
         }
     }

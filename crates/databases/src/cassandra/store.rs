@@ -35,6 +35,8 @@ const MARK: &str = "made by tithe";
 const MARKER: &str = "tithe_made_this";
 /// How long a server may take to write its tables to their files, or to make its first account.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// How long is waited until all nodes know of a change to the tables: as long as Cassandra's own drivers wait.
+const AGREEMENT: Duration = Duration::from_secs(10);
 
 /// Settings whose values go into the report, where the server has them. None of them is a secret.
 /// Of two names the newer version has the second.
@@ -139,18 +141,24 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let cluster = Cluster::of(setup)?;
     if look(&mut connection, &keyspace, table)? == Found::NoKeyspace {
         let replication = cluster.replication;
-        connection.run(&format!(
-            "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {replication}}}",
-            quoted(&keyspace)
-        ))?;
-        connection.run(&format!(
-            "CREATE TABLE {}.{MARKER} ({KEY} text PRIMARY KEY) WITH comment = {}",
-            quoted(&keyspace),
-            text(MARK)
-        ))?;
+        define(
+            &mut connection,
+            &format!(
+                "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {replication}}}",
+                quoted(&keyspace)
+            ),
+        )?;
+        define(
+            &mut connection,
+            &format!(
+                "CREATE TABLE {}.{MARKER} ({KEY} text PRIMARY KEY) WITH comment = {}",
+                quoted(&keyspace),
+                text(MARK)
+            ),
+        )?;
     }
-    connection.run(&format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
-    connection.run(&table_text(&keyspace, table, setup))?;
+    define(&mut connection, &format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
+    define(&mut connection, &table_text(&keyspace, table, setup))?;
     if is_local(server) && has_accounts(setup) {
         connection.run(&format!("GRANT SELECT ON KEYSPACE {} TO {USER}", quoted(&keyspace)))?;
         connection.run(&format!("GRANT MODIFY ON KEYSPACE {} TO {USER}", quoted(&keyspace)))?;
@@ -159,6 +167,22 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     }
     if is_local(server) {
         setup.statements.iter().try_for_each(|statement| connection.run(statement).map(drop))?;
+    }
+    Ok(())
+}
+
+/// Changes what tables there are or what they are like, and waits until every node knows: until then a node refuses what
+/// the others ask of it. A node that is down never tells: what comes of that is told by the statements that follow.
+fn define(connection: &mut CqlConnection, statement: &str) -> Result<(), Fault> {
+    connection.run(statement)?;
+    let begun = Instant::now();
+    while begun.elapsed() < AGREEMENT {
+        let own = connection.run("SELECT schema_version FROM system.local")?;
+        let others = connection.run("SELECT schema_version FROM system.peers_v2")?;
+        if others.iter().all(|other| Some(other) == own.first()) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())
 }
@@ -188,12 +212,12 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     if look(&mut connection, &keyspace, table)? == Found::NoKeyspace {
         return Ok(());
     }
-    connection.run(&format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
+    define(&mut connection, &format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
     if let [(name, comment)] = tables(&mut connection, &keyspace)?.as_slice()
         && name == MARKER
         && comment == MARK
     {
-        connection.run(&format!("DROP KEYSPACE {}", quoted(&keyspace)))?;
+        define(&mut connection, &format!("DROP KEYSPACE {}", quoted(&keyspace)))?;
     }
     Ok(())
 }
@@ -255,7 +279,7 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         let value = if bytes { format!("0x{}", token.expose_hex()) } else { text(token.expose_text()) };
         connection.run(&format!("INSERT INTO {name} ({KEY}, {column}) VALUES ({key}, {value})"))?;
     }
-    connection.run(&format!("ALTER TABLE {name} WITH memtable_flush_period_in_ms = 1"))?;
+    define(&mut connection, &format!("ALTER TABLE {name} WITH memtable_flush_period_in_ms = 1"))?;
     let outcome = folders.iter().zip(&before).try_for_each(|(folder, before)| {
         let begun = Instant::now();
         while !holds(folder, table, before, &tokens) {
@@ -267,7 +291,7 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         }
         Ok(())
     });
-    connection.run(&format!("ALTER TABLE {name} WITH memtable_flush_period_in_ms = 0"))?;
+    define(&mut connection, &format!("ALTER TABLE {name} WITH memtable_flush_period_in_ms = 0"))?;
     outcome
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use tithe_harness::{
-    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    database::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
     limits::setting_bytes,
     protection::{Authentication, Setup, TlsVersion, Transport},
     secret::Secret,
@@ -43,12 +43,45 @@ const COMMON: &[(&str, &str, &str)] = &[
         "it would run in the slots of one arm by chance; Tithe analyses all arms at once",
     ),
     ("max_connections", "300", "the measured clients, and those that prove and watch"),
+    ("max_prepared_stmt_count", "1048576", "every client prepares all its statements"),
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
 
 /// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no bound
 /// that was measured. A server that is killed for want of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 128 << 20;
+
+/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
+const TRACELESS: [&str; 8] = [
+    "general_log",
+    "innodb_buffer_pool_size",
+    "innodb_flush_log_at_trx_commit",
+    "log_output",
+    "max_connections",
+    "max_prepared_stmt_count",
+    "server_audit",
+    "table_open_cache",
+];
+
+/// Plugins that leave none either.
+const TRACELESS_PLUGINS: [&str; 2] = ["auth_ed25519", "server_audit"];
+
+/// What a stopped server leaves. Accounts are made anew at each start, whatever the folder holds. The binary log stays
+/// behind: its index holds the names of the folder that it was written in.
+pub fn stored(setup: &Setup) -> Stored {
+    let mut alike = Vec::new();
+    for (name, value) in &setup.settings {
+        if name == PLUGINS {
+            let others = value.split(';').filter(|plugin| !TRACELESS_PLUGINS.contains(plugin));
+            alike.extend(others.map(|plugin| format!("{name} = {plugin}")));
+        } else if !TRACELESS.contains(&name.as_str()) && !name.starts_with("server_audit_") {
+            alike.push(format!("{name} = {value}"));
+        }
+    }
+    Stored { paths: vec!["data".to_owned()], alike }
+}
+
+const PLUGINS: &str = "plugin_load_add";
 
 /// The least memory that a server with `settings` lives in, bytes; `None` where its buffer pool is not understood.
 pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
@@ -170,6 +203,11 @@ fn text(setup: &Setup, place: &Place) -> String {
     let within = |name: &str| place.folder.join(name).display().to_string();
     let mut lines: BTreeMap<String, String> =
         COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
+    if let Some(connections) = setup.more_connections(300) {
+        lines.insert("max_connections".to_owned(), connections.to_string());
+        // Every connection has its own handle of each table that it uses; the default of 2000 is enough for 200.
+        lines.insert("table_open_cache".to_owned(), (10 * connections).to_string());
+    }
     lines.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value_of(value))));
     // Where a binary log is asked for, its files go where evidence looks for them.
     if lines.get("log_bin").is_some_and(|value| !["OFF", "0"].contains(&value.to_ascii_uppercase().as_str())) {
@@ -224,7 +262,7 @@ fn value_of(value: &str) -> String {
 
 /// Adds a plugin to those that the server loads at its start.
 pub fn load_plugin(setup: &mut Setup, plugin: &str) {
-    let list = setup.settings.entry("plugin_load_add".to_owned()).or_default();
+    let list = setup.settings.entry(PLUGINS.to_owned()).or_default();
     if !list.is_empty() {
         list.push(';');
     }

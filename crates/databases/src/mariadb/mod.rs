@@ -20,7 +20,7 @@ mod target;
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Search, Server, Stored},
     fault::Fault,
     inspect::Observation,
     protection::{Protection, Setup},
@@ -79,6 +79,10 @@ impl Database for MariaDb {
 
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
         launch::launch(install, setup, place)
+    }
+
+    fn stored(&self, setup: &Setup) -> Option<Stored> {
+        Some(launch::stored(setup))
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {

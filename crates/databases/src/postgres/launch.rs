@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use tithe_harness::{
-    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    database::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
     limits::setting_bytes,
     protection::{Authentication, Setup, TlsVersion, Transport},
 };
@@ -71,6 +71,35 @@ pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
     // A number alone counts blocks of 8 kB (documentation, "shared_buffers").
     Some(setting_bytes(buffers, 8192)? + MEMORY_BESIDE)
 }
+
+/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
+const TRACELESS: [&str; 8] = [
+    "effective_cache_size",
+    "log_statement",
+    "maintenance_work_mem",
+    "max_connections",
+    "max_wal_size",
+    "shared_buffers",
+    "synchronous_commit",
+    "work_mem",
+];
+
+/// What a stopped server leaves. The account and its password are in the data folder, so servers that ask for one share no
+/// data with those that do not.
+pub fn stored(setup: &Setup) -> Stored {
+    let mut alike = vec![format!("authentication = {}", method(setup))];
+    for (name, value) in &setup.settings {
+        if name == LIBRARIES {
+            let others = value.split(',').filter(|library| library.trim() != "pgaudit");
+            alike.extend(others.map(|library| format!("{name} = {}", library.trim())));
+        } else if !TRACELESS.contains(&name.as_str()) && !name.starts_with("pgaudit.") {
+            alike.push(format!("{name} = {value}"));
+        }
+    }
+    Stored { paths: vec!["data".to_owned()], alike }
+}
+
+const LIBRARIES: &str = "shared_preload_libraries";
 
 /// Everything below the data folder that can hold values, but for the write-ahead log.
 const DATA_FOLDERS: [&str; 6] = ["base", "global", "pg_logical", "pg_replslot", "pg_stat_tmp", "pg_twophase"];
@@ -144,6 +173,9 @@ fn method(setup: &Setup) -> &str {
 fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     let mut settings: BTreeMap<String, String> =
         COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
+    if let Some(connections) = setup.more_connections(300) {
+        settings.insert("max_connections".to_owned(), connections.to_string());
+    }
     settings.extend(setup.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
     let mut own = |name: &str, value: String| drop(settings.insert(name.to_owned(), value));
     own("listen_addresses", "127.0.0.1".to_owned());

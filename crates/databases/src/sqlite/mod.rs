@@ -22,7 +22,7 @@ use std::{
 
 use tithe_harness::{
     columns::{COLUMNS_EMBEDDED, ORDINARY_STATEMENTS},
-    database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server},
+    database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server, Stored},
     fault::Fault,
     protection::{Protection, Setup},
     session::Session,
@@ -44,6 +44,12 @@ const DIALECT: Dialect = Dialect {
     // The first reads the index alone, the second the table alone.
     warm: &["SELECT count({key}) FROM {table}", "SELECT count({key}) FROM {table} NOT INDEXED"],
 };
+
+/// The file, in the folder of its arm.
+const FILE: &str = "tithe.db";
+
+/// What the names of the files beside it have more.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Marks a file as Tithe's own, in the field that SQLite's format keeps for the application: "tith".
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tith");
@@ -89,14 +95,20 @@ impl Database for Sqlite {
     }
 
     fn launch(&self, _install: &Install, _setup: &Setup, place: &Place) -> Launch {
-        let file = place.folder.join("tithe.db");
+        let file = place.folder.join(FILE);
         // The -shm file holds page numbers only, but a scan leaves nothing out.
-        let journal = ["-wal", "-shm", "-journal"].map(|suffix| beside(&file, suffix)).to_vec();
+        let journal = BESIDE.map(|suffix| beside(&file, suffix)).to_vec();
         Launch {
             address: Address::File(file.clone()),
             paths: Paths { data: vec![file], journal, logs: Vec::new() },
             ..Launch::default()
         }
+    }
+
+    fn stored(&self, setup: &Setup) -> Option<Stored> {
+        // What a connection left behind that was the last to close, and nothing else.
+        let paths = ["", BESIDE[0], BESIDE[1], BESIDE[2]].map(|suffix| format!("{FILE}{suffix}")).to_vec();
+        Some(Stored { paths, alike: setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect() })
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {

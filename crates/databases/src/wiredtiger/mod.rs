@@ -29,7 +29,9 @@ use std::{
 
 use tithe_harness::{
     columns::COLUMNS_EMBEDDED,
-    database::{Address, CacheUse, Connect, Content, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    database::{
+        Address, CacheUse, Connect, Content, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step,
+    },
     fault::Fault,
     protection::{AtRest, KeyServer, Protection, Setup},
     secret::Secret,

@@ -331,7 +331,6 @@ fn keeps_what_is_not_ours(plain: &Sandbox) {
 
 /// The older version, where it was downloaded beside the newer one.
 #[test]
-#[ignore = "written, and not yet run on a real server of that version"]
 fn the_older_version_is_served_too() {
     let Ok(newer) = Cassandra.find(&Search::default()) else { return };
     let older = newer.programs.with_file_name("4.1.8");
@@ -387,7 +386,6 @@ fn the_older_version_is_served_too() {
 }
 
 #[test]
-#[ignore = "written, and not yet run on a real cluster"]
 fn several_nodes_speak_tls_among_themselves() {
     let nodes = [("nodes", "2"), ("replication_factor", "2"), ("consistency", "ALL"), ("heap", "384M")];
     let tls = chosen("internode-tls", &[]);

@@ -13,7 +13,10 @@ use tithe_model::{
     record::{ArmFacts, Event},
 };
 
-use super::{Diary, Observer, Part, Run};
+use super::{
+    Diary, Observer, Part, Run,
+    kept::{Holds, Kept},
+};
 use crate::{
     clock::Clock,
     configuration::configuration,
@@ -34,6 +37,9 @@ use crate::{
     watch::process,
     workload::Workload,
 };
+
+/// The fact of an arm that says where its data came from, where they are a copy.
+const DATA_SET: &str = "data set";
 
 /// The servers of one epoch; they stop when it is dropped.
 pub(super) struct Stage<'a> {
@@ -56,6 +62,8 @@ struct Begun {
     configuration: Vec<String>,
     /// Facts that the server itself does not know.
     notes: BTreeMap<String, String>,
+    /// Where its data came from; `None` where they have yet to be loaded.
+    origin: Option<String>,
 }
 
 /// What an arm stands on.
@@ -63,6 +71,15 @@ struct Started {
     server: Server,
     /// None for an embedded or attached database.
     process: Option<(Running, Launch)>,
+}
+
+impl Started {
+    /// Stops the server so that its files are whole; what starts it again, `None` for an embedded database.
+    fn stop(&mut self) -> Result<Option<Launch>, Fault> {
+        let Some((running, launch)) = self.process.take() else { return Ok(None) };
+        running.stop_cleanly()?;
+        Ok(Some(launch))
+    }
 }
 
 impl Drop for Stage<'_> {
@@ -85,8 +102,14 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Starts and loads every arm.
-    pub(super) fn set(&mut self, run: &Run<'_>, part: &Part<'_>, diary: &mut Diary<'_>) -> Result<(), Fault> {
+    /// Starts every arm on loaded data.
+    pub(super) fn set(
+        &mut self,
+        run: &Run<'_>,
+        part: &Part<'_>,
+        kept: &mut Kept,
+        diary: &mut Diary<'_>,
+    ) -> Result<(), Fault> {
         let Part { number, cell, epoch, .. } = *part;
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
@@ -104,7 +127,11 @@ impl<'a> Stage<'a> {
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
-        let materials = self.sandbox.materials()?;
+        let mut materials = self.sandbox.materials()?;
+        kept.share_secrets(&mut materials);
+        let setup_of = |arm| Setup::of_arm(run.database, run.plan, cell, arm, &materials);
+        let setups: Vec<Setup> = experiment.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
+        let holds = kept.plan(run, part, &setups);
         // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports come
         // first, must not be a property of an arm.
         let mut order: Vec<usize> = (0..experiment.arms.len()).collect();
@@ -112,38 +139,12 @@ impl<'a> Stage<'a> {
         if turned {
             order.reverse();
         }
-        for number_of_arm in order {
-            let arm = &experiment.arms[number_of_arm];
+        for arm in order {
             if run.cancelled() {
                 break;
             }
-            let setup = Setup::of_arm(run.database, run.plan, cell, arm, &materials)?;
-            let loaded = shared && number_of_arm > 0;
-            let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
-            // A process that served a connection and has ended is counted by its group alone.
-            limits.account = cell.reconnect_every.is_some() && cgroup::counts();
-            let Begun { server, configuration, notes } = self.start(run, arm, &setup, limits)?;
-            if !loaded {
-                data::create(run.database, &server, &setup, workload)?;
-                if matches!(server.address, Address::Attached(_)) {
-                    self.attached.push((server.clone(), setup.clone()));
-                }
-            }
-            let mut facts = run.database.facts(&server, &setup)?;
-            facts.configuration.splice(0..0, configuration);
-            facts.facts.extend(notes);
-            if let Some(bytes) = limits.memory_bytes {
-                let times = limits::data_bytes(experiment, cell.workload) as f64 / bytes as f64;
-                facts.facts.insert("data per memory".to_owned(), format!("{times:.2} times the limit of memory"));
-            }
-            let version = facts.version.clone();
-            diary.tell(Event::ArmStarted { cell: number as u32, epoch, arm: number_of_arm as u32, version })?;
-            diary.folder.cell(number, |known| known.arms[number_of_arm] = facts)?;
-            let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
-            if !loaded {
-                load(run, number, number_of_arm, &server, &setup, diary.observer)?;
-            }
-            self.rigs.push(ArmRig { server, setup, state, on: arm.on.clone(), off: arm.off.clone() });
+            let loaded = shared && arm > 0;
+            self.add(run, part, arm, (&setups[arm], holds[arm].as_ref(), loaded), kept, diary)?;
         }
         if turned {
             self.rigs.reverse();
@@ -152,16 +153,122 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
+    /// Starts arm `number` on loaded data: those that it `holds`, a copy of kept ones where there are some; `loaded`: on
+    /// those of the first arm, whose server it shares.
+    fn add(
+        &mut self,
+        run: &Run<'_>,
+        part: &Part<'_>,
+        number: usize,
+        (setup, holds, loaded): (&Setup, Option<&Holds>, bool),
+        kept: &mut Kept,
+        diary: &mut Diary<'_>,
+    ) -> Result<(), Fault> {
+        let (cell, experiment) = (part.cell, &run.plan.experiment);
+        let workload = run.workloads[cell.workload].as_ref();
+        let arm = &experiment.arms[number];
+        let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
+        // A process that served a connection and has ended is counted by its group alone.
+        limits.account = cell.reconnect_every.is_some() && cgroup::counts();
+        let kept_set = holds.map(|holds| (holds, &*kept));
+        let Begun { mut server, configuration, notes, origin } = self.start(run, arm, setup, limits, kept_set)?;
+        let loads = !loaded && origin.is_none();
+        if loads {
+            data::create(run.database, &server, &without_statements(setup, holds), workload)?;
+            if matches!(server.address, Address::Attached(_)) {
+                self.attached.push((server.clone(), setup.clone()));
+            }
+        }
+        let mut facts = run.database.facts(&server, setup)?;
+        facts.configuration.splice(0..0, configuration);
+        facts.facts.extend(notes);
+        facts.facts.extend(origin.map(|origin| (DATA_SET.to_owned(), origin)));
+        if let Some(bytes) = limits.memory_bytes {
+            let times = limits::data_bytes(experiment, cell.workload) as f64 / bytes as f64;
+            facts.facts.insert("data per memory".to_owned(), format!("{times:.2} times the limit of memory"));
+        }
+        let version = facts.version.clone();
+        let started = Event::ArmStarted { cell: part.number as u32, epoch: part.epoch, arm: number as u32, version };
+        diary.tell(started)?;
+        diary.folder.cell(part.number, |known| known.arms[number] = facts)?;
+        let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
+        if loads {
+            load(run, part.number, number, &server, setup, diary.observer)?;
+        }
+        if let Some(holds) = holds {
+            if loads {
+                let origin = self.keep(run, workload, &arm.name, (setup, holds), kept)?;
+                diary.folder.cell(part.number, |known| {
+                    known.arms[number].facts.insert(DATA_SET.to_owned(), origin);
+                })?;
+                server = self.servers[self.servers.len() - 1].server.clone();
+            }
+            make_ready(run.database, &server, setup, workload)?;
+        }
+        self.rigs.push(ArmRig { server, setup: setup.clone(), state, on: arm.on.clone(), off: arm.off.clone() });
+        Ok(())
+    }
+
+    /// Stops the server that was started last, whose data have just been loaded, keeps them, and starts it again on a copy;
+    /// returns where that came from.
+    fn keep(
+        &mut self,
+        run: &Run<'_>,
+        workload: &dyn Workload,
+        arm: &str,
+        (setup, holds): (&Setup, &Holds),
+        kept: &mut Kept,
+    ) -> Result<String, Fault> {
+        let number = self.servers.len() - 1;
+        let server = self.servers[number].server.clone();
+        data::settle(run.database, &server, setup, workload)?;
+        let launch = self.servers[number].stop()?;
+        run.database.close(&server);
+        kept.keep(holds, arm, &server.folder)?;
+        let origin = kept.restore(holds, &server.folder)?.unwrap_or_default();
+        if let Some(launch) = launch {
+            self.go_on(number, launch)?;
+            self.await_start(number, setup)?;
+        }
+        Ok(origin)
+    }
+
+    /// Starts server `number` again on its data, without waiting for it.
+    fn go_on(&mut self, number: usize, launch: Launch) -> Result<(), Fault> {
+        let started = &mut self.servers[number];
+        let running = self.sandbox.start(&launch, &started.server.folder.join(server::LOG))?;
+        started.server.process = running.as_ref().map(Running::process);
+        started.process = running.map(|running| (running, launch));
+        Ok(())
+    }
+
+    fn await_start(&mut self, number: usize, setup: &Setup) -> Result<(), Fault> {
+        let started = &mut self.servers[number];
+        match &mut started.process {
+            Some((running, _)) => server::wait_until_ready(self.database, &started.server, setup, running),
+            None => Ok(()),
+        }
+    }
+
     /// The arms, ready to be measured.
     pub(super) fn take_rigs(&mut self) -> Vec<ArmRig> {
         std::mem::take(&mut self.rigs)
     }
 
-    /// Starts the server of one arm on its volume and within its limits, or finds the running one.
-    fn start(&mut self, run: &Run<'_>, arm: &Arm, setup: &Setup, limits: Limits) -> Result<Begun, Fault> {
+    /// Starts the server of one arm on its volume, within its limits and on a copy of a kept data set where there is one; or
+    /// finds the running one.
+    fn start(
+        &mut self,
+        run: &Run<'_>,
+        arm: &Arm,
+        setup: &Setup,
+        limits: Limits,
+        kept_set: Option<(&Holds, &Kept)>,
+    ) -> Result<Begun, Fault> {
         let name = file_name(&arm.name);
         let place = self.sandbox.place(&name)?;
         let mut notes = BTreeMap::new();
+        let mut origin = None;
         let (server, process, configuration) = if let Some(url) = &arm.url {
             let address = Address::Attached(url.clone());
             let server = Server { address, process: None, paths: Default::default(), folder: place.folder };
@@ -181,12 +288,14 @@ impl<'a> Stage<'a> {
             self.volumes.extend(mounted);
             let launch = run.database.launch(&run.install, setup, &place);
             self.logs.push((name, place.folder.join(server::LOG)));
-            let (server, running) = server::start(run.database, &self.sandbox, &place, &launch, setup)?;
+            origin = kept_set.map(|(holds, kept)| kept.restore(holds, &place.folder)).transpose()?.flatten();
+            let start = if origin.is_some() { server::start_on_copy } else { server::start };
+            let (server, running) = start(run.database, &self.sandbox, &place, &launch, setup)?;
             let configuration = configuration(&launch, setup, &place);
             (server, running.map(|running| (running, launch)), configuration)
         };
         self.servers.push(Started { server: server.clone(), process });
-        Ok(Begun { server, configuration, notes })
+        Ok(Begun { server, configuration, notes, origin })
     }
 
     /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
@@ -201,22 +310,18 @@ impl<'a> Stage<'a> {
             self.servers.iter_mut().map(|started| started.process.take().map(|(_, launch)| launch)).collect();
         let servers = self.servers.iter().map(|started| &started.server);
         let emptied = cold.then(|| cache::empty(servers)).transpose()?;
-        for ((started, launch), arm) in self.servers.iter_mut().zip(stopped).zip(arms.iter_mut()) {
-            let Some(launch) = launch else {
-                if self.database.embedded() {
-                    self.database.close(&started.server);
+        for (number, launch) in stopped.into_iter().enumerate() {
+            match launch {
+                Some(launch) => {
+                    self.go_on(number, launch)?;
+                    arms[number].server.process = self.servers[number].server.process;
                 }
-                continue;
-            };
-            let running = self.sandbox.start(&launch, &started.server.folder.join(server::LOG))?;
-            started.server.process = running.as_ref().map(Running::process);
-            arm.server.process = started.server.process;
-            started.process = running.map(|running| (running, launch));
-        }
-        for (started, arm) in self.servers.iter_mut().zip(arms) {
-            if let Some((running, _)) = &mut started.process {
-                server::wait_until_ready(self.database, &arm.server, &arm.setup, running)?;
+                None if self.database.embedded() => self.database.close(&self.servers[number].server),
+                None => {}
             }
+        }
+        for (number, arm) in arms.iter().enumerate() {
+            self.await_start(number, &arm.setup)?;
         }
         Ok(emptied)
     }
@@ -237,6 +342,27 @@ impl<'a> Stage<'a> {
             folder.keep_log(&format!("{prefix}--{arm}.log"), log);
         }
     }
+}
+
+/// The set-up that tables are made with: one that is kept bears no trace of the statements of the arm that loaded it.
+fn without_statements(setup: &Setup, holds: Option<&Holds>) -> Setup {
+    let mut setup = setup.clone();
+    if holds.is_some() {
+        setup.statements.clear();
+    }
+    setup
+}
+
+/// Brings a server on a copy to where one that has loaded its data would be: the arm's own statements are run, and its
+/// caches are filled.
+fn make_ready(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    // Not as the workload connects: what the arm itself needs does not belong among the workload's tables.
+    let mut session = database.connect(server, setup, &how)?;
+    for statement in &setup.statements {
+        session.connection().run_statement(statement)?;
+    }
+    session.connection().warm()
 }
 
 /// How the arms of `cell` are kept side by side, in the words of the report.

@@ -9,6 +9,7 @@ pub mod account;
 pub mod cache;
 pub mod certificates;
 pub mod cgroup;
+pub mod copy;
 pub mod process;
 pub mod server;
 
@@ -108,21 +109,36 @@ impl Sandbox {
     /// # Errors
     /// The first step that failed, with its own words.
     pub fn prepare(&self, launch: &Launch) -> Result<(), Fault> {
-        for step in &launch.steps {
-            match step {
-                Step::Folder(path) => self.make_folder(path)?,
-                Step::Write { path, content, mode } => {
-                    let bytes = match content {
-                        Content::Text(text) => text.as_bytes(),
-                        Content::Secret(secret) => secret.expose(),
-                    };
-                    self.write(path, bytes, *mode)?;
-                }
-                Step::Append { path, content } => self.append(path, content)?,
-                Step::Run(command) => process::run(command, self.account.as_ref(), &self.folder)?,
+        launch.steps.iter().try_for_each(|step| self.take(step))
+    }
+
+    /// As [`Sandbox::prepare`] where the data folder is a copy: writes the files and makes the folders that are not there.
+    /// What commands made and added to is in the copy.
+    ///
+    /// # Errors
+    /// The first step that failed.
+    pub fn prepare_on_copy(&self, launch: &Launch) -> Result<(), Fault> {
+        let needed = |step: &&Step| match step {
+            Step::Write { .. } => true,
+            Step::Folder(path) => !path.exists(),
+            Step::Append { .. } | Step::Run(_) => false,
+        };
+        launch.steps.iter().filter(needed).try_for_each(|step| self.take(step))
+    }
+
+    fn take(&self, step: &Step) -> Result<(), Fault> {
+        match step {
+            Step::Folder(path) => self.make_folder(path),
+            Step::Write { path, content, mode } => {
+                let bytes = match content {
+                    Content::Text(text) => text.as_bytes(),
+                    Content::Secret(secret) => secret.expose(),
+                };
+                self.write(path, bytes, *mode)
             }
+            Step::Append { path, content } => self.append(path, content),
+            Step::Run(command) => process::run(command, self.account.as_ref(), &self.folder),
         }
-        Ok(())
     }
 
     /// Starts the server of `launch`, its output going to `log`; `None` for an embedded database.

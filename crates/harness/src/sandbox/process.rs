@@ -47,6 +47,20 @@ impl Running {
         self.signal(self.stop_signal);
     }
 
+    /// Stops the server and waits until it has ended by itself.
+    ///
+    /// # Errors
+    /// When it had to be killed, or did not end well: then nothing may be copied of what it left.
+    pub fn stop_cleanly(mut self) -> Result<(), Fault> {
+        self.stop();
+        let ended = self.child.wait().map_err(|error| Fault::machine("cannot wait for a server", error))?;
+        if ended.success() {
+            return Ok(());
+        }
+        let words = last_lines(&self.log);
+        Err(Fault::Machine(format!("a server did not stop cleanly ({ended}); its log ends with: {words}")))
+    }
+
     fn stop(&mut self) {
         if self.child.try_wait().ok().flatten().is_some() {
             return;

@@ -28,6 +28,31 @@ pub fn start(
     setup: &Setup,
 ) -> Result<(Server, Option<Running>), Fault> {
     sandbox.prepare(launch)?;
+    serve(database, sandbox, place, launch, setup)
+}
+
+/// As [`start`], on a copy of the data folder of another server, which stands in `place` already.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_on_copy(
+    database: &dyn Database,
+    sandbox: &Sandbox,
+    place: &Place,
+    launch: &Launch,
+    setup: &Setup,
+) -> Result<(Server, Option<Running>), Fault> {
+    sandbox.prepare_on_copy(launch)?;
+    serve(database, sandbox, place, launch, setup)
+}
+
+fn serve(
+    database: &dyn Database,
+    sandbox: &Sandbox,
+    place: &Place,
+    launch: &Launch,
+    setup: &Setup,
+) -> Result<(Server, Option<Running>), Fault> {
     let mut running = sandbox.start(launch, &place.folder.join(LOG))?;
     let server = Server {
         address: launch.address.clone(),

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
-pub use parse::{DESIGNS, TABLES, TableFormat, guard, parse, parse_bytes};
+pub use parse::{DESIGNS, TABLES, TableFormat, guard, parse, parse_bytes, seconds, swept};
 pub use published::{Published, PublishedFigure, PublishedValue};
 
 /// A resolved experiment: every default filled in.

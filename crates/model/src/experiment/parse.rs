@@ -145,8 +145,13 @@ fn sweep(top: &Table<'_>, problems: &mut Problems) -> Vec<u32> {
     numbers
 }
 
-/// Each of `resources` at each number of clients of a sweep, and once more at a rate below saturation.
-fn swept(resources: Vec<Resources>, sweep: &[u32]) -> Vec<Resources> {
+/// A length of time as experiments write it (`10 min`), s.
+pub fn seconds(text: &str) -> Option<f64> {
+    units::seconds(text)
+}
+
+/// Each of `resources` at each number of clients of a sweep, ascending, and once more at a rate below saturation.
+pub fn swept(resources: Vec<Resources>, sweep: &[u32]) -> Vec<Resources> {
     let Some(most) = sweep.last() else { return resources };
     let named = |name: &str, what: String| if name.is_empty() { what } else { format!("{name}, {what}") };
     let of_one = |one: &Resources| {

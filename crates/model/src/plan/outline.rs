@@ -134,11 +134,16 @@ pub(super) fn epoch_s(experiment: &Experiment) -> f64 {
     experiment.arms.len() as f64 * (START_S + experiment.data.records as f64 / LOADED_PER_S + EVIDENCE_S)
 }
 
-/// A rough guess of the space that all arms of the largest cell take together.
+/// A rough guess of the space that all arms of the largest cell take together, with the loaded data that are kept for each
+/// of them to be copied.
 pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
-    let workloads = plan.experiment.workloads.iter();
-    let record = workloads.filter_map(|workload| shape(workload, catalogue)).map(|shape| shape.record_bytes).max();
-    plan.experiment.data.records as f64 * record.unwrap_or(0) as f64 * DISK_FACTOR * plan.experiment.arms.len() as f64
+    let experiment = &plan.experiment;
+    let record = experiment.workloads.iter().filter_map(|workload| shape(workload, catalogue));
+    let record_bytes = record.map(|shape| shape.record_bytes).max().unwrap_or(0);
+    let of_one = experiment.data.records as f64 * record_bytes as f64 * DISK_FACTOR;
+    let copies = catalogue.database(&experiment.database).is_some_and(|entry| entry.copies_data);
+    let kept = if copies { experiment.arms.iter().filter(|arm| arm.url.is_none()).count() } else { 0 };
+    of_one * (experiment.arms.len() + kept) as f64
 }
 
 /// Rows with their columns aligned, two spaces apart.

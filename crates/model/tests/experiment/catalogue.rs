@@ -50,6 +50,7 @@ pub fn catalogue() -> Catalogue {
                 embedded: true,
                 restarts: false,
                 keeps_data: false,
+                copies_data: false,
                 schemes: &[],
                 protections: vec![protection("columns", &COLUMNS, false)],
                 reserved_settings: &[],
@@ -61,6 +62,7 @@ pub fn catalogue() -> Catalogue {
                 embedded: false,
                 restarts: false,
                 keeps_data: true,
+                copies_data: true,
                 schemes: &["postgres", "postgresql"],
                 protections: vec![
                     protection("tls", &[], true),
@@ -77,6 +79,7 @@ pub fn catalogue() -> Catalogue {
                 embedded: false,
                 restarts: false,
                 keeps_data: false,
+                copies_data: false,
                 schemes: &["redis", "rediss"],
                 protections: vec![protection("tls", &[], true)],
                 reserved_settings: &[],

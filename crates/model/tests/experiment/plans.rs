@@ -220,7 +220,7 @@ fn outline_of_everything() {
             A cell ends when net time per operation is known to ±1.00%, or with its last frame.
             Measured load     at most 15 min
             Everything else   roughly 15 min: starting, loading, warming up, evidence
-            Disk              roughly 750 MB at a time
+            Disk              roughly 1.5 GB at a time
         "#]],
     );
 }

@@ -47,6 +47,7 @@ fn a_plain_server() {
         innodb_log_file_size = 512M
         innodb_stats_auto_recalc = OFF
         max_connections = 300
+        max_prepared_stmt_count = 1048576
         pid_file = /run/02-arm/server.pid
         port = 13306
         skip_name_resolve = ON

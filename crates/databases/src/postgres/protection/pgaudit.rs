@@ -96,7 +96,8 @@ impl Protection for PgAudit {
         {
             setup.settings.insert(name.to_owned(), value.to_owned());
         }
-        setup.statements.push("CREATE EXTENSION IF NOT EXISTS pgaudit".to_owned());
+        // By default it would go into the schema of the account's name, which is that of the measured tables.
+        setup.statements.push("CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public".to_owned());
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {

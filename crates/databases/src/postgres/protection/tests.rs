@@ -134,7 +134,7 @@ fn pgaudit() {
         + pgaudit.log_catalog = 'off'
         + pgaudit.log_parameter = 'on'
         + shared_preload_libraries = 'pgaudit'
-        + then CREATE EXTENSION IF NOT EXISTS pgaudit
+        + then CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public
     "#]],
     );
 }
@@ -148,7 +148,7 @@ fn pgaudit_of_writes_without_parameters() {
         + pgaudit.log_catalog = 'off'
         + pgaudit.log_parameter = 'off'
         + shared_preload_libraries = 'pgaudit'
-        + then CREATE EXTENSION IF NOT EXISTS pgaudit
+        + then CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public
     "#]],
     );
 }
@@ -216,7 +216,7 @@ fn several_protections_stand_in_one_arm() {
             + ssl_max_protocol_version = 'TLSv1.3'
             + ssl_min_protocol_version = 'TLSv1.3'
             + hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca
-            + then CREATE EXTENSION IF NOT EXISTS pgaudit
+            + then CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public
         "#]],
     );
 }
@@ -250,7 +250,7 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
         + shared_buffers = '1GB'
         + shared_preload_libraries = 'pg_stat_statements,pgaudit'
         + work_mem___1_ssl = 'on'
-        + then CREATE EXTENSION IF NOT EXISTS pgaudit
+        + then CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public
     "#]]
     .assert_eq(&difference(
         &shown(&plain(), "postgres (PostgreSQL) 15.18"),

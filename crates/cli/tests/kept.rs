@@ -1,0 +1,107 @@
+//! Loaded data sets that are kept and copied, on real servers: every arm is proven on what another one has loaded.
+//!
+//! A product that is not installed is skipped, loudly; with `CI` set that fails.
+
+mod support;
+
+use std::{collections::BTreeMap, fs};
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+use support::{Bench, err, out, status};
+use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
+use tithe_harness::database::{Database, Search};
+
+/// Runs the smallest TPC-C over two epochs with an arm for each of `protections`, and compares where the data of each came
+/// from in the second one. All must be proven in both.
+#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+fn check(database: &dyn Database, protections: &[&str], expect: Expect) {
+    if let Err(missing) = database.find(&Search::default()) {
+        assert!(std::env::var_os("CI").is_none(), "{missing:?}");
+        return eprintln!("SKIPPED: {missing:?}");
+    }
+    let arms: String = protections.iter().map(|protection| arm(protection)).collect();
+    let bench = Bench::new(&format!("kept-{}", database.id()));
+    let text = EXPERIMENT.replace("DATABASE", database.id()) + &arms;
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let run = bench.run_folder();
+    let json = |name: &str| fs::read_to_string(run.join(name)).expect("a record");
+    let cells: Value = serde_json::from_str(&json("cells.json")).expect("JSON");
+    let arms = cells[0]["arms"].as_array().expect("arms").iter().zip([""].iter().chain(protections));
+    let lines = arms.map(|(arm, protection)| {
+        let origin = arm["facts"]["data set"].as_str().expect("an origin");
+        // Which of the two this file system does is not what is tested.
+        format!("{protection}: {}\n", origin.replace("reflink", "bytes"))
+    });
+    expect.assert_eq(&lines.collect::<String>());
+    let mut verdicts: BTreeMap<(u64, String), u32> = BTreeMap::new();
+    for line in json("evidence.jsonl").lines() {
+        let finding: Value = serde_json::from_str(line).expect("JSON");
+        let verdict = finding["verdict"].as_str().expect("a verdict");
+        if finding["check"] == "consistency" {
+            *verdicts.entry((finding["epoch"].as_u64().expect("an epoch"), verdict.to_owned())).or_default() += 1;
+        }
+    }
+    // Each arm is looked at before and after measuring.
+    let looks = 2 * (protections.len() as u32 + 1);
+    let all_hold = BTreeMap::from([((0, "holds".to_owned()), looks), ((1, "holds".to_owned()), looks)]);
+    assert_eq!(verdicts, all_hold);
+    let left = fs::read_dir(&run).expect("the run folder").flatten();
+    let sandboxes = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("tithe-sandbox"));
+    assert_eq!(sandboxes.count(), 0, "nothing is left of servers and kept data sets");
+}
+
+const EXPERIMENT: &str = r#"title = "Kept"
+database = "DATABASE"
+[data]
+records = 1_000
+[load]
+clients = 2
+[measure]
+budget = "40 s"
+precision = "50%"
+slot = "20 ms"
+epochs = 2
+[[workload]]
+name = "TPC-C"
+tpcc = "client-side"
+properties = { warehouses = "2", customers = "30", items = "40" }
+[[arm]]
+name = "plain"
+"#;
+
+fn arm(protection: &str) -> String {
+    format!("[[arm]]\nname = \"{protection}\"\nprotections = [{{ use = \"{protection}\" }}]\n")
+}
+
+#[test]
+fn of_postgresql() {
+    check(
+        &Postgres,
+        &["tls", "pgaudit", "scram", "columns"],
+        expect![[r#"
+            : loaded by plain, copied (bytes)
+            tls: loaded by plain, copied (bytes)
+            pgaudit: loaded by plain, copied (bytes)
+            scram: loaded by scram, copied (bytes)
+            columns: loaded by columns, copied (bytes)
+        "#]],
+    );
+}
+
+#[test]
+fn of_mariadb() {
+    check(
+        &MariaDb,
+        &["tls", "server-audit", "password", "encryption"],
+        expect![[r#"
+            : loaded by plain, copied (bytes)
+            tls: loaded by plain, copied (bytes)
+            server-audit: loaded by plain, copied (bytes)
+            password: loaded by plain, copied (bytes)
+            encryption: loaded by encryption, copied (bytes)
+        "#]],
+    );
+}

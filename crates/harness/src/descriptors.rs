@@ -1,0 +1,64 @@
+//! Raises the limit of open files of this process to what the connections of a plan need: it is 1,024 on many systems.
+//!
+//! Servers inherit the raised limit. What they need beyond it they ask for themselves.
+
+use crate::fault::Fault;
+
+/// Files that one connection may hold open: a socket, or an embedded database's file, its journal and the index of that.
+const PER_CONNECTION: u64 = 3;
+
+/// Files beside connections: records, logs, what checks and administrators open.
+const BESIDE: u64 = 512;
+
+/// Lets this process hold `connections` at a time.
+///
+/// # Errors
+/// When the limit that only root can raise is lower.
+pub fn allow(connections: u64) -> Result<(), Fault> {
+    let failed = |what: &str| Fault::machine(what, std::io::Error::last_os_error());
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is plain data and lives through the call.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(failed("cannot read the limit of open files"));
+    }
+    let Some(raised) = raised(limit.rlim_cur, limit.rlim_max, connections)? else { return Ok(()) };
+    limit.rlim_cur = raised;
+    // SAFETY: as above.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
+        return Err(failed("cannot raise the limit of open files"));
+    }
+    Ok(())
+}
+
+/// The limit that is to be set where `soft` and `hard` are the present ones; `None` where it is enough.
+fn raised(soft: u64, hard: u64, connections: u64) -> Result<Option<u64>, Fault> {
+    let needed = connections * PER_CONNECTION + BESIDE;
+    if needed > hard {
+        return Err(Fault::Machine(format!(
+            "{connections} connections, those of all arms, need {needed} open files, and this process may have {hard}: \
+             raise the hard limit (`ulimit -Hn {needed}`, or LimitNOFILE of its service), or measure with fewer clients \
+             or arms; nothing was started"
+        )));
+    }
+    Ok((needed > soft).then_some(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_raised_where_it_must_and_can_be() {
+        assert_eq!(raised(1024, 524_288, 64), Ok(None));
+        assert_eq!(raised(1024, 524_288, 7168), Ok(Some(22_016)));
+        let Err(Fault::Machine(told)) = raised(1024, 4096, 7168) else { panic!("it cannot be raised") };
+        assert!(told.contains("7168 connections") && told.contains("22016") && told.contains("4096"), "{told}");
+    }
+
+    #[test]
+    fn this_process_gets_what_it_asks_for() {
+        allow(700).expect("2,612 files are few");
+        let files: Vec<_> = (0..1500).map(|_| std::fs::File::open("/dev/null").expect("one more file")).collect();
+        assert_eq!(files.len(), 1500);
+    }
+}

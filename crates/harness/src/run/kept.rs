@@ -1,0 +1,184 @@
+//! Loaded data sets, kept so that the next server which stores the same in the same way starts on a copy of them.
+//!
+//! As soon as one data set of an epoch will be needed twice, by another arm, epoch or cell, every arm of it starts on a copy
+//! of a kept one, also the arm that has just loaded it: no arm has another history on the disk than the others.
+//!
+//! A kept set is complete or not there: it is gathered under another name, and gets its own when all of it is on the disk.
+//! It lies in a sandbox, which vanishes with Tithe, however that ends. It is not used by a run that is taken up again: the
+//! keys and passwords that go with it were in memory alone.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::{Part, Run};
+use crate::{
+    fault::Fault,
+    protection::{Materials, Setup},
+    sandbox::{
+        Sandbox,
+        copy::{self, How},
+    },
+    secret::Secret,
+};
+
+/// File of a kept set that says what it holds.
+const MARKER: &str = "holds";
+
+/// The data sets that are kept.
+pub(super) struct Kept {
+    /// Where the sandbox is made.
+    folder: PathBuf,
+    sandbox: Option<Sandbox>,
+    sets: Vec<Set>,
+    made: u32,
+    /// Password and data key of all epochs, once there are any.
+    secrets: Option<(Secret, Secret)>,
+}
+
+struct Set {
+    holds: Holds,
+    /// The arm that loaded it.
+    by: String,
+    folder: PathBuf,
+}
+
+/// What the files of an arm hold, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Holds {
+    workload: usize,
+    paths: Vec<String>,
+    /// For the marker: everything but the keys.
+    words: String,
+    keys: Vec<Secret>,
+}
+
+impl Holds {
+    /// What the files of an arm with `setup` hold when workload `workload` has been loaded; `None` where no copy of them
+    /// is to be started on.
+    fn of(run: &Run<'_>, workload: usize, setup: &Setup) -> Option<Self> {
+        // On an encrypted volume a copy would leave its protection.
+        if setup.volume.is_some() || setup.key_server.is_some() {
+            return None;
+        }
+        let stored = run.database.stored(setup)?;
+        let mut lines = vec![format!("workload {workload}"), run.install.version.clone()];
+        lines.extend(stored.alike);
+        lines.extend(setup.create_arguments.iter().map(|argument| format!("made with {argument}")));
+        lines.extend(setup.session_statements.iter().map(|statement| format!("loaded after {statement}")));
+        let mut keys = Vec::new();
+        if let Some(at_rest) = &setup.at_rest {
+            lines.push(format!("encrypted with {}", at_rest.cipher));
+            keys.push(at_rest.key.clone());
+        }
+        let columns = setup.columns.as_ref().filter(|columns| columns.share > 0.0 || !columns.names.is_empty());
+        if let Some(columns) = columns {
+            let (share, names) = (columns.share, columns.names.join(","));
+            lines.push(format!("columns {share} {names} encrypted with {}", columns.cipher.name()));
+            keys.push(columns.key.clone());
+        }
+        Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys })
+    }
+}
+
+impl Kept {
+    /// Nothing yet; what comes is kept beside the servers' own sandboxes, below `folder` where their account can reach it.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), sandbox: None, sets: Vec::new(), made: 0, secrets: None }
+    }
+
+    /// Puts the password and the data key of the first epoch into `materials`: data that were encrypted with a key are
+    /// worth nothing without it.
+    pub(super) fn share_secrets(&mut self, materials: &mut Materials) {
+        let own = || (materials.password.clone(), materials.key.clone());
+        (materials.password, materials.key) = self.secrets.get_or_insert_with(own).clone();
+    }
+
+    /// What each arm of an epoch holds; nothing where no data set will be needed twice.
+    pub(super) fn plan(&self, run: &Run<'_>, part: &Part<'_>, setups: &[Setup]) -> Vec<Option<Holds>> {
+        let workload = part.cell.workload;
+        let arms = setups.iter().zip(&run.plan.experiment.arms);
+        let all: Vec<_> =
+            arms.map(|(setup, arm)| arm.url.is_none().then(|| Holds::of(run, workload, setup)).flatten()).collect();
+        let later = part.epoch + 1 < part.cell.epochs
+            || run.plan.cells[part.number + 1..].iter().any(|cell| cell.workload == workload);
+        let twice = |holds: &Holds| all.iter().flatten().filter(|other| *other == holds).count() > 1;
+        if all.iter().flatten().any(|holds| later || self.find(holds).is_some() || twice(holds)) {
+            all
+        } else {
+            vec![None; setups.len()]
+        }
+    }
+
+    fn find(&self, holds: &Holds) -> Option<&Set> {
+        self.sets.iter().find(|set| set.holds == *holds)
+    }
+
+    /// Keeps what a stopped server in the folder `from` has left, by moving it: the server goes on with a copy.
+    ///
+    /// # Errors
+    /// When the disk refuses. Nothing is kept then.
+    pub(super) fn keep(&mut self, holds: &Holds, by: &str, from: &Path) -> Result<(), Fault> {
+        let sandbox = match &mut self.sandbox {
+            Some(sandbox) => sandbox,
+            none => none.insert(Sandbox::new(&self.folder)?),
+        };
+        self.made += 1;
+        let folder = sandbox.folder().join(format!("set-{}", self.made));
+        let gathering = folder.with_extension("part");
+        gather(holds, from, &gathering)
+            .and_then(|()| fs::rename(&gathering, &folder))
+            .map_err(|error| Fault::machine(format!("cannot keep the data set of arm {by}"), error))?;
+        self.sets.push(Set { holds: holds.clone(), by: by.to_owned(), folder });
+        Ok(())
+    }
+
+    /// Copies the kept set that is what `holds` says into the folder `to` of a server; returns where it came from in words,
+    /// `None` where no such set is kept.
+    ///
+    /// # Errors
+    /// When the disk refuses, or what is kept is not what it was.
+    pub(super) fn restore(&self, holds: &Holds, to: &Path) -> Result<Option<String>, Fault> {
+        let Some(set) = self.find(holds) else { return Ok(None) };
+        let failed = |error| Fault::machine(format!("cannot copy the data set of arm {}", set.by), error);
+        if fs::read_to_string(set.folder.join(MARKER)).map_err(failed)? != holds.words {
+            return Err(Fault::Machine(format!("{} does not hold what it should", set.folder.display())));
+        }
+        let mut how = How::Reflink;
+        for path in &holds.paths {
+            let from = set.folder.join(path);
+            if from.exists() {
+                how = how.max(copy::tree(&from, &to.join(path)).map_err(failed)?);
+            }
+        }
+        copy::sync(to).map_err(failed)?;
+        Ok(Some(format!("loaded by {}, copied ({})", set.by, how.name())))
+    }
+
+    /// Lets go of the sets that are not of a workload for which `needed` holds.
+    pub(super) fn let_go(&mut self, needed: impl Fn(usize) -> bool) {
+        let (needed, done) = std::mem::take(&mut self.sets).into_iter().partition(|set| needed(set.holds.workload));
+        self.sets = needed;
+        // What cannot be removed goes with the sandbox.
+        let done: Vec<Set> = done;
+        done.iter().for_each(|set| drop(fs::remove_dir_all(&set.folder)));
+    }
+}
+
+/// Moves the files of `holds` from the folder `from` into the new folder `to`, and says there what they are.
+fn gather(holds: &Holds, from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir(to)?;
+    fs::set_permissions(to, Permissions::from_mode(0o700))?;
+    for path in &holds.paths {
+        if from.join(path).exists() {
+            fs::rename(from.join(path), to.join(path))?;
+        }
+    }
+    fs::write(to.join(MARKER), &holds.words)?;
+    copy::sync(to)
+}
+
+#[cfg(test)]
+mod tests;
