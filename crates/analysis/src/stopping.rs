@@ -38,16 +38,26 @@ pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
 
 /// The metric that decides, and why it is not the one that was asked for.
 ///
-/// Net time needs lanes that drive one connection each: with several, one waits while another is served. The
-/// server's processor time needs a server that can be seen. Both give way to the processor time that is seen.
-pub fn deciding(asked: Metric, clients: u32, lanes: usize, server_seen: bool) -> (Metric, Option<&'static str>) {
+/// Net time needs lanes that drive one connection each: with several, one waits while another is served. How long another
+/// program waited for a processor is not seen at all. The server's processor time needs a server that can be seen. All
+/// give way to the processor time that is seen.
+pub fn deciding(asked: Metric, cell: &Cell, lanes: usize, server_seen: bool) -> (Metric, Option<&'static str>) {
     match asked {
-        Metric::Net if clients as usize > lanes => {
+        Metric::Net if cell.program => (
+            Metric::Cpu,
+            Some("another program's waits for a processor are not seen, so net time per op cannot be told"),
+        ),
+        Metric::Net if !net_can_be_told(cell, lanes) => {
             (Metric::Cpu, Some("a lane drives several connections, so net time per op cannot be told"))
         }
         Metric::ServerCpu if !server_seen => (Metric::Cpu, Some("the server's processes could not be seen")),
         asked => (asked, None),
     }
+}
+
+/// True when the net time of an operation has a meaning in `cell`.
+pub fn net_can_be_told(cell: &Cell, lanes: usize) -> bool {
+    !cell.program && cell.clients as usize <= lanes
 }
 
 /// What is known after the frames so far.
@@ -75,8 +85,7 @@ pub struct Live {
     precision: f64,
     margin: f64,
     until_decided: bool,
-    frames_max: u32,
-    clients: u32,
+    cell: Cell,
     frame_s: f64,
     deciding: Option<Metric>,
     frames: usize,
@@ -91,8 +100,7 @@ impl Live {
             precision: measure.precision,
             margin: measure.margin,
             until_decided: measure.until_decided,
-            frames_max: cell.frames_max,
-            clients: cell.clients,
+            cell: cell.clone(),
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             deciding: None,
             frames: 0,
@@ -106,7 +114,7 @@ impl Live {
     pub fn push(&mut self, slots: &[Slot]) {
         let lanes = lanes(slots);
         let metric = *self.deciding.get_or_insert_with(|| {
-            deciding(self.asked, self.clients, lanes, slots.iter().any(|slot| slot.server_cpu_ns > 0)).0
+            deciding(self.asked, &self.cell, lanes, slots.iter().any(|slot| slot.server_cpu_ns > 0)).0
         });
         self.frames += 1;
         for (arm, effects) in (1..).zip(&mut self.effects) {
@@ -150,7 +158,7 @@ impl Live {
             reached && fewest >= precision::MIN_FRAMES && precision::may_stop_at(self.frames)
         };
         let now = width(&arms[widest]);
-        let bought = now * (self.frames as f64 / f64::from(self.frames_max).max(self.frames as f64)).sqrt();
+        let bought = now * (self.frames as f64 / f64::from(self.cell.frames_max).max(self.frames as f64)).sqrt();
         Decision {
             enough,
             bought: now.is_finite().then_some(bought),

@@ -6,7 +6,7 @@ use tithe_harness::{
     catalogue,
     database::{Database, Install, Search},
     protection::Setup,
-    workload::{self, Workload},
+    workload::{self, Workload, program},
 };
 use tithe_model::{
     catalogue::Catalogue,
@@ -135,8 +135,14 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
     let workloads = workloads(&plan.experiment)?;
     Setup::check_arms(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
+    program::check(database, &plan.experiment, &workloads)
+        .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     let install = catalogue::missing(database, &plan.experiment, &search(&arguments.machine))
         .map_err(|all| complain::missing(&all))?;
+    let programs = program::missing(&workloads);
+    if !programs.is_empty() {
+        return Err(complain::missing(&programs));
+    }
     Ok(Prepared { text, plan, database, install, workloads })
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use tithe_harness::{
-    database::{Address, Server},
+    database::{Address, Reach, ReachTls, Server},
     fault::Fault,
     protection::{Authentication, Setup, TlsVersion, Transport},
     secret::Secret,
@@ -142,6 +142,26 @@ impl Tls {
 }
 
 impl Product {
+    /// How another program reaches a server that Tithe launched.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for a server that Tithe did not launch: it is not another program's to use.
+    pub fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
+        let Address::Tcp { host, port } = &server.address else {
+            return Err(Fault::Refused("other programs are given servers that Tithe has launched".to_owned()));
+        };
+        let Target { host, port, user, database, password, tls, .. } =
+            launched(host, *port, self.user, self.database, setup);
+        let materials = &setup.materials;
+        let tls = tls.map(|tls| ReachTls {
+            authority: materials.authority.clone(),
+            versions: tls.versions,
+            identity: (materials.client_certificate.clone(), materials.client_key.clone()),
+            mutual: tls.identity.is_some(),
+        });
+        Ok(Reach { host, port, user, database, password, tls })
+    }
+
     /// The target of an arm's clients.
     ///
     /// # Errors

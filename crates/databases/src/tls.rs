@@ -3,8 +3,9 @@
 
 use tithe_harness::{
     database::{Install, Missing},
-    evidence::{Evidence, canary::Targets, wire_canary::WireCanary},
+    evidence::{Evidence, canary::Targets, program_wire::ProgramWire, wire_canary::WireCanary},
     protection::{Protection, Setup, TlsVersion, Transport},
+    workload::Workload,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
@@ -114,6 +115,17 @@ impl Protection for Tls {
             checks.push(Box::new(TlsResumed::new(self.doors)));
         }
         checks
+    }
+
+    fn evidence_in<'a>(
+        &self,
+        chosen: &experiment::Protection,
+        workload: &'a dyn Workload,
+    ) -> Vec<Box<dyn Evidence + 'a>> {
+        let mut all: Vec<Box<dyn Evidence + 'a>> = Vec::new();
+        all.extend(self.evidence(chosen).into_iter().map(|check| check as Box<dyn Evidence + 'a>));
+        all.extend(workload.program().map(|program| Box::new(ProgramWire::new(program)) as Box<dyn Evidence + 'a>));
+        all
     }
 }
 

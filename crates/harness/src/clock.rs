@@ -101,8 +101,13 @@ impl Modes {
             let mut usage: libc::rusage = std::mem::zeroed();
             (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) == 0).then_some(usage)
         }?;
+        Some(Self::of(&usage))
+    }
+
+    /// The processor time in `usage`.
+    pub fn of(usage: &libc::rusage) -> Self {
         let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-        Some(Self { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) })
+        Self { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
     }
 
     /// What was used since `earlier`.

@@ -11,8 +11,15 @@ use std::{
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
-    clock::Clock, fault::Fault, inspect::Observation, protection::Protection, protection::Setup, secret::Secret,
-    session::Session, sql::SqlDatabase, watch::process::TreeUsage, workload::Table,
+    clock::Clock,
+    fault::Fault,
+    inspect::Observation,
+    protection::{Protection, Setup, TlsVersion},
+    secret::Secret,
+    session::Session,
+    sql::SqlDatabase,
+    watch::process::TreeUsage,
+    workload::Table,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -160,6 +167,14 @@ pub trait Database: Sync {
         None
     }
 
+    /// How a program that is not Tithe's reaches the server as Tithe's clients do.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where no other program can.
+    fn reach(&self, _server: &Server, _setup: &Setup) -> Result<Reach, Fault> {
+        Err(Fault::Refused(format!("{} is not reached by other programs", self.title())))
+    }
+
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
         None
@@ -173,6 +188,36 @@ pub trait Database: Sync {
 
     /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
     fn close(&self, _server: &Server) {}
+}
+
+/// How another program reaches a server: where, as whom, and how protected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reach {
+    /// Name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Account; empty where the product has a nameless one.
+    pub user: String,
+    /// Database; empty where there is none.
+    pub database: String,
+    /// Password: for files and the environment, never for arguments.
+    pub password: Option<Secret>,
+    /// TLS; `None` means that nothing but plaintext is spoken.
+    pub tls: Option<ReachTls>,
+}
+
+/// What another program needs for TLS.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReachTls {
+    /// Authority that signed the server's certificate, PEM.
+    pub authority: PathBuf,
+    /// The only versions allowed.
+    pub versions: Vec<TlsVersion>,
+    /// Certificate and key of a client, PEM.
+    pub identity: (PathBuf, PathBuf),
+    /// The server demands them.
+    pub mutual: bool,
 }
 
 /// How often a server's own cache of pages has helped since it was started, or since before that.

@@ -169,6 +169,8 @@ pub struct WorkloadShape {
     pub writes: bool,
     /// Size of a record as the client sends it, bytes.
     pub record_bytes: u64,
+    /// True when another program offers the load, which cannot be cut finer than into whole seconds.
+    pub program: bool,
 }
 
 impl std::fmt::Debug for WorkloadEntry {

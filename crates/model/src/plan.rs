@@ -44,6 +44,12 @@ const OPERATIONS_PER_SLOT: f64 = 40.0;
 /// A slice: long enough for a server to forget what ran before, short against the drift of the machine.
 const SLOT_SLICE_NS: u64 = 1000 * MS;
 
+/// A slice of another program, which starts and connects anew in each: long against that.
+const SLOT_PROGRAM_NS: u64 = 3000 * MS;
+
+/// Programs are told in whole seconds how long to run.
+const SECOND_NS: u64 = 1000 * MS;
+
 /// Carry-over from the arm before ends after 0.5 to 1 ms, whatever the length of the slot.
 const GUARD_NS: u64 = MS;
 
@@ -124,6 +130,9 @@ pub struct Cell {
     /// Frames after the last one in which nothing is bound to a processor, shown beside.
     #[serde(default)]
     pub free_frames: u32,
+    /// Another program offers the load.
+    #[serde(default)]
+    pub program: bool,
 }
 
 /// What a plan means that does not say it.
@@ -199,8 +208,12 @@ fn cell(
     let measure = &experiment.measure;
     let chosen = experiment.measure.slot_ms.map(|ms| (ms * MS as f64).round() as u64);
     let embedded = catalogue.database(&experiment.database).is_some_and(|entry| entry.embedded);
-    let writes = shape(&experiment.workloads[workload], catalogue).is_none_or(|shape| shape.writes);
-    let usual = match measure.design {
+    let shape = shape(&experiment.workloads[workload], catalogue);
+    let writes = shape.is_none_or(|shape| shape.writes);
+    let program = shape.is_some_and(|shape| shape.program);
+    let design = if program && measure.design == Design::Interleaved { Design::Slices } else { measure.design };
+    let usual = match design {
+        _ if program => SLOT_PROGRAM_NS,
         Design::Slices | Design::Sequential => SLOT_SLICE_NS,
         Design::Interleaved | Design::Duet if writes && !embedded => SLOT_WRITES_NS,
         Design::Interleaved | Design::Duet => SLOT_READS_NS,
@@ -208,13 +221,18 @@ fn cell(
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
     let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
     // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.
-    let restarts = !writes && !attached && catalogue.database(&experiment.database).is_some_and(|entry| entry.restarts);
+    let entry = catalogue.database(&experiment.database).filter(|_| !attached);
+    let restarts = match program {
+        // One slice of every arm is a frame, and a slice after it would find what that one has read.
+        true => experiment.resources[resources].limits.cold && entry.is_some_and(|entry| entry.keeps_data),
+        false => !writes && entry.is_some_and(|entry| entry.restarts),
+    };
     let per_arm_ns = match (embedded, restarts) {
         (true, _) => FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms),
         (false, true) => FRAME_PER_RESTART_NS,
         (false, false) => FRAME_PER_ARM_NS,
     };
-    let blocks = match measure.design {
+    let blocks = match design {
         Design::Interleaved | Design::Duet => {
             (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)))
         }
@@ -230,15 +248,16 @@ fn cell(
         reconnect_every: experiment.resources[resources].reconnect_every.or(experiment.load.reconnect_every),
         seed,
         slot_ns,
-        guard_ns: GUARD_NS.min(slot_ns / 4),
-        warmup_ns: WARMUP_NS.min(WARMUP_TOTAL_NS / arms),
+        guard_ns: if program { 0 } else { GUARD_NS.min(slot_ns / 4) },
+        warmup_ns: if program { 0 } else { WARMUP_NS.min(WARMUP_TOTAL_NS / arms) },
         blocks,
         frames_max: 0,
         epochs: measure.epochs.unwrap_or(1).max(1),
-        design: measure.design,
+        design,
         restarts,
-        pinned: measure.pin,
+        pinned: measure.pin && !program,
         free_frames: 0,
+        program,
     }
 }
 
@@ -280,7 +299,29 @@ fn slot_min_ns(arrivals: Arrivals, clients: u32) -> u64 {
 
 /// What stands against running `cells`.
 pub(crate) fn objections(experiment: &Experiment, cells: &[Cell]) -> Vec<Objection> {
-    slot_objection(cells).into_iter().chain(budget_objection(experiment, cells)).collect()
+    let objections = [slot_objection(cells), program_objection(cells), budget_objection(experiment, cells)];
+    objections.into_iter().flatten().collect()
+}
+
+/// What cannot be asked of another program.
+fn program_objection(cells: &[Cell]) -> Option<Objection> {
+    let cell = cells.iter().find(|cell| cell.program)?;
+    if cell.design == Design::Duet {
+        return Some(Objection {
+            key: "design",
+            problem: format!("the load of cell `{}` comes from another program, which cannot change arms", cell.id),
+            help: "leave `design` out: such a load is measured in slices".to_owned(),
+        });
+    }
+    (!cell.slot_ns.is_multiple_of(SECOND_NS)).then(|| Objection {
+        key: "slot",
+        problem: format!(
+            "the load of cell `{}` comes from another program, which cannot run for {}",
+            cell.id,
+            outline::duration(cell.slot_ns as f64 / 1e9)
+        ),
+        help: "write whole seconds, for example `slot = \"3 s\"`, or leave `slot` out".to_owned(),
+    })
 }
 
 fn slot_objection(cells: &[Cell]) -> Option<Objection> {

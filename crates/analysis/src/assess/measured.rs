@@ -70,10 +70,12 @@ impl<'a> Measured<'a> {
         Self {
             lanes: stopping::lanes(slots()),
             server_seen: slots().any(|slot| slot.server_cpu_ns > 0),
-            embedded: frames
-                .iter()
-                .flat_map(|frame| &frame.record.arms)
-                .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
+            // What another program sends is not counted.
+            embedded: !cell.program
+                && frames
+                    .iter()
+                    .flat_map(|frame| &frame.record.arms)
+                    .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
             epochs: frame_epochs.chain(finding_epochs).collect(),
             alpha: stopping::alpha(arms.saturating_sub(1), ended_by(BY_PRECISION)),
             margin: experiment.measure.margin,

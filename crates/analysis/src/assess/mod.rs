@@ -57,7 +57,7 @@ fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> C
     let (primary, because) = match experiment.measure.primary {
         // Without a frame nothing is known that could speak against the metric that was asked for.
         asked if measured.frames.is_empty() => (asked, None),
-        asked => stopping::deciding(asked, cell.clients, measured.lanes, measured.server_seen),
+        asked => stopping::deciding(asked, cell, measured.lanes, measured.server_seen),
     };
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();

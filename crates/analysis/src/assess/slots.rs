@@ -15,6 +15,7 @@ use crate::{
         pairing::{Spent, fewest_pairs, frame_effect, frame_spent, ratio_effect},
         verdict::{digits, percent, verdict},
     },
+    stopping::net_can_be_told,
 };
 
 /// The metrics of slots in the order of the report, with the name and the title of each.
@@ -38,7 +39,7 @@ const UNDRAINED: f64 = 0.01;
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let has_meaning = |metric: Metric| match metric {
-        Metric::Net => measured.cell.clients as usize <= measured.lanes,
+        Metric::Net => net_can_be_told(measured.cell, measured.lanes),
         Metric::ServerCpu => measured.server_seen,
         Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
     };
@@ -101,7 +102,8 @@ pub(super) fn limits_of_time(measured: &Measured<'_>, arm: usize) -> Vec<Flag> {
     if measured.open_loop() && either(&|arm| measured.undrained_share(arm) > UNDRAINED) {
         flags.push(Flag::NotAtRate);
     }
-    if !measured.embedded && either(&|arm| measured.client_share(arm) > SATURATED) {
+    // Another program has as many threads as it likes: how much one of them runs is not known.
+    if !measured.embedded && !measured.cell.program && either(&|arm| measured.client_share(arm) > SATURATED) {
         flags.push(Flag::ClientSaturated);
     }
     flags

@@ -133,6 +133,7 @@ impl Invented {
             pinned: true,
             free_frames: 0,
             reconnect_every: None,
+            program: false,
         };
         let experiment = Experiment {
             title: "What an invented protection costs".to_owned(),

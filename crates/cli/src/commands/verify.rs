@@ -51,7 +51,10 @@ pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
 /// The same experiment with little data and one short frame a cell.
 fn small(prepared: Prepared, arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
     let mut plan = prepared.plan;
-    plan.experiment.data.records = plan.experiment.data.records.min(RECORDS);
+    // Another program's data come in sizes of its own.
+    if !plan.cells.iter().any(|cell| cell.program) {
+        plan.experiment.data.records = plan.experiment.data.records.min(RECORDS);
+    }
     // So little data would be kept to next to no memory.
     plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
     for cell in &mut plan.cells {

@@ -20,7 +20,7 @@ mod target;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    database::{Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server},
     fault::Fault,
     inspect::Observation,
     protection::{Protection, Setup},
@@ -100,6 +100,10 @@ impl Database for Cassandra {
 
     fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         store::settle(server, setup, table)
+    }
+
+    fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
+        target::PRODUCT.reach(server, setup)
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {

@@ -20,7 +20,7 @@ mod target;
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Search, Server, Stored},
+    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
     fault::Fault,
     inspect::Observation,
     protection::{Protection, Setup},
@@ -113,6 +113,10 @@ impl Database for MariaDb {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
+        PRODUCT.reach(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {

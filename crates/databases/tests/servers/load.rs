@@ -70,6 +70,7 @@ fn frame_of(
         pinned: true,
         free_frames: 0,
         reconnect_every,
+        program: false,
     };
     let arm = ArmRig {
         server: sandbox.server.clone(),

@@ -9,6 +9,7 @@ pub mod disk_canary;
 pub mod key_apart;
 pub mod logs_free;
 pub mod needles;
+pub mod program_wire;
 pub mod relay;
 pub mod scan;
 pub mod sql_columns;

@@ -3,6 +3,8 @@
 //! Fresh connections draw anew where the scheduler puts the processes that serve them and where their memory lies. Both
 //! are luck, and luck that lasted longer than a frame would pass for a cost.
 
+mod slices;
+
 use std::{
     sync::{
         Arc, Barrier,
@@ -19,7 +21,7 @@ use tithe_model::{
 };
 
 use super::{
-    CONNECT, Schedule,
+    CONNECT, Schedule, Turn,
     carry_over::{self, Profile},
     lane::{Arm, Lane, Renewal, Seat},
     recorder::Recorder,
@@ -35,7 +37,7 @@ use crate::{
         host::HostSample,
         process::{self, Census, TaskWatch, TreeUsage},
     },
-    workload::{ArmState, Workload},
+    workload::{ArmState, Workload, program::desk::Desk},
 };
 
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
@@ -84,6 +86,8 @@ struct Site<'a> {
     arms: Vec<ArmRig>,
     /// Caches stay as empty as a fresh start leaves them.
     cold: bool,
+    /// Where another program works, by arm; empty where Tithe's own clients do.
+    desks: Vec<Desk>,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -133,8 +137,25 @@ impl<'a> Rig<'a> {
             sparse: false,
             slot_fixed,
             extra_warmup_ns: 0,
-            site: Site { database, workload, cell: cell.clone(), cell_index, processors, clocks, arms, cold: false },
+            site: Site {
+                database,
+                workload,
+                cell: cell.clone(),
+                cell_index,
+                processors,
+                clocks,
+                arms,
+                cold: false,
+                desks: Vec::new(),
+            },
         }
+    }
+
+    /// The same, whose load the workload's program offers at `desks`, one an arm.
+    #[must_use]
+    pub fn at_desks(mut self, desks: Vec<Desk>) -> Self {
+        self.site.desks = desks;
+        self
     }
 
     /// The same, whose lanes do not read the data into the servers' caches first.
@@ -174,6 +195,9 @@ impl<'a> Rig<'a> {
         self.adapt();
         let behind = self.behind();
         let warmup_ns = self.site.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
+        if let Some(program) = self.site.workload.program() {
+            return self.sliced(program, (number, epoch), warmup_ns, cancelled);
+        }
         let site = &self.site;
         let pinned = site.cell.pinned && !free;
         let around = HostSample::take();

@@ -35,7 +35,10 @@ use crate::{
     },
     volume::{self, Mounted},
     watch::process,
-    workload::Workload,
+    workload::{
+        Workload,
+        program::{Program, desk::Desk},
+    },
 };
 
 /// The fact of an arm that says where its data came from, where they are a copy.
@@ -45,6 +48,8 @@ const DATA_SET: &str = "data set";
 pub(super) struct Stage<'a> {
     database: &'a dyn Database,
     rigs: Vec<ArmRig>,
+    /// Where another program works, by arm; empty where Tithe's own clients do.
+    desks: Vec<Desk>,
     servers: Vec<Started>,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
@@ -94,6 +99,7 @@ impl<'a> Stage<'a> {
         Ok(Self {
             database,
             rigs: Vec::new(),
+            desks: Vec::new(),
             servers: Vec::new(),
             attached: Vec::new(),
             logs: Vec::new(),
@@ -148,6 +154,7 @@ impl<'a> Stage<'a> {
         }
         if turned {
             self.rigs.reverse();
+            self.desks.reverse();
             self.servers.reverse();
         }
         Ok(())
@@ -192,7 +199,13 @@ impl<'a> Stage<'a> {
         diary.tell(started)?;
         diary.folder.cell(part.number, |known| known.arms[number] = facts)?;
         let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
-        if loads {
+        if let Some(program) = workload.program() {
+            let of = workload.rows(experiment.data.records);
+            let loading = |done| Event::Loading { cell: part.number as u32, arm: number as u32, done, of };
+            diary.observer.event(&loading(0));
+            self.furnish(run, program, workload, arm, &server, setup)?;
+            diary.observer.event(&loading(of));
+        } else if loads {
             load(run, part.number, number, &server, setup, diary.observer)?;
         }
         if let Some(holds) = holds {
@@ -253,6 +266,28 @@ impl<'a> Stage<'a> {
     /// The arms, ready to be measured.
     pub(super) fn take_rigs(&mut self) -> Vec<ArmRig> {
         std::mem::take(&mut self.rigs)
+    }
+
+    /// Has `program` load its data into the server of one arm.
+    fn furnish(
+        &mut self,
+        run: &Run<'_>,
+        program: &dyn Program,
+        workload: &dyn Workload,
+        arm: &Arm,
+        server: &Server,
+        setup: &Setup,
+    ) -> Result<(), Fault> {
+        let desk = Desk::set(program, run.database, server, setup, "program")?;
+        self.logs.push((format!("{}--program", file_name(&arm.name)), desk.log()));
+        desk.prepare(program, run.database, server, setup, workload, run.cancelled)?;
+        self.desks.push(desk);
+        Ok(())
+    }
+
+    /// Where another program works, by arm; empty where Tithe's own clients do.
+    pub(super) fn take_desks(&mut self) -> Vec<Desk> {
+        std::mem::take(&mut self.desks)
     }
 
     /// Starts the server of one arm on its volume, within its limits and on a copy of a kept data set where there is one; or

@@ -181,21 +181,11 @@ impl Sandbox {
     }
 
     fn make_folder(&self, path: &Path) -> Result<(), Fault> {
-        fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700))
-            .map_err(|error| Fault::machine(path.display(), error))?;
-        self.give(path)
+        make_folder(path, self.account.as_ref())
     }
 
     fn write(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Fault> {
-        use std::{io::Write, os::unix::fs::OpenOptionsExt};
-        let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
-        // Created with its final permissions: a secret is never readable by others, not for a moment.
-        let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
-        file.write_all(bytes).map_err(failed)?;
-        file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
-        self.give(path)
+        write(path, bytes, mode, self.account.as_ref())
     }
 
     fn append(&self, path: &Path, content: &str) -> Result<(), Fault> {
@@ -211,6 +201,26 @@ impl Drop for Sandbox {
         // What cannot be removed now is removed by the next run: the lock is free then.
         remove(&self.folder);
     }
+}
+
+/// Makes a folder that only `account` reads, where there is one.
+pub(crate) fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
+    fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+        .map_err(|error| Fault::machine(path.display(), error))?;
+    account.map_or(Ok(()), |account| account.own(path))
+}
+
+/// Writes a file of `account`, where there is one.
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) -> Result<(), Fault> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
+    // Created with its final permissions: a secret is never readable by others, not for a moment.
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+    account.map_or(Ok(()), |account| account.own(path))
 }
 
 /// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes behind, wherever they are.

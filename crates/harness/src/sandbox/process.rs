@@ -2,9 +2,10 @@
 
 use std::{
     fs::File,
-    os::unix::process::CommandExt,
+    os::unix::process::{CommandExt, ExitStatusExt},
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::{Child, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -12,7 +13,7 @@ use super::{
     account::Account,
     cgroup::{self, Group},
 };
-use crate::{database::Command, fault::Fault};
+use crate::{clock::Modes, database::Command, fault::Fault};
 
 /// How long a server may take to stop cleanly before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
@@ -129,6 +130,70 @@ pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Re
     Err(Fault::Machine(format!("{name} failed ({}): {}", output.status, tail(&said))))
 }
 
+/// A program that ran to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Processor time of the program and of the children that it has waited for.
+    pub modes: Modes,
+}
+
+/// Runs a command to its end, both its outputs going to the file `output`; `None` when `cancelled` ended it before.
+///
+/// # Errors
+/// When it cannot be started, or does not end within `patience`: it is killed then, with all that it has started.
+pub fn run_counted(
+    command: &Command,
+    account: Option<&Account>,
+    folder: &Path,
+    output: &Path,
+    patience: Duration,
+    cancelled: &AtomicBool,
+) -> Result<Option<Ended>, Fault> {
+    let name = command.program.display();
+    let file = File::create(output).map_err(|error| Fault::machine(output.display(), error))?;
+    let errors = file.try_clone().map_err(|error| Fault::machine(output.display(), error))?;
+    let child = prepared(command, account, folder)
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
+    let process = child.id() as i32;
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(ended) = look_after(process).map_err(|error| Fault::machine(&name, error))? {
+            return Ok(Some(ended));
+        }
+        let late = Instant::now() > deadline;
+        if late || cancelled.load(Ordering::SeqCst) {
+            // SAFETY: a negative number means the process group, which this program leads and which has not been waited for.
+            unsafe { libc::kill(-process, libc::SIGKILL) };
+            let mut child = child;
+            let _ = child.wait();
+            let words = format!("{name} did not end within {} s and was killed", patience.as_secs());
+            return if late { Err(Fault::Machine(words)) } else { Ok(None) };
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How the child `process` has ended, if it has; it is waited for then.
+fn look_after(process: i32) -> std::io::Result<Option<Ended>> {
+    let mut status = 0;
+    // SAFETY: `usage` is zeroed plain data, and like `status` it lives through the call.
+    let (found, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(process, &raw mut status, libc::WNOHANG, &raw mut usage), usage)
+    };
+    match found {
+        0 => Ok(None),
+        found if found == process => Ok(Some(Ended { status: ExitStatus::from_raw(status), modes: Modes::of(&usage) })),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// The command with account, environment, process group and parent-death signal set.
 fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
     let mut prepared = std::process::Command::new(&command.program);
@@ -155,7 +220,7 @@ fn last_lines(log: &Path) -> String {
 }
 
 /// The last three lines with something in them.
-fn tail(text: &str) -> String {
+pub(crate) fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
 }

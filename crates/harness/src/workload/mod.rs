@@ -1,5 +1,6 @@
 //! What the clients do. A workload knows no protection.
 
+pub mod program;
 pub mod tpcc;
 pub mod ycsb;
 
@@ -10,6 +11,7 @@ use tithe_model::{
     experiment,
 };
 
+use self::program::{Program, command, pgbench, sysbench};
 use crate::{
     fault::Fault,
     session::{Progress, Session},
@@ -63,6 +65,11 @@ pub trait Workload: Send + Sync {
     /// One client on the data of one arm.
     fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client>;
 
+    /// The program that offers the load in whole slices; `None` where Tithe's own clients do.
+    fn program(&self) -> Option<&dyn Program> {
+        None
+    }
+
     /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
     fn describe(&self) -> Vec<(String, String)>;
 }
@@ -79,8 +86,13 @@ pub struct Kind {
 pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<PropertyProblem>>;
 
 /// Every kind of workload. One line each.
-pub const KINDS: &[Kind] =
-    &[Kind { entry: ycsb::entry, make: ycsb::make }, Kind { entry: tpcc::entry, make: tpcc::make }];
+pub const KINDS: &[Kind] = &[
+    Kind { entry: ycsb::entry, make: ycsb::make },
+    Kind { entry: tpcc::entry, make: tpcc::make },
+    Kind { entry: pgbench::entry, make: pgbench::make },
+    Kind { entry: sysbench::entry, make: sysbench::make },
+    Kind { entry: command::entry, make: command::make },
+];
 
 /// Makes the workload that an experiment describes.
 ///

@@ -15,6 +15,8 @@ const START_S: f64 = 5.0;
 const LOADED_PER_S: f64 = 10_000.0;
 const EVIDENCE_S: f64 = 5.0;
 const CONNECT_S: f64 = 0.01;
+/// Stopping a server, emptying caches and starting it anew before a slice of another program.
+const RESTART_S: f64 = 3.0;
 /// Bytes on disk per byte of values: keys, indexes, page fill, write-ahead log.
 const DISK_FACTOR: f64 = 2.5;
 
@@ -84,6 +86,9 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
     if let Some(every) = cell.reconnect_every {
         load += &format!(", reconnecting every {every}");
     }
+    if cell.program {
+        load += ", slices of another program";
+    }
     vec![
         cell.id.clone(),
         cell.clients.to_string(),
@@ -99,6 +104,8 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     let experiment = &plan.experiment;
     let measure = &experiment.measure;
     let primary = match measure.primary {
+        // Another program's waits for a processor are not seen.
+        Metric::Net if plan.cells.iter().all(|cell| cell.program) => "processor time per operation",
         Metric::Net => "net time per operation",
         Metric::Time => "time per operation",
         Metric::Cpu => "processor time per operation",
@@ -124,7 +131,8 @@ fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
 /// A rough guess of what a cell takes beside its measured load.
 fn around_s(plan: &Plan, cell: &Cell) -> f64 {
     let arms = plan.experiment.arms.len() as f64;
-    let frame = arms * (cell.warmup_ns as f64 / 1e9 + f64::from(cell.clients) * CONNECT_S);
+    let restart_s = if cell.program && cell.restarts { RESTART_S } else { 0.0 };
+    let frame = arms * (cell.warmup_ns as f64 / 1e9 + f64::from(cell.clients) * CONNECT_S + restart_s);
     let after_start = plan.experiment.measure.warmup_s.unwrap_or(0.0) * arms;
     (epoch_s(&plan.experiment) + after_start) * f64::from(cell.epochs) + frame * f64::from(cell.frames_max)
 }

@@ -123,7 +123,7 @@ fn check_properties(properties: &Properties) -> Vec<PropertyProblem> {
 fn shape(properties: &Properties) -> WorkloadShape {
     let proportion = |name: &str| properties.get(name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
     let writes = ["updateproportion", "insertproportion", "readmodifywriteproportion"];
-    WorkloadShape { writes: writes.iter().any(|name| proportion(name) > 0.0), record_bytes: 1000 }
+    WorkloadShape { writes: writes.iter().any(|name| proportion(name) > 0.0), record_bytes: 1000, program: false }
 }
 
 /// The property files of the tests.

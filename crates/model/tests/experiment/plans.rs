@@ -42,7 +42,8 @@ fn cells_of_everything() {
                 "design": "interleaved",
                 "restarts": false,
                 "pinned": true,
-                "free_frames": 0
+                "free_frames": 0,
+                "program": false
               },
               {
                 "id": "c.on-disk",
@@ -62,7 +63,8 @@ fn cells_of_everything() {
                 "design": "interleaved",
                 "restarts": false,
                 "pinned": true,
-                "free_frames": 0
+                "free_frames": 0,
+                "program": false
               },
               {
                 "id": "mine.in-memory",
@@ -82,7 +84,8 @@ fn cells_of_everything() {
                 "design": "interleaved",
                 "restarts": false,
                 "pinned": true,
-                "free_frames": 0
+                "free_frames": 0,
+                "program": false
               },
               {
                 "id": "mine.on-disk",
@@ -102,7 +105,8 @@ fn cells_of_everything() {
                 "design": "interleaved",
                 "restarts": false,
                 "pinned": true,
-                "free_frames": 0
+                "free_frames": 0,
+                "program": false
               }
             ]"#]],
     );
@@ -130,7 +134,8 @@ fn reads_of_one_client() {
                 "design": "interleaved",
                 "restarts": false,
                 "pinned": true,
-                "free_frames": 5
+                "free_frames": 5,
+                "program": false
               }
             ]"#]],
     );

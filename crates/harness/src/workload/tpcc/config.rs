@@ -161,6 +161,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Config::resolve(properties).map_or(true, |config| writes(&config)),
             // A row of the commonest table, order_line.
             record_bytes: 60,
+            program: false,
         },
     }
 }

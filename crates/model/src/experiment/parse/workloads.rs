@@ -153,7 +153,9 @@ fn places(own: &BTreeMap<String, Pair>) -> BTreeMap<String, Range<usize>> {
 fn hide_secrets(properties: &mut Properties) {
     for (name, value) in properties.iter_mut() {
         let name = name.to_lowercase();
-        if name.contains("pass") || name.contains("secret") || value.contains("://") {
+        // What begins with a place to fill in has no password before its host.
+        let url = value.replace("://{host}", "").contains("://");
+        if name.contains("pass") || name.contains("secret") || url {
             "***".clone_into(value);
         }
     }
