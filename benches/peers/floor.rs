@@ -83,7 +83,7 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
         Ok(Seat::new(Session::KeyValue(Box::new(Echo(wire))), Box::new(Nothing), u64::from(number)))
     };
     let seats = (0..*clients).map(seat).collect::<Result<Vec<_>, Fault>>()?;
-    let arm = Arm::new(seats, Recorder::new(1, false), Vec::new(), Vec::new())?;
+    let arm = Arm::new(seats, Recorder::new(1, false, false), Vec::new(), Vec::new())?;
     let clock = Clock::Real;
     let start_ns = clock.now();
     let schedule = Schedule {

@@ -229,9 +229,10 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     lines.extend(setup.create_arguments.iter().map(|argument| format!("when the data folder is made: {argument}")));
     lines.extend(setup.statements.iter().map(|statement| format!("after the start: {statement}")));
     lines.extend(setup.session_statements.iter().map(|statement| format!("in every session: {statement}")));
-    if let Transport::Tls { version, mutual } = setup.transport {
+    if let Transport::Tls { version, mutual, resumption } = setup.transport {
         let clients = if mutual { ", clients show a certificate" } else { "" };
-        lines.push(format!("clients: TLS {version:?} alone{clients}").replace("V1_", "1."));
+        let again = if resumption { ", sessions are resumed" } else { "" };
+        lines.push(format!("clients: TLS {version:?} alone{clients}{again}").replace("V1_", "1."));
     }
     if let Authentication::Password { mechanism } = &setup.authentication {
         lines.push(format!("clients: name and password by {mechanism}"));

@@ -4,14 +4,21 @@
 //! might fall back to plaintext are refused by every product, and nothing of a URL is ever quoted in an error, because
 //! it may hold a password. What a product calls its options is in its [`Product`].
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use tithe_harness::{
     database::{Address, Reach, ReachTls, Server},
     fault::Fault,
     protection::{Authentication, Setup, TlsVersion, Transport},
     secret::Secret,
-    wire::{Identity, Trust, Wire, client_config},
+    wire::{ClientConfig, Identity, Trust, Wire, client_config},
 };
 use tithe_model::experiment::Url;
 
@@ -57,7 +64,7 @@ pub struct Target {
 }
 
 /// How to speak TLS.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tls {
     /// Authority that signed the server's certificate, PEM; `None` accepts anyone's.
     pub authority: Option<PathBuf>,
@@ -65,23 +72,72 @@ pub struct Tls {
     pub versions: Vec<TlsVersion>,
     /// Certificate and key of the client, PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
+    /// Sessions of earlier connections are resumed, as far as the server lets the client.
+    pub resumption: bool,
+}
+
+/// What the connections of this program to one server share, as those of any client program do: certificates, which are
+/// read once, and what the server gave out for resuming sessions.
+struct Shared {
+    config: Arc<ClientConfig>,
+    full: AtomicU64,
+    resumed: AtomicU64,
+}
+
+/// By host, port and how TLS is spoken: a ticket is good for the server alone that gave it out, whatever its name.
+static SHARED: Mutex<BTreeMap<(String, u16, Tls), Arc<Shared>>> = Mutex::new(BTreeMap::new());
+
+/// Handshakes of this program with one server so far, as the client saw them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Handshakes {
+    /// With certificates.
+    pub full: u64,
+    /// With the secret of an earlier connection in their place.
+    pub resumed: u64,
+}
+
+impl Target {
+    /// Handshakes with this server, as this target has them done.
+    pub fn handshakes(&self) -> Handshakes {
+        let Some(tls) = &self.tls else { return Handshakes::default() };
+        let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared.get(&(self.host.clone(), self.port, tls.clone()));
+        let read = |count: fn(&Shared) -> &AtomicU64| shared.map_or(0, |shared| count(shared).load(Ordering::Relaxed));
+        Handshakes { full: read(|shared| &shared.full), resumed: read(|shared| &shared.resumed) }
+    }
 }
 
 impl Tls {
     /// TLS of any version, as far as a URL says it.
     pub fn of_url(authority: Option<PathBuf>, identity: Option<(PathBuf, PathBuf)>) -> Self {
-        Self { authority, versions: vec![TlsVersion::V1_3, TlsVersion::V1_2], identity }
+        Self { authority, versions: vec![TlsVersion::V1_3, TlsVersion::V1_2], identity, resumption: false }
     }
 
-    /// Speaks TLS on `wire` from here on.
+    /// Speaks TLS on `wire`, which leads to `host` and `port`, from here on.
     ///
     /// # Errors
     /// As [`client_config`] and [`Wire::start_tls`].
-    pub fn start(&self, wire: &mut Wire, host: &str) -> Result<(), Fault> {
+    pub fn start(&self, wire: &mut Wire, host: &str, port: u16) -> Result<(), Fault> {
+        let shared = self.shared(host, port)?;
+        wire.start_tls(Arc::clone(&shared.config), host)?;
+        let resumed = wire.tls_facts().is_some_and(|facts| facts.handshake == "Resumed");
+        let count = if resumed { &shared.resumed } else { &shared.full };
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn shared(&self, host: &str, port: u16) -> Result<Arc<Shared>, Fault> {
+        let key = (host.to_owned(), port, self.clone());
+        let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(&key) {
+            return Ok(Arc::clone(known));
+        }
         let trust = self.authority.as_deref().map_or(Trust::Anyone, Trust::Authority);
         let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
-        let config = client_config(trust, identity, &self.versions)?;
-        wire.start_tls(Arc::clone(&config), host)
+        let config = client_config(trust, identity, &self.versions, self.resumption)?;
+        let made = Arc::new(Shared { config, full: AtomicU64::new(0), resumed: AtomicU64::new(0) });
+        all.insert(key, Arc::clone(&made));
+        Ok(made)
     }
 }
 
@@ -133,7 +189,7 @@ impl Product {
     pub fn attached(&self, url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<Target, Fault> {
         let parts = UrlParts::read(url.expose(), self)?;
         let mut tls = (self.tls)(&parts)?;
-        if let Transport::Tls { version, mutual } = setup.transport {
+        if let Transport::Tls { version, mutual, resumption } = setup.transport {
             let Some(tls) = &mut tls else {
                 return Err(refused(&format!("this arm asks for TLS: its URL needs {}", self.tls_hints[0])));
             };
@@ -141,6 +197,7 @@ impl Product {
                 return Err(refused(&format!("this arm asks for mutual TLS: its URL needs {}", self.tls_hints[1])));
             }
             tls.versions = vec![version];
+            tls.resumption = resumption;
         }
         Ok(Target {
             password: parts.password.or(password_outside).map(Secret::new),
@@ -162,10 +219,11 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
     let materials = &setup.materials;
     let tls = match setup.transport {
         Transport::Plain => None,
-        Transport::Tls { version, mutual } => Some(Tls {
+        Transport::Tls { version, mutual, resumption } => Some(Tls {
             authority: Some(materials.authority.clone()),
             versions: vec![version],
             identity: mutual.then(|| (materials.client_certificate.clone(), materials.client_key.clone())),
+            resumption,
         }),
     };
     Target {

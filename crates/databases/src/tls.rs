@@ -12,7 +12,7 @@ use tithe_model::{
     experiment,
 };
 
-use crate::evidence::{Doors, tls_negotiated::TlsNegotiated};
+use crate::evidence::{Doors, tls_negotiated::TlsNegotiated, tls_resumed::TlsResumed};
 
 /// The protection `tls` of one product. Begins as [`Tls::of`]; a product says what is different with it.
 pub struct Tls {
@@ -35,7 +35,7 @@ pub const VERSION: &str = "The only protocol version that either side allows.";
 pub const MUTUAL: &str = "The server demands a client certificate.";
 
 /// The options `version` and `mutual` with what is said of them.
-pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntry; 2] {
+pub const fn options_without_resumption(version: &'static str, mutual: &'static str) -> [OptionEntry; 2] {
     [
         OptionEntry {
             name: "version",
@@ -45,6 +45,19 @@ pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntr
         },
         OptionEntry { name: "mutual", kind: OptionKind::Flag, default: Some(Default::Flag(false)), help: mutual },
     ]
+}
+
+/// The options `version` and `mutual` with what is said of them, and `resumption`.
+pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntry; 3] {
+    let [version, mutual] = options_without_resumption(version, mutual);
+    let resumption = OptionEntry {
+        name: "resumption",
+        kind: OptionKind::Flag,
+        default: Some(Default::Flag(false)),
+        help: "New connections resume the TLS session of an earlier one, as far as the server lets them; the evidence says how \
+               many did. It matters where connections are opened while measuring (`reconnect_every`).",
+    };
+    [version, mutual, resumption]
 }
 
 impl Tls {
@@ -96,7 +109,12 @@ impl Protection for Tls {
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
         let transport = transport(chosen);
-        vec![Box::new(TlsNegotiated::new(self.doors, transport)), Box::new(WireCanary::new(Targets::Everything))]
+        let mut checks: Vec<Box<dyn Evidence>> =
+            vec![Box::new(TlsNegotiated::new(self.doors, transport)), Box::new(WireCanary::new(Targets::Everything))];
+        if matches!(transport, Transport::Tls { resumption: true, .. }) {
+            checks.push(Box::new(TlsResumed::new(self.doors)));
+        }
+        checks
     }
 
     fn evidence_in<'a>(
@@ -113,5 +131,7 @@ impl Protection for Tls {
 
 fn transport(chosen: &experiment::Protection) -> Transport {
     let version = if chosen.text("version") == "1.2" { TlsVersion::V1_2 } else { TlsVersion::V1_3 };
-    Transport::Tls { version, mutual: chosen.flag("mutual") }
+    // A product whose driver cannot be told has no such option.
+    let resumption = chosen.options.get("resumption") == Some(&experiment::OptionValue::Flag(true));
+    Transport::Tls { version, mutual: chosen.flag("mutual"), resumption }
 }

@@ -6,16 +6,23 @@
 //! each value are its field number and its record's key: a value that was moved to another record or field does not
 //! decrypt. SQL sessions are wrapped in [`sql`], where some columns must be encrypted deterministically.
 //!
+//! Where equal values must look equal, fields are encrypted in SIV mode: what stands in the database is
+//! `synthetic vector (16) ‖ ciphertext`, bound to the field and not to the record.
+//!
 //! Left out: keys of records are not encrypted (the server must find them), nor are lengths hidden; a value replaced
 //! by an older one of the same record and field still decrypts.
 
 mod cipher;
+mod key;
 mod protection;
+mod selection;
 pub mod sql;
 
 pub use self::cipher::{DETERMINISTIC_OVERHEAD, OVERHEAD};
-use self::cipher::{FieldAad, Nonces, Randomised, open, seal};
+use self::cipher::{FieldAad, FieldCipher};
+pub use self::key::KeyPlace;
 pub use self::protection::{COLUMNS, COLUMNS_EMBEDDED, ColumnsProtection, ORDINARY_STATEMENTS, OrdinaryStatements};
+pub use self::selection::Selection;
 pub use self::sql::{Chosen, connect_sql};
 use crate::{
     database::{Connect, Database, Server},
@@ -24,11 +31,6 @@ use crate::{
     session::{Around, Connection, KeyValueSession, Progress, Request, Rows, Session},
     workload::Table,
 };
-
-/// The number of fields that `share` of `fields` encrypts: the first ones, to the nearest whole field.
-pub fn encrypted_fields(share: f64, fields: usize) -> usize {
-    ((share.clamp(0.0, 1.0) * fields as f64).round() as usize).min(fields)
-}
 
 /// Opens a session as the measured clients do: the database's own, wrapped where `setup.columns` says so.
 ///
@@ -43,8 +45,9 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
     }
 }
 
-/// Wraps `session` so that the values of the first `round(share × fields)` fields are encrypted before they reach it,
-/// and decrypted when they come back. A stored value is [`OVERHEAD`] bytes longer than its plaintext, and binary.
+/// Wraps `session` so that the values of the selected fields are encrypted before they reach it, and decrypted when they
+/// come back. A stored value is [`OVERHEAD`] bytes longer than its plaintext (deterministic: [`DETERMINISTIC_OVERHEAD`]),
+/// and binary.
 /// A value that does not decrypt makes the answer [`Fault::Wrong`].
 ///
 /// # Errors
@@ -54,11 +57,12 @@ pub fn wrap(
     columns: &Columns,
     table: &Table,
 ) -> Result<Box<dyn KeyValueSession>, Fault> {
+    let mut encrypted = vec![false; table.fields];
+    columns.selection().of(table).into_iter().for_each(|field| encrypted[field] = true);
     Ok(Box::new(Encrypted {
         inner: session,
-        cipher: Randomised::new(columns.cipher, &columns.key)?,
-        encrypted: encrypted_fields(columns.share, table.fields),
-        nonces: Nonces::new(),
+        cipher: FieldCipher::new(columns)?,
+        encrypted,
         aad: FieldAad::default(),
         sealed: Vec::new(),
         values: Vec::new(),
@@ -73,10 +77,9 @@ type Write = for<'a> fn(&'a [u8], &'a [(usize, &'a [u8])]) -> Request<'a>;
 /// A session whose field values are encrypted. All buffers are kept from one operation to the next.
 struct Encrypted {
     inner: Box<dyn KeyValueSession>,
-    cipher: Randomised,
-    /// Fields `0..encrypted` are encrypted.
-    encrypted: usize,
-    nonces: Nonces,
+    cipher: FieldCipher,
+    /// By field: is it encrypted?
+    encrypted: Vec<bool>,
     aad: FieldAad,
     /// The stored values of the request in hand, one after the other.
     sealed: Vec<u8>,
@@ -93,14 +96,14 @@ impl Encrypted {
     fn write(&mut self, key: &[u8], values: &[(usize, &[u8])], request: Write) -> Result<(), Fault> {
         self.sealed.clear();
         self.aad.set_key(key);
-        for &(field, value) in values.iter().filter(|(field, _)| *field < self.encrypted) {
-            seal(&self.cipher, self.nonces.next(), self.aad.of(field), value, &mut self.sealed);
+        for &(field, value) in values.iter().filter(|(field, _)| self.encrypted[*field]) {
+            self.cipher.seal(&mut self.aad, field, value, &mut self.sealed);
         }
         let mut stored: Vec<(usize, &[u8])> = std::mem::take(&mut self.values);
         let mut rest = self.sealed.as_slice();
         for &(field, value) in values {
-            if field < self.encrypted {
-                let (mine, others) = rest.split_at(value.len() + OVERHEAD);
+            if self.encrypted[field] {
+                let (mine, others) = rest.split_at(value.len() + self.cipher.overhead());
                 stored.push((field, mine));
                 rest = others;
             } else {
@@ -131,8 +134,8 @@ impl KeyValueSession for Encrypted {
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
         let mut decrypt = Decrypt {
             rows,
-            cipher: &self.cipher,
-            encrypted: self.encrypted,
+            cipher: &mut self.cipher,
+            encrypted: &self.encrypted,
             aad: &mut self.aad,
             opened: &mut self.opened,
             wrong: &mut self.wrong,
@@ -174,8 +177,8 @@ impl Around for Encrypted {
 /// Decrypts rows on their way to the client.
 struct Decrypt<'a> {
     rows: &'a mut dyn Rows,
-    cipher: &'a Randomised,
-    encrypted: usize,
+    cipher: &'a mut FieldCipher,
+    encrypted: &'a [bool],
     aad: &'a mut FieldAad,
     opened: &'a mut Vec<u8>,
     wrong: &'a mut Option<String>,
@@ -190,10 +193,10 @@ impl Rows for Decrypt<'_> {
     }
 
     fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        let (Some(stored), true) = (value, field < self.encrypted) else {
+        let (Some(stored), true) = (value, self.encrypted.get(field) == Some(&true)) else {
             return self.rows.field(field, value);
         };
-        match open(self.cipher, self.aad.of(field), stored, self.opened) {
+        match self.cipher.open(self.aad, field, stored, self.opened) {
             Some(plaintext) => self.rows.field(field, Some(plaintext)),
             None if self.wrong.is_none() => {
                 let key = String::from_utf8_lossy(self.aad.key());

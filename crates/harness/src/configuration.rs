@@ -39,13 +39,14 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
 /// What the clients of an arm do beside plain talk.
 fn client(setup: &Setup) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Transport::Tls { version, mutual } = setup.transport {
+    if let Transport::Tls { version, mutual, resumption } = setup.transport {
         let version = match version {
             TlsVersion::V1_2 => "1.2",
             TlsVersion::V1_3 => "1.3",
         };
         let own = if mutual { ", shows a certificate of its own" } else { "" };
-        lines.push(format!("client: TLS {version} only, certificate verified{own}"));
+        let again = if resumption { ", sessions resumed" } else { "" };
+        lines.push(format!("client: TLS {version} only, certificate verified{own}{again}"));
     }
     if let Authentication::Password { mechanism } = &setup.authentication {
         lines.push(format!("client: password, {mechanism}"));
@@ -61,7 +62,13 @@ fn client(setup: &Setup) -> Vec<String> {
             [] => format!("{:.0} % of the fields", columns.share * 100.0),
             names => names.join(", "),
         };
-        lines.push(format!("client: encrypts {what}, {}, key ***", columns.cipher.name()));
+        let cipher = if columns.deterministic { columns.cipher.deterministic_name() } else { columns.cipher.name() };
+        let place = match (&columns.key_place.file, &columns.key_place.variable) {
+            (Some(file), _) => format!(" of {}", file.display()),
+            (None, Some(variable)) => format!(" of the environment variable {variable}"),
+            (None, None) => String::new(),
+        };
+        lines.push(format!("client: encrypts {what}, {cipher}, key ***{place}"));
     }
     if setup.compute == Some(Compute::Server) {
         lines.push("client: runs the ordinary statements".to_owned());

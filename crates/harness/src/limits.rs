@@ -19,7 +19,7 @@ pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Li
         // A limit below what counts as data at all is refused as too small for the server.
         Memory::DataPer(ratio) => (data_bytes(experiment, workload) as f64 / ratio) as u64,
     });
-    Limits { cpus: limits.cpus, memory_bytes }
+    Limits { cpus: limits.cpus, memory_bytes, account: false }
 }
 
 /// Bytes of the data set as the clients send them: without indexes, page headers and what a database adds.

@@ -12,7 +12,7 @@ use tithe_model::{
 };
 
 use crate::{
-    columns::Chosen,
+    columns::{Chosen, KeyPlace, Selection},
     data,
     database::{Database, Install, Missing},
     evidence::Evidence,
@@ -150,7 +150,7 @@ impl Setup {
     /// The set-up of one arm of a cell: plain with the experiment's settings, then each protection applied.
     ///
     /// # Errors
-    /// When the plan names a protection that the database does not have.
+    /// When the plan names a protection that the database does not have; when a key is not where the plan says.
     pub fn of_arm(
         database: &dyn Database,
         plan: &Plan,
@@ -165,8 +165,19 @@ impl Setup {
         for chosen in &arm.protections {
             named(database, &chosen.id)?.apply(chosen, &mut setup);
         }
+        setup.fetch_keys()?;
         volume::level(&plan.experiment.arms, &mut setup);
         Ok(setup)
+    }
+
+    /// Fetches the keys that the experiment says the place of.
+    fn fetch_keys(&mut self) -> Result<(), Fault> {
+        if let Some(columns) = &mut self.columns
+            && let Some(key) = columns.key_place.fetch()?
+        {
+            columns.key = key;
+        }
+        Ok(())
     }
 
     /// Looks whether the arms of `experiment` can be set up as they ask to for each of its `workloads`, before anything is
@@ -184,6 +195,7 @@ impl Setup {
             for chosen in &arm.protections {
                 named(database, &chosen.id).map_err(|fault| fault.to_string())?.apply(chosen, &mut setup);
             }
+            setup.fetch_keys().map_err(|fault| format!("arm {}: {fault}", arm.name))?;
             for (workload, described) in workloads.iter().zip(&experiment.workloads) {
                 Chosen::check(&setup, workload.as_ref())
                     .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
@@ -212,11 +224,13 @@ pub enum Transport {
         version: TlsVersion,
         /// The server demands a client certificate.
         mutual: bool,
+        /// Clients resume the sessions of earlier connections, as far as the server lets them.
+        resumption: bool,
     },
 }
 
 /// A TLS protocol version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// TLS 1.2.
     V1_2,
@@ -266,18 +280,28 @@ pub struct Columns {
     /// Share of the values, 0–1. Of 10 fields of a record, 0.2 encrypts `field0` and `field1`. Of SQL tables 0.2 encrypts
     /// identifiers, 0.5 prices, dates and quantities too, 1 everything. 0 wraps the session and encrypts nothing.
     pub share: f64,
-    /// Columns of SQL tables by name, in place of a share; empty where the share decides.
+    /// Columns of SQL tables or fields of records by name, in place of a share; empty where the share decides.
     pub names: Vec<String>,
+    /// Fields of records by key are encrypted deterministically. In SQL tables the column decides.
+    pub deterministic: bool,
     /// The cipher.
     pub cipher: ColumnCipher,
     /// The key, 32 bytes; what needs another length derives it.
     pub key: Secret,
+    /// Where the key is to be fetched from before anything is started.
+    pub key_place: KeyPlace,
 }
 
 impl Columns {
     /// AES-256-GCM over a share of the values.
     pub fn of_share(share: f64, key: Secret) -> Self {
-        Self { share, names: Vec::new(), cipher: ColumnCipher::Aes256Gcm, key }
+        let cipher = ColumnCipher::Aes256Gcm;
+        Self { share, names: Vec::new(), deterministic: false, cipher, key, key_place: KeyPlace::default() }
+    }
+
+    /// The fields that are encrypted of records by key.
+    pub fn selection(&self) -> Selection {
+        Selection { share: self.share, names: self.names.clone() }
     }
 }
 

@@ -17,8 +17,9 @@ use std::{
     time::Duration,
 };
 
-use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
+use rustls::{ClientConnection, pki_types::ServerName};
 
+pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 
 use crate::fault::Fault;
@@ -326,6 +327,19 @@ impl Wire {
     /// Bytes sent and received so far; with TLS, handshake and record headers included.
     pub fn bytes(&self) -> (u64, u64) {
         (self.traffic.sent, self.traffic.received)
+    }
+}
+
+impl Drop for Wire {
+    /// Ends TLS as the protocol asks (RFC 8446, section 6.1), as far as the socket takes it: without the good-bye a server
+    /// may take the connection for one that was cut off, and its session for one that must not be resumed.
+    fn drop(&mut self) {
+        if let Some(tls) = self.tls.as_mut().filter(|tls| !tls.connection.is_handshaking()) {
+            tls.connection.send_close_notify();
+            if self.set_blocking(false).is_ok() {
+                let _ = self.flush();
+            }
+        }
     }
 }
 

@@ -101,6 +101,9 @@ pub struct Cell {
     pub clients: u32,
     /// When operations start.
     pub arrivals: Arrivals,
+    /// Operations after which a client closes its connection and opens a new one, within the measured time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u32>,
     /// Seed of this cell's orders and key streams.
     pub seed: u64,
     /// Length of a slot, ns.
@@ -242,6 +245,7 @@ fn cell(
         resources,
         clients,
         arrivals,
+        reconnect_every: experiment.resources[resources].reconnect_every.or(experiment.load.reconnect_every),
         seed,
         slot_ns,
         guard_ns: if program { 0 } else { GUARD_NS.min(slot_ns / 4) },

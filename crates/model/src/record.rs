@@ -29,7 +29,7 @@ pub struct Slot {
     pub n_g: u64,
     /// From the slot's first operation to the end of its last, ns.
     pub wall_ns: u64,
-    /// Sum of the latencies of the operations that started after the guard, ns.
+    /// Sum of the latencies of the operations, and of opening connections, that started after the guard, ns.
     pub wall_g_ns: u64,
     /// Processor time of the client thread, ns.
     pub client_cpu_ns: u64,

@@ -132,6 +132,7 @@ impl Invented {
             restarts: true,
             pinned: true,
             free_frames: 0,
+            reconnect_every: None,
             program: false,
         };
         let experiment = Experiment {
@@ -139,12 +140,13 @@ impl Invented {
             database: "invented".to_owned(),
             settings: BTreeMap::new(),
             data: Data { records: 1000, values: Values::Ycsb },
-            load: Load { clients: self.clients, arrivals: self.arrivals },
+            load: Load { clients: self.clients, arrivals: self.arrivals, reconnect_every: None },
             resources: vec![Resources {
                 name: String::new(),
                 settings: BTreeMap::new(),
                 clients: None,
                 arrivals: None,
+                reconnect_every: None,
                 limits: Default::default(),
             }],
             workloads: vec![Workload { name: "c".to_owned(), kind: "ycsb".to_owned(), properties: BTreeMap::new() }],

@@ -44,7 +44,7 @@ impl CqlConnection {
     pub fn open(target: &Target) -> Result<Self, Fault> {
         let mut wire = Wire::connect(&target.host, target.port)?;
         if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host).map_err(|fault| turned_away("in the handshake", fault))?;
+            tls.start(&mut wire, &target.host, target.port).map_err(|fault| turned_away("in the handshake", fault))?;
         }
         let mut connection = Self { wire, method: "none".to_owned() };
         connection.enter(target)?;

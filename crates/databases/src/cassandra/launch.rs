@@ -314,7 +314,7 @@ impl Node<'_> {
         own("authenticator", if password { "PasswordAuthenticator" } else { "AllowAllAuthenticator" }.to_owned());
         own("authorizer", if password { "CassandraAuthorizer" } else { "AllowAllAuthorizer" }.to_owned());
         own("role_manager", "CassandraRoleManager".to_owned());
-        if let Transport::Tls { version, mutual } = self.setup.transport {
+        if let Transport::Tls { version, mutual, .. } = self.setup.transport {
             let version = version_name(version);
             let options = format!(
                 "enabled: true, optional: false, require_client_auth: {mutual}, accepted_protocols: [{version}]"

@@ -11,7 +11,6 @@ use std::{
 };
 
 use tithe_harness::{
-    columns::encrypted_fields,
     database::Server,
     evidence::{canary::KEY_PREFIX, needles::Needles},
     fault::Fault,
@@ -191,16 +190,16 @@ fn define(connection: &mut CqlConnection, statement: &str) -> Result<(), Fault> 
 /// Fields are text, as in YCSB's schema, but for those that clients encrypt: ciphertext is bytes.
 fn table_text(keyspace: &str, table: &Table, setup: &Setup) -> String {
     let encrypted = encrypted(setup, table);
-    let kind = |field| if field < encrypted { "blob" } else { "text" };
+    let kind = |field| if encrypted.contains(&field) { "blob" } else { "text" };
     let fields: String =
         (0..table.fields).map(|field| format!(", {} {}", field_of(table, field), kind(field))).collect();
     let name = qualified(keyspace, table);
     format!("CREATE TABLE {name} ({KEY} text PRIMARY KEY{fields}) WITH comment = {}", text(MARK))
 }
 
-/// Number of fields, from the first on, that clients encrypt.
-fn encrypted(setup: &Setup, table: &Table) -> usize {
-    setup.columns.as_ref().map_or(0, |columns| encrypted_fields(columns.share, table.fields))
+/// The fields that clients encrypt.
+fn encrypted(setup: &Setup, table: &Table) -> Vec<usize> {
+    setup.columns.as_ref().map_or_else(Vec::new, |columns| columns.selection().of(table))
 }
 
 /// Removes `table`, and the keyspace with it when Tithe made it and nothing else is left in it.
@@ -276,7 +275,7 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let column = field_of(table, 0);
     for (number, token) in tokens.iter().enumerate() {
         let key = text(&format!("{KEY_PREFIX}-settled-{number}"));
-        let bytes = encrypted(setup, table) > 0;
+        let bytes = encrypted(setup, table).contains(&0);
         let value = if bytes { format!("0x{}", token.expose_hex()) } else { text(token.expose_text()) };
         connection.run(&format!("INSERT INTO {name} ({KEY}, {column}) VALUES ({key}, {value})"))?;
     }

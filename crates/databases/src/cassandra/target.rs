@@ -97,13 +97,13 @@ mod tests {
         check(
             "cassandra://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             expect![[
-                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")) }) }"#
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }) }"#
             ]],
         );
         check(
             "cassandra://ann@db?insecure=yes",
             expect![[
-                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None }) }"#
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }) }"#
             ]],
         );
     }

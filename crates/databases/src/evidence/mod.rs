@@ -3,6 +3,7 @@
 pub mod marked;
 pub mod password_asked;
 pub mod tls_negotiated;
+pub mod tls_resumed;
 
 use tithe_harness::{
     evidence::{Scene, Sight},

@@ -27,7 +27,7 @@ impl TlsNegotiated {
     /// When it is not: the protection `tls` always asks for TLS.
     pub fn new(doors: &'static Doors, transport: Transport) -> Self {
         match transport {
-            Transport::Tls { version, mutual } => Self { doors, version, mutual },
+            Transport::Tls { version, mutual, .. } => Self { doors, version, mutual },
             Transport::Plain => unreachable!("the protection `tls` asks for TLS"),
         }
     }

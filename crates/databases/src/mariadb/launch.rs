@@ -223,7 +223,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     // Relative to the data folder: the path of a socket may have 107 characters only.
     own("socket", "server.sock".to_owned());
     own("tmpdir", within("tmp"));
-    if let Transport::Tls { version, mutual } = setup.transport {
+    if let Transport::Tls { version, mutual, .. } = setup.transport {
         own("require_secure_transport", "ON".to_owned());
         own("ssl_cert", file(&setup.materials.server_certificate));
         own("ssl_key", file(&setup.materials.server_key));

@@ -50,7 +50,7 @@ pub fn open(target: &Target) -> Result<(Wire, String), Fault> {
         number += 1;
         put_packet(wire.output(), number, |out| put_client_start(out, wanted))?;
         wire.flush()?;
-        tls.start(&mut wire, &target.host)?;
+        tls.start(&mut wire, &target.host, target.port)?;
     }
     let proof = prove(&greeting.plugin, target.password.as_ref(), &greeting.salt);
     // What the server proposes may be unknown here; it is asked for another by proposing one.

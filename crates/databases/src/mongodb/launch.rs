@@ -108,7 +108,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     own("net.port", place.port.to_string());
     own("net.unixDomainSocket.enabled", "false".to_owned());
     own("storage.dbPath", file("data"));
-    if let Transport::Tls { version, mutual } = setup.transport {
+    if let Transport::Tls { version, mutual, .. } = setup.transport {
         own("net.tls.mode", "requireTLS".to_owned());
         own("net.tls.certificateKeyFile", file(SERVER_IDENTITY));
         own("net.tls.CAFile", quoted(&setup.materials.authority.display().to_string()));

@@ -34,7 +34,7 @@ const LONGEST: usize = 1 << 20;
 pub fn probe(target: &Target) -> Result<Greeted, Fault> {
     let mut wire = Wire::connect(&target.host, target.port)?;
     if let Some(tls) = &target.tls {
-        tls.start(&mut wire, &target.host)?;
+        tls.start(&mut wire, &target.host, target.port)?;
     }
     let greeting = doc! { "isMaster": 1, "$db": "admin" };
     let greeting = greeting.to_vec().map_err(|error| Fault::Protocol(error.to_string()))?;

@@ -188,7 +188,7 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     }
     match setup.transport {
         Transport::Plain => own("ssl", "off".to_owned()),
-        Transport::Tls { version, mutual } => {
+        Transport::Tls { version, mutual, .. } => {
             let version = match version {
                 TlsVersion::V1_2 => "TLSv1.2",
                 TlsVersion::V1_3 => "TLSv1.3",

@@ -64,7 +64,7 @@ fn start_tls(wire: &mut Wire, target: &Target, tls: &Tls) -> Result<(), Fault> {
     match answer {
         Some(b'S') => {
             wire.consume(1);
-            tls.start(wire, &target.host)
+            tls.start(wire, &target.host, target.port)
         }
         Some(b'N') => Err(Fault::Refused("TLS was asked for, and the server offers none".to_owned())),
         // An old server or one that is out of memory answers with an error; it is not trusted to say why.
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn with_tls(target: &mut Target) {
-        target.tls = Some(Tls { authority: None, versions: vec![TlsVersion::V1_3], identity: None });
+        target.tls = Some(Tls { authority: None, versions: vec![TlsVersion::V1_3], identity: None, resumption: false });
     }
 
     const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0";

@@ -84,14 +84,14 @@ mod tests {
             "postgresql://ann@[::1]?sslmode=require",
             &plain(),
             expect![[
-                r#"Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None }) }"#
+                r#"Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }) }"#
             ]],
         );
         check(
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem&sslcert=/c.pem&sslkey=/k.pem",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")) }) }"#
+                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }) }"#
             ]],
         );
         let target = PRODUCT.attached(&Url::new("postgres://ann:p%40s@s@db"), &plain(), Some("outside".to_owned()));
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn an_arm_with_tls_needs_a_url_with_tls() {
         let mut setup = plain();
-        setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false };
+        setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
         check(
             "postgres://ann@db/x",
             &setup,
@@ -149,7 +149,7 @@ mod tests {
             "postgres://ann@db/x?sslmode=require",
             &setup,
             expect![[
-                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3], identity: None }) }"#
+                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3], identity: None, resumption: false }) }"#
             ]],
         );
     }

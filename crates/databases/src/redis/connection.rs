@@ -38,7 +38,7 @@ impl RedisConnection {
     pub fn open(target: &Target) -> Result<Self, Fault> {
         let mut wire = Wire::connect(&target.host, target.port)?;
         if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host)?;
+            tls.start(&mut wire, &target.host, target.port)?;
         }
         let mut connection = Self { wire, method: "none" };
         connection.enter(target)?;

@@ -115,7 +115,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     own("logfile", "\"\"".to_owned());
     match setup.transport {
         Transport::Plain => own("port", place.port.to_string()),
-        Transport::Tls { version, mutual } => {
+        Transport::Tls { version, mutual, .. } => {
             own("port", "0".to_owned());
             own("tls-port", place.port.to_string());
             own("tls-cert-file", file(&setup.materials.server_certificate));

@@ -112,14 +112,14 @@ mod tests {
             "rediss://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")) }) }"#
+                r#"Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }) }"#
             ]],
         );
         check(
             "rediss://db?insecure=yes",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None }) }"#
+                r#"Target { host: "db", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }) }"#
             ]],
         );
     }
@@ -147,7 +147,7 @@ mod tests {
             expect!["refused: the server's URL: option db is not known; known are ca, insecure, cert, key"],
         );
         let mut setup = plain();
-        setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false };
+        setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
         check(
             "redis://db",
             &setup,

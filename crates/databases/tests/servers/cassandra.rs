@@ -144,7 +144,7 @@ fn a_plain_server_and_every_protection() {
     keeps_what_is_not_ours(&plain);
 
     let strict = [
-        chosen("tls", &[("mutual", OptionValue::Flag(true))]),
+        chosen("tls", &[("mutual", OptionValue::Flag(true)), ("resumption", OptionValue::Flag(true))]),
         chosen("internode-tls", &[]),
         chosen("password", &[("caching", OptionValue::Flag(false))]),
         chosen("audit-file", &[]),
@@ -154,9 +154,10 @@ fn a_plain_server_and_every_protection() {
     serve(&guarded);
     let expected = [
         expect![[r#"
-        tls-negotiated Claim Holds
-        wire-canary Claim Holds
-    "#]],
+            tls-negotiated Claim Holds
+            wire-canary Claim Holds
+            tls-resumed Disclosure Holds
+        "#]],
         expect![[r#"
         internode-tls Claim Holds
     "#]],
@@ -213,7 +214,7 @@ fn a_plain_server_and_every_protection() {
     drop(guarded);
 
     let lax = [
-        chosen("tls", &[("version", text("1.2"))]),
+        chosen("tls", &[("version", text("1.2")), ("resumption", OptionValue::Flag(true))]),
         chosen("password", &[]),
         chosen("audit-bin", &[("categories", text("DML"))]),
         chosen("columns", &[]),
@@ -222,9 +223,10 @@ fn a_plain_server_and_every_protection() {
     Cassandra.create(&guarded.server, &guarded.setup, &table()).expect("a table");
     let expected = [
         expect![[r#"
-        tls-negotiated Claim Holds
-        wire-canary Claim Holds
-    "#]],
+            tls-negotiated Claim Holds
+            wire-canary Claim Holds
+            tls-resumed Disclosure Holds
+        "#]],
         expect![[r#"
         password-asked Claim Holds
         rights-enforced Claim Holds
@@ -252,6 +254,28 @@ fn a_plain_server_and_every_protection() {
     disprove(&guarded, &chosen("commitlog-encryption", &[]));
     disprove(&plain, &chosen("password", &[]));
     disprove(&plain, &chosen("audit-file", &[]));
+    // An audit log of some categories is told for what it is.
+    let password = guarded.setup.materials.password.expose_text();
+    let (user, options) =
+        (format!("tithe_administrator:{password}@"), format!("?ca={}", guarded.setup.materials.authority.display()));
+    let seen = inspected(&attached(&guarded, &user, &options), &Setup::bare());
+    expect!["audit: available but not enforced"]
+        .assert_eq(seen.lines().find(|line| line.starts_with("audit: ")).expect("a line"));
+}
+
+/// TLS is there and plaintext is served beside it.
+#[test]
+fn a_node_with_optional_tls_is_caught() {
+    let asked = chosen("tls", &[]);
+    let mistakes = [("optional: false, require_client_auth: false", "optional: true, require_client_auth: false")];
+    let Some(sandbox) = Sandbox::start_wrong(&Cassandra, std::slice::from_ref(&asked), &mistakes) else { return };
+    Cassandra.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let words = super::misconfigured::caught(&sandbox, &asked);
+    assert!(words.contains("plaintext: served"), "{words}");
+    expect![[r#"
+        tls: available but not enforced
+    "#]]
+    .assert_eq(&super::misconfigured::shown(&sandbox, &[Feature::Transport]));
 }
 
 fn nothing_falls_back(plain: &Sandbox, guarded: &Sandbox) {

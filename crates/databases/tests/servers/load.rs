@@ -1,21 +1,29 @@
-//! The load loop on a real server: several connections a lane, closed and open, and requests larger than a socket takes.
+//! The load loop on real servers: several connections a lane, closed and open, requests larger than a socket takes, and
+//! connections that are opened anew while measuring.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use tithe_databases::postgres::Postgres;
+use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
 use tithe_harness::{
     database::Database,
-    load::frame::{ArmRig, Rig},
+    load::{
+        CONNECT,
+        frame::{ArmRig, Rig},
+    },
+    sandbox::cgroup,
     session::Session,
     workload::{self, Workload},
 };
 use tithe_model::{
-    experiment::{self, Arrivals, Values},
+    experiment::{self, Arrivals, OptionValue, Values},
     plan::Cell,
     record::{ArmFrame, Slot},
 };
 
-use super::{how_for, sandbox::Sandbox};
+use super::{
+    how_for,
+    sandbox::{Sandbox, chosen},
+};
 
 fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -24,15 +32,26 @@ fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
 }
 
 fn load(sandbox: &Sandbox, workload: &dyn Workload) {
-    Postgres.create(&sandbox.server, &sandbox.setup, &workload.table()).expect("a table");
+    sandbox.database.create(&sandbox.server, &sandbox.setup, &workload.table()).expect("a table");
     let how = how_for(workload.table(), true);
-    let mut session: Session = Postgres.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
+    let mut session: Session = sandbox.database.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
     workload.load(&mut session, 0, 1, &AtomicU64::new(0)).expect("loaded");
 }
 
 /// One frame of four slots of 50 ms; nothing may spoil it, and what the slots, the counters and the histograms say
 /// of the number of operations must agree.
 fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arrivals) -> ArmFrame {
+    frame_of(sandbox, workload, clients, arrivals, None).0
+}
+
+/// The same with connections of `reconnect_every` operations, and its slots.
+fn frame_of(
+    sandbox: &Sandbox,
+    workload: &dyn Workload,
+    clients: u32,
+    arrivals: Arrivals,
+    reconnect_every: Option<u32>,
+) -> (ArmFrame, Vec<Slot>) {
     let cell = Cell {
         id: "mixed".to_owned(),
         workload: 0,
@@ -50,6 +69,7 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
         restarts: false,
         pinned: true,
         free_frames: 0,
+        reconnect_every,
         program: false,
     };
     let arm = ArmRig {
@@ -59,15 +79,65 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
         on: Vec::new(),
         off: Vec::new(),
     };
-    let mut rig = Rig::new(&Postgres, workload, &cell, 0, true, vec![arm]);
+    let mut rig = Rig::new(sandbox.database, workload, &cell, 0, true, vec![arm]);
     let (mut frame, slots) =
         rig.frame(0, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled");
     assert_eq!(frame.spoiled, None, "{clients} clients, {arrivals:?}");
     let arm = frame.arms.remove(0);
     let count = |field: fn(&Slot) -> u64| slots.iter().map(field).sum::<u64>();
     assert_eq!((arm.operations, arm.failed), (count(|slot| slot.n), 0));
-    assert_eq!(arm.latency.values().map(|histogram| histogram.total()).sum::<u64>(), count(|slot| slot.n_g));
-    arm
+    let latencies = arm.latency.iter().filter(|(name, _)| *name != CONNECT);
+    assert_eq!(latencies.map(|(_, histogram)| histogram.total()).sum::<u64>(), count(|slot| slot.n_g));
+    (arm, slots)
+}
+
+/// Connections end after `every` operations, and none of these is lost; the server's processor time is seen, wherever it
+/// is spent.
+fn reconnects(sandbox: &Sandbox) {
+    let workload = ycsb(100, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
+    load(sandbox, workload.as_ref());
+    for (clients, every, arrivals) in
+        [(1, 1, Arrivals::Closed), (2, 10, Arrivals::Closed), (8, 3, Arrivals::Closed), (2, 2, Arrivals::Even(200.0))]
+    {
+        let (arm, slots) = frame_of(sandbox, workload.as_ref(), clients, arrivals, Some(every));
+        let connects = arm.latency[CONNECT].total();
+        let server_cpu_ns: u64 = slots.iter().map(|slot| slot.server_cpu_ns).sum();
+        eprintln!(
+            "{}, {clients} clients, every {every}: {} operations, {connects} connections, server {} µs/op, whole tree {:?} ns",
+            sandbox.database.id(),
+            arm.operations,
+            server_cpu_ns / 1000 / arm.operations,
+            arm.counters.server_cpu_ns.map(|all| all / arm.operations),
+        );
+        // What was begun in the warm-up goes on; each client may be within its operations at both ends.
+        let expected = arm.operations as f64 / f64::from(every);
+        assert!(
+            (connects as f64 - expected).abs() <= f64::from(clients),
+            "{connects} connections, {expected} expected"
+        );
+        if arrivals != Arrivals::Closed {
+            assert_eq!(arm.intended[CONNECT].total(), connects);
+        }
+        let process_each = sandbox.database.id() == "postgres";
+        assert!(server_cpu_ns > 0 || (process_each && !cgroup::counts()), "no processor time of the server was seen");
+    }
+}
+
+#[test]
+fn connections_are_opened_anew_while_measuring() {
+    let databases: [&'static dyn Database; 3] = [&Postgres, &MariaDb, &Redis];
+    for database in databases {
+        let password = match database.id() {
+            "postgres" => "scram",
+            "redis" => "requirepass",
+            _ => "password",
+        };
+        let resumed = chosen(database, "tls", &[("resumption", OptionValue::Flag(true))]);
+        for protections in [vec![], vec![resumed, chosen(database, password, &[])]] {
+            let Some(sandbox) = Sandbox::start(database, &protections) else { return };
+            reconnects(&sandbox);
+        }
+    }
 }
 
 #[test]

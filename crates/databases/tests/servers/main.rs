@@ -5,6 +5,7 @@
 mod cassandra;
 mod load;
 mod mariadb;
+mod misconfigured;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 mod postgres;

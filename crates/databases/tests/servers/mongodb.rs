@@ -214,7 +214,7 @@ fn nothing_falls_back() {
     let mut asks_plain = tls.setup.clone();
     asks_plain.transport = Transport::Plain;
     let mut asks_tls = plain.setup.clone();
-    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false };
+    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
     let mut asks_password = plain.setup.clone();
     asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
     let mut mistrusts = tls.setup.clone();
@@ -223,6 +223,25 @@ fn nothing_falls_back() {
         let outcome = MongoDb.connect(&server.server, setup, &how(true)).map(drop);
         assert!(outcome.is_err(), "served, though it must not be");
     }
+}
+
+/// The stand-in has neither accounts nor an audit log: whoever believes that it has is told.
+#[test]
+fn a_server_that_asks_nobody_is_caught() {
+    let Some(sandbox) = start(&[]) else { return };
+    MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let words = super::misconfigured::caught(&sandbox, &chosen("scram", &[]));
+    expect!["without a password: served"].assert_eq(&words);
+    expect![[r#"
+        authentication: off
+        tls: off
+        at-rest: off
+        audit: off
+    "#]]
+    .assert_eq(&super::misconfigured::shown(
+        &sandbox,
+        &[Feature::Authentication, Feature::Transport, Feature::AtRest, Feature::Auditing],
+    ));
 }
 
 #[test]

@@ -191,6 +191,28 @@ fn checksums_are_proven() {
 }
 
 #[test]
+fn what_becomes_of_resumption_is_told() {
+    let resumption = || ("resumption", OptionValue::Flag(true));
+    prove(
+        &chosen("tls", &[resumption()]),
+        expect![[r#"
+        tls-negotiated Claim Holds
+        wire-canary Claim Holds
+        tls-resumed Disclosure Fails
+    "#]],
+    );
+    let mutual = ("mutual", OptionValue::Flag(true));
+    prove(
+        &chosen("tls", &[("version", OptionValue::Text("1.2".to_owned())), mutual, resumption()]),
+        expect![[r#"
+        tls-negotiated Claim Holds
+        wire-canary Claim Holds
+        tls-resumed Disclosure Fails
+    "#]],
+    );
+}
+
+#[test]
 fn encrypted_columns_are_proven() {
     prove(
         &chosen("columns", &[]),
@@ -233,7 +255,7 @@ fn nothing_falls_back() {
         return;
     };
     let mut asks_tls = plain.setup.clone();
-    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false };
+    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
     expect!["TLS was asked for, and the server offers none"].assert_eq(&refusal(&plain.server, &asks_tls));
 
     let mut asks_plain = tls.setup.clone();

@@ -3,9 +3,15 @@
 use std::{collections::BTreeMap, fs};
 
 use tithe_harness::{
-    database::{Database, Install, Search, Server},
+    database::{Content, Database, Install, Launch, Search, Server, Step},
     protection::{Protection, Setup, named},
-    sandbox::{Sandbox as Folder, process::Running, server},
+    sandbox::{
+        Sandbox as Folder,
+        cgroup::{self, Limits},
+        process::Running,
+        server,
+    },
+    secret::Secret,
     volume::{self, Mounted, raise},
 };
 use tithe_model::experiment::{Arm, OptionValue, Protection as Chosen};
@@ -77,13 +83,40 @@ impl Sandbox {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }
         volume::level(arms, &mut setup);
-        Some(Self::launch(database, &install, setup, folder))
+        Some(Self::launch(database, &install, setup, folder, &[]))
     }
 
-    fn launch(database: &'static dyn Database, install: &Install, setup: Setup, mut folder: Folder) -> Self {
+    /// The same with mistakes in what the server is told: each text is replaced in the files that it is in.
+    pub fn start_wrong(
+        database: &'static dyn Database,
+        protections: &[Chosen],
+        mistakes: &[(&str, &str)],
+    ) -> Option<Self> {
+        let install = present(database.find(&Search::default()))?;
+        for chosen in protections {
+            present(protection(database, &chosen.id).needs(&install, chosen))?;
+        }
+        let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
+        let mut setup = Setup::plain(settings(database), folder.materials().expect("materials"));
+        protections.iter().for_each(|chosen| protection(database, &chosen.id).apply(chosen, &mut setup));
+        Some(Self::launch(database, &install, setup, folder, mistakes))
+    }
+
+    fn launch(
+        database: &'static dyn Database,
+        install: &Install,
+        setup: Setup,
+        mut folder: Folder,
+        mistakes: &[(&str, &str)],
+    ) -> Self {
         let place = folder.place(database.id()).expect("a place");
+        if cgroup::counts() {
+            let limits = Limits { account: true, ..Limits::default() };
+            folder.confine(&place.folder, limits, None).expect("a control group");
+        }
         let volume = setup.volume.as_ref().map(|asked| raise(asked, &place.folder, &folder).expect("a volume"));
-        let launch = database.launch(install, &setup, &place);
+        let mut launch = database.launch(install, &setup, &place);
+        mistakes.iter().for_each(|(right, wrong)| mistake(&mut launch, right, wrong));
         let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the server starts");
         Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
     }
@@ -111,6 +144,27 @@ impl Sandbox {
     pub fn log(&self) -> String {
         fs::read_to_string(self.server.folder.join(server::LOG)).expect("a log")
     }
+}
+
+/// Replaces `right` by `wrong` in the files of `launch`.
+fn mistake(launch: &mut Launch, right: &str, wrong: &str) {
+    let mut made = false;
+    for step in &mut launch.steps {
+        let Step::Write { content, .. } = step else { continue };
+        let text = match &*content {
+            Content::Text(text) => text.clone(),
+            Content::Secret(secret) => String::from_utf8_lossy(secret.expose()).into_owned(),
+        };
+        if text.contains(right) {
+            made = true;
+            let text = text.replace(right, wrong);
+            *content = match content {
+                Content::Text(_) => Content::Text(text),
+                Content::Secret(_) => Content::Secret(Secret::new(text)),
+            };
+        }
+    }
+    assert!(made, "no file of the server holds {right:?}");
 }
 
 /// Settings of every server of `database`: small files, so that scans are short, and logs that would be off.

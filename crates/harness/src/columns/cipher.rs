@@ -16,7 +16,12 @@ use ring::{
 };
 use sm4::Sm4;
 
-use crate::{fault::Fault, protection::ColumnCipher, secret::Secret};
+use super::key::KEY_BYTES;
+use crate::{
+    fault::Fault,
+    protection::{ColumnCipher, Columns},
+    secret::Secret,
+};
 
 /// How much longer a stored value is than its plaintext, bytes: nonce and tag.
 pub const OVERHEAD: usize = NONCE_LEN + TAG_BYTES;
@@ -25,9 +30,6 @@ pub const OVERHEAD: usize = NONCE_LEN + TAG_BYTES;
 pub const DETERMINISTIC_OVERHEAD: usize = TAG_BYTES;
 
 const TAG_BYTES: usize = 16;
-
-/// Length of a column key.
-const KEY_BYTES: usize = 32;
 
 /// Randomised encryption of single values: AES-256-GCM by ring, SM4-128-GCM (RFC 8998) by RustCrypto.
 pub(super) enum Randomised {
@@ -103,6 +105,59 @@ impl Deterministic {
     }
 }
 
+/// How the fields of records by key are encrypted, each value with its place.
+pub(super) enum FieldCipher {
+    /// Bound to record and field, with a nonce that never repeats.
+    Randomised(Randomised, Nonces),
+    /// Bound to the field alone: equal values of one field look equal in every record.
+    Deterministic(Deterministic),
+}
+
+impl FieldCipher {
+    /// As `columns` say it.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] when the key has not [`KEY_BYTES`].
+    pub(super) fn new(columns: &Columns) -> Result<Self, Fault> {
+        let randomised = Randomised::new(columns.cipher, &columns.key)?;
+        Ok(if columns.deterministic {
+            Self::Deterministic(Deterministic::new(columns.cipher, &columns.key))
+        } else {
+            Self::Randomised(randomised, Nonces::new())
+        })
+    }
+
+    /// How much longer a stored value is than its plaintext, bytes.
+    pub(super) fn overhead(&self) -> usize {
+        match self {
+            Self::Randomised(..) => OVERHEAD,
+            Self::Deterministic(_) => DETERMINISTIC_OVERHEAD,
+        }
+    }
+
+    /// Appends what is stored of `plaintext`, which is `field` of the record in `aad`, to `sealed`.
+    pub(super) fn seal(&mut self, aad: &mut FieldAad, field: usize, plaintext: &[u8], sealed: &mut Vec<u8>) {
+        match self {
+            Self::Randomised(cipher, nonces) => seal(cipher, nonces.next(), aad.of(field), plaintext, sealed),
+            Self::Deterministic(cipher) => cipher.seal(&FieldAad::field(field), plaintext, sealed),
+        }
+    }
+
+    /// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this place.
+    pub(super) fn open<'a>(
+        &mut self,
+        aad: &mut FieldAad,
+        field: usize,
+        stored: &[u8],
+        opened: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        match self {
+            Self::Randomised(cipher, _) => open(cipher, aad.of(field), stored, opened),
+            Self::Deterministic(cipher) => cipher.open(&FieldAad::field(field), stored, opened),
+        }
+    }
+}
+
 /// A key of `N` bytes for the purpose that `label` names, from the arm's column key: HKDF-SHA-256 (RFC 5869) without
 /// salt, which a key of 32 random bytes does not need.
 fn derived<const N: usize>(key: &Secret, label: &[u8]) -> [u8; N] {
@@ -142,11 +197,16 @@ impl FieldAad {
         self.0.get(Self::FIELD_BYTES..).unwrap_or_default()
     }
 
+    /// The part of a value's place that all records share.
+    fn field(field: usize) -> [u8; Self::FIELD_BYTES] {
+        (field as u32).to_be_bytes()
+    }
+
     pub(super) fn of(&mut self, field: usize) -> &[u8] {
         if self.0.is_empty() {
             self.set_key(&[]);
         }
-        self.0[..Self::FIELD_BYTES].copy_from_slice(&(field as u32).to_be_bytes());
+        self.0[..Self::FIELD_BYTES].copy_from_slice(&Self::field(field));
         &self.0
     }
 }

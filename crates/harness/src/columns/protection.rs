@@ -1,10 +1,13 @@
 //! Column encryption as a protection, and the arm that prices the statements it needs.
 
+use std::path::PathBuf;
+
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
     experiment,
 };
 
+use super::{KeyPlace, Selection};
 use crate::{
     evidence::{
         Evidence,
@@ -66,13 +69,34 @@ impl Protection for ColumnsProtection {
                 name: "names",
                 kind: OptionKind::Text,
                 default: Some(Default::Text("")),
-                help: "Columns of SQL tables by name, with commas between them, in place of a share.",
+                help: "Columns of SQL tables or fields of records (`field0,field3`) by name, with commas between them, in \
+                       place of a share.",
             },
             OptionEntry {
                 name: "cipher",
                 kind: OptionKind::Choice(&["aes-256-gcm", "sm4-128-gcm"]),
                 default: Some(Default::Text("aes-256-gcm")),
                 help: "The cipher; columns that the server compares are encrypted by the same one in SIV mode.",
+            },
+            OptionEntry {
+                name: "mode",
+                kind: OptionKind::Choice(&["randomised", "deterministic"]),
+                default: Some(Default::Text("randomised")),
+                help: "Of records by key: whether equal values of a field never look equal or, in SIV mode, always do; in \
+                       SQL tables each column's use decides.",
+            },
+            OptionEntry {
+                name: "key_file",
+                kind: OptionKind::Text,
+                default: Some(Default::Text("")),
+                help: "File with the key, 32 bytes or 64 hexadecimal digits, named from the root on and for its owner's eyes \
+                       alone; without it or `key_variable` each run makes a key.",
+            },
+            OptionEntry {
+                name: "key_variable",
+                kind: OptionKind::Text,
+                default: Some(Default::Text("")),
+                help: "Name of an environment variable with the key, 64 hexadecimal digits; never the key itself.",
             },
         ]
     }
@@ -89,21 +113,26 @@ impl Protection for ColumnsProtection {
         setup.columns = Some(Columns {
             share: chosen.number("share"),
             names: names(chosen),
+            deterministic: is_deterministic(chosen),
             cipher,
             key: setup.materials.key.clone(),
+            key_place: KeyPlace {
+                file: given(chosen, "key_file").map(PathBuf::from),
+                variable: given(chosen, "key_variable").map(str::to_owned),
+            },
         });
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        let share = chosen.number("share");
-        if share == 0.0 {
+        let selection = Selection { share: chosen.number("share"), names: names(chosen) };
+        if selection.is_none() {
             return vec![Box::new(WrapperIdle)];
         }
-        let targets = Targets::Fields { share };
+        let targets = Targets::Fields(selection.clone());
         let mut checks: Vec<Box<dyn Evidence>> = vec![
-            Box::new(CiphertextSeen::new(share)),
-            Box::new(WrongColumnKey::new(share)),
-            Box::new(DiskCanary::new(Places::ALL, targets)),
+            Box::new(CiphertextSeen::new(selection.clone(), is_deterministic(chosen))),
+            Box::new(WrongColumnKey::new(selection)),
+            Box::new(DiskCanary::new(Places::ALL, targets.clone())),
         ];
         if self.wire {
             checks.push(Box::new(WireCanary::new(targets)));
@@ -129,6 +158,16 @@ impl Protection for ColumnsProtection {
         }
         checks
     }
+}
+
+/// True where equal values of a field look equal.
+fn is_deterministic(chosen: &experiment::Protection) -> bool {
+    chosen.text("mode") == "deterministic"
+}
+
+/// The text of option `name`, where there is one.
+fn given<'a>(chosen: &'a experiment::Protection, name: &str) -> Option<&'a str> {
+    Some(chosen.text(name)).filter(|text| !text.is_empty())
 }
 
 /// The names in the option `names`.

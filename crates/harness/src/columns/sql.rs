@@ -38,7 +38,7 @@ pub enum Treatment {
 pub struct Chosen(BTreeMap<&'static str, Treatment>);
 
 impl Chosen {
-    /// The columns of `tables` that `setup` encrypts.
+    /// The columns of `tables` that `setup` encrypts; none where there are no SQL tables.
     ///
     /// # Errors
     /// [`Fault::Refused`] for a column that is not there, a share that stands for no set of columns, and a list that
@@ -46,9 +46,6 @@ impl Chosen {
     pub fn new(setup: &Setup, tables: &'static [SqlTable]) -> Result<Self, Fault> {
         match &setup.columns {
             Some(columns) if !tables.is_empty() => Self::of(columns.share, &columns.names, tables),
-            Some(columns) if !columns.names.is_empty() => {
-                Err(Fault::Refused("columns are named for SQL tables only: records by key have a share".to_owned()))
-            }
             _ => Ok(Self::default()),
         }
     }
@@ -59,6 +56,9 @@ impl Chosen {
     /// As [`Chosen::new`]; [`Fault::Refused`] where the server would have to compute with what it cannot read.
     pub fn check(setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
         let chosen = Self::new(setup, workload.tables())?;
+        if let (Some(columns), []) = (&setup.columns, workload.tables()) {
+            columns.selection().check(&workload.table())?;
+        }
         match setup.compute.unwrap_or(workload.compute()) {
             Compute::Server if !chosen.is_empty() => Err(unreadable()),
             _ => Ok(()),

@@ -4,7 +4,7 @@ use tithe_model::experiment::{OptionValue, Protection as Chosen};
 use super::*;
 use crate::{
     evidence::canary::{Collected, read},
-    protection::Protection as _,
+    protection::{ColumnCipher, Protection as _},
     session::Fields,
     simulated::test_bench::Bench,
 };
@@ -66,7 +66,7 @@ proptest! {
             prop_assert_eq!(&read(session.as_mut(), key).unwrap(), &some(values));
             let stored = read(raw(&bench).as_mut(), key).unwrap();
             for (number, (stored, value)) in stored.iter().flatten().zip(values).enumerate() {
-                let longer = if number < encrypted_fields(share, 10) { OVERHEAD } else { 0 };
+                let longer = if number < Selection::of_share(share).of(bench.scene().table).len() { OVERHEAD } else { 0 };
                 prop_assert_eq!(stored.len(), value.len() + longer);
             }
         }
@@ -132,10 +132,56 @@ fn what_is_too_short_or_plain_is_wrong_and_the_session_goes_on() {
     }
 }
 
+/// As [`bench`], with every field encrypted deterministically.
+fn deterministic(cipher: ColumnCipher) -> Bench {
+    let mut bench = Bench::plain();
+    let all = Columns::of_share(1.0, bench.setup.materials.key.clone());
+    bench.setup.columns = Some(Columns { deterministic: true, cipher, ..all });
+    bench
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn deterministic_fields_are_alike_where_values_are_and_nowhere_else(
+        value in prop::collection::vec(any::<u8>(), 0..200),
+        other in prop::collection::vec(any::<u8>(), 0..200),
+        sm4: bool,
+    ) {
+        prop_assume!(value != other);
+        let bench = deterministic(if sm4 { ColumnCipher::Sm4Gcm } else { ColumnCipher::Aes256Gcm });
+        let mut session = wrapped(&bench);
+        insert(session.as_mut(), b"user1", &vec![value.clone(); 10]);
+        insert(session.as_mut(), b"user2", &vec![value.clone(); 10]);
+        update(session.as_mut(), b"user2", 9, &other);
+        let stored = |key| read(raw(&bench).as_mut(), key).unwrap();
+        let (one, two) = (stored(b"user1"), stored(b"user2"));
+        prop_assert_eq!(&one[..9], &two[..9]);
+        prop_assert_ne!(&one[9], &two[9]);
+        prop_assert!((1..10).all(|field| one[field] != one[0]));
+        prop_assert!(one.iter().flatten().all(|stored| stored.len() == value.len() + DETERMINISTIC_OVERHEAD));
+        prop_assert_eq!(read(session.as_mut(), b"user1").unwrap(), some(&vec![value; 10]));
+        let changed = read(session.as_mut(), b"user2").unwrap();
+        prop_assert_eq!(changed[9].as_ref(), Some(&other));
+
+        // Bound to its field: elsewhere it does not decrypt.
+        update(raw(&bench).as_mut(), b"user1", 3, one[4].as_deref().unwrap());
+        let refusal = Fault::Wrong("field 3 of key user1 does not decrypt".to_owned());
+        prop_assert_eq!(read(session.as_mut(), b"user1"), Err(refusal));
+    }
+}
+
 #[test]
-fn the_share_counts_whole_fields() {
-    let counts: Vec<_> = [0.0, 0.04, 0.05, 0.2, 0.25, 1.0].iter().map(|share| encrypted_fields(*share, 10)).collect();
-    assert_eq!(counts, [0, 0, 1, 2, 3, 10]);
+fn named_fields_are_encrypted_and_no_others() {
+    let mut bench = bench(1.0);
+    let names = vec!["field3".to_owned(), "field0".to_owned()];
+    bench.setup.columns = bench.setup.columns.take().map(|columns| Columns { names, ..columns });
+    insert(wrapped(&bench).as_mut(), b"user1", &ten("value"));
+    let stored = read(raw(&bench).as_mut(), b"user1").unwrap();
+    let clear: Vec<usize> = (0..10).filter(|field| stored[*field].as_ref() == Some(&ten("value")[*field])).collect();
+    assert_eq!(clear, [1, 2, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(read(wrapped(&bench).as_mut(), b"user1").unwrap(), some(&ten("value")));
 }
 
 #[test]
@@ -166,6 +212,9 @@ fn the_protection_says_how_it_is_proven() {
             ("share".to_owned(), OptionValue::Number(share)),
             ("names".to_owned(), OptionValue::Text(String::new())),
             ("cipher".to_owned(), OptionValue::Text("aes-256-gcm".to_owned())),
+            ("mode".to_owned(), OptionValue::Text("randomised".to_owned())),
+            ("key_file".to_owned(), OptionValue::Text(String::new())),
+            ("key_variable".to_owned(), OptionValue::Text(String::new())),
         ]
         .into(),
     };

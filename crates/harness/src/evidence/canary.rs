@@ -7,7 +7,7 @@
 use ring::digest::{Context, SHA256};
 
 use crate::{
-    columns::encrypted_fields,
+    columns::Selection,
     evidence::Scene,
     fault::Fault,
     session::{Fields, KeyValueSession, Request, Rows, Session},
@@ -28,31 +28,27 @@ const FIELD_BYTES: usize = 100;
 const RECORDS: usize = 2;
 
 /// Which canaries must not be seen.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
     /// Keys and every field value: encryption of files, of volumes, of the wire.
     Everything,
-    /// The values of the first `share` of the fields, as [`crate::protection::Columns::share`]; keys and other fields
-    /// may be seen.
-    Fields {
-        /// 0–1.
-        share: f64,
-    },
+    /// The values of these fields; keys and other fields may be seen.
+    Fields(Selection),
 }
 
 impl Targets {
     /// The noun of a claim: `key or field value`.
-    pub fn noun(self) -> String {
+    pub fn noun(&self) -> String {
         match self {
             Self::Everything => "key or field value".to_owned(),
-            Self::Fields { share: 1.0 } => "field value".to_owned(),
-            Self::Fields { share } => format!("value of the first {:.0} % of the fields", share * 100.0),
+            Self::Fields(selection) => selection.noun(),
         }
     }
 }
 
 /// The canaries of one look.
 pub struct Canaries {
+    table: Table,
     records: Vec<Record>,
 }
 
@@ -68,7 +64,8 @@ impl Canaries {
     /// check alone, and differ between any two of them.
     pub fn new(scene: &Scene<'_>, check: &str) -> Self {
         let mut source = Source::new(scene, check);
-        Self { records: (0..RECORDS).map(|number| Record::new(&mut source, scene.table, number)).collect() }
+        let records = (0..RECORDS).map(|number| Record::new(&mut source, scene.table, number)).collect();
+        Self { table: scene.table.clone(), records }
     }
 
     /// Inserts every record, then updates it, through `session`.
@@ -99,8 +96,12 @@ impl Canaries {
     }
 
     /// The tokens that must not be seen where `targets` are protected.
-    pub fn tokens(&self, targets: Targets) -> Vec<&[u8]> {
-        self.records.iter().flat_map(|record| record.tokens(targets)).collect()
+    pub fn tokens(&self, targets: &Targets) -> Vec<&[u8]> {
+        let (keys, fields) = match targets {
+            Targets::Everything => (true, (0..self.table.fields).collect()),
+            Targets::Fields(selection) => (false, selection.of(&self.table)),
+        };
+        self.records.iter().flat_map(|record| record.tokens(keys, &fields)).collect()
     }
 }
 
@@ -121,13 +122,10 @@ impl Record {
         values
     }
 
-    fn tokens(&self, targets: Targets) -> Vec<&[u8]> {
-        let (key, fields) = match targets {
-            Targets::Everything => (Some(&self.key[KEY_PREFIX.len()..]), self.inserted.len()),
-            Targets::Fields { share } => (None, encrypted_fields(share, self.inserted.len())),
-        };
-        let inserted = self.inserted.iter().take(fields);
-        let updated = self.updated.iter().filter(|(field, _)| *field < fields).map(|(_, value)| value);
+    fn tokens(&self, key: bool, fields: &[usize]) -> Vec<&[u8]> {
+        let key = key.then(|| &self.key[KEY_PREFIX.len()..]);
+        let inserted = fields.iter().map(|field| &self.inserted[*field]);
+        let updated = self.updated.iter().filter(|(field, _)| fields.contains(field)).map(|(_, value)| value);
         key.into_iter().chain(inserted.chain(updated).map(|value| &value[..TOKEN_BYTES])).collect()
     }
 }
@@ -225,7 +223,7 @@ mod tests {
                 for check in ["disk-canary", "wire-canary"] {
                     (scene.nonce, scene.guarded) = (nonce, guarded);
                     let canaries = Canaries::new(&scene, check);
-                    let tokens = canaries.tokens(Targets::Everything);
+                    let tokens = canaries.tokens(&Targets::Everything);
                     count += tokens.len();
                     seen.extend(tokens.into_iter().map(<[u8]>::to_vec));
                 }
@@ -239,9 +237,11 @@ mod tests {
         let bench = Bench::plain();
         let canaries = Canaries::new(&bench.scene(), "test");
         // Two records of ten fields: two keys, twenty inserted values, one and ten updated ones.
-        assert_eq!(canaries.tokens(Targets::Everything).len(), 2 + 20 + 1 + 10);
-        assert_eq!(canaries.tokens(Targets::Fields { share: 1.0 }).len(), 20 + 1 + 10);
-        assert_eq!(canaries.tokens(Targets::Fields { share: 0.2 }).len(), 4 + 1 + 2);
+        assert_eq!(canaries.tokens(&Targets::Everything).len(), 2 + 20 + 1 + 10);
+        assert_eq!(canaries.tokens(&Targets::Fields(Selection::of_share(1.0))).len(), 20 + 1 + 10);
+        assert_eq!(canaries.tokens(&Targets::Fields(Selection::of_share(0.2))).len(), 4 + 1 + 2);
+        let named = Selection { share: 1.0, names: vec!["field3".to_owned(), "field0".to_owned()] };
+        assert_eq!(canaries.tokens(&Targets::Fields(named)).len(), 4 + 1 + 2);
         assert!(canaries.records.iter().all(|record| record.key.as_slice() < b"user".as_slice()));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::{
-    columns::{encrypted_fields, wrap},
+    columns::{Selection, wrap},
     evidence::{
         Control, Evidence, Scene, Sight,
         canary::{Collected, KEY_PREFIX, Source, TOKEN_BYTES, key_value, read},
@@ -18,20 +18,22 @@ use crate::{
 /// the clients do and once without their encryption: what the server holds must differ from the value, from each
 /// other, and must repeat no block of 16 bytes. Id `ciphertext-seen`.
 ///
-/// Repeated blocks give away AES-ECB and any other deterministic encryption, which a search for canaries passes.
+/// Repeated blocks give away AES-ECB and any other deterministic encryption, which a search for canaries passes. Where
+/// deterministic encryption was asked for, the same field of two records must be alike instead, and nothing else.
 pub struct CiphertextSeen {
-    share: f64,
+    selection: Selection,
+    deterministic: bool,
 }
 
 impl CiphertextSeen {
-    /// A check of the first `share` of the fields.
-    pub fn new(share: f64) -> Self {
-        Self { share }
+    /// A check of the fields in `selection`.
+    pub fn new(selection: Selection, deterministic: bool) -> Self {
+        Self { selection, deterministic }
     }
 
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let encrypted = encrypted_fields(self.share, scene.table.fields);
-        if encrypted == 0 {
+        let encrypted = self.selection.of(scene.table);
+        if encrypted.is_empty() {
             return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
         }
         let mut source = Source::new(scene, self.id());
@@ -46,48 +48,54 @@ impl CiphertextSeen {
             }
             stored.push(read(raw.as_mut(), &key)?);
         }
-        Ok(conclude(&stored, encrypted, &value))
+        Ok(conclude(&stored, &encrypted, &value, self.deterministic))
     }
 }
 
 const BLOCK: usize = 16;
 
-fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: usize, value: &[u8]) -> Sight {
+fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: &[usize], value: &[u8], deterministic: bool) -> Sight {
     let fields = stored.first().map_or(0, Vec::len);
-    let held = |range: std::ops::Range<usize>| -> Vec<&[u8]> {
-        stored
-            .iter()
-            .flat_map(|record| &record[range.clone()])
-            .map(|field| field.as_deref().unwrap_or_default())
-            .collect()
+    let clear: Vec<usize> = (0..fields).filter(|field| !encrypted.contains(field)).collect();
+    let held = |fields: &[usize]| -> Vec<&[u8]> {
+        let places = stored.iter().flat_map(|record| fields.iter().map(move |field| (record, *field)));
+        places.map(|(record, field)| record[field].as_deref().unwrap_or_default()).collect()
     };
-    let ours = held(0..encrypted);
+    let ours = held(encrypted);
     let plain = ours.iter().filter(|bytes| bytes.windows(BLOCK).any(|window| window == &value[..BLOCK])).count();
     if plain > 0 {
         return Sight::Exposed(format!("{plain} of {} values stand in the server as they were sent", ours.len()));
     }
+    let (first, others) = ours.split_at(encrypted.len().min(ours.len()));
+    if deterministic && others.chunks(encrypted.len()).any(|record| record != first) {
+        return Sight::Exposed(
+            "equal values of one field differ: they were not encrypted deterministically".to_owned(),
+        );
+    }
     let mut blocks = HashSet::new();
-    if ours.iter().flat_map(|bytes| bytes.windows(BLOCK)).any(|block| !blocks.insert(block)) {
+    let unlike = if deterministic { first } else { &ours[..] };
+    if unlike.iter().flat_map(|bytes| bytes.windows(BLOCK)).any(|block| !blocks.insert(block)) {
         return Sight::Exposed("a block of 16 bytes repeats in the stored values: equal values can be told".to_owned());
     }
-    let others = match held(encrypted..fields).iter().filter(|bytes| **bytes == value).count() {
+    let others = match held(&clear).iter().filter(|bytes| **bytes == value).count() {
         0 => "keys are in the clear".to_owned(),
-        _ => format!("keys and {} are in the clear", names(encrypted..fields)),
+        _ => format!("keys and {} are in the clear", names(&clear)),
     };
+    let alike = if deterministic { "equal values of one field alike" } else { "no two alike" };
     Sight::Protected(format!(
-        "{}: {} bytes stored for {} sent, no two alike, no block of 16 bytes twice; {others}",
-        names(0..encrypted),
+        "{}: {} bytes stored for {} sent, {alike}, no block of 16 bytes twice; {others}",
+        names(encrypted),
         ours.first().map_or(0, |bytes| bytes.len()),
         value.len()
     ))
 }
 
-/// `fields 0 to 9`.
-fn names(fields: std::ops::Range<usize>) -> String {
-    if fields.len() == 1 {
-        format!("field {}", fields.start)
-    } else {
-        format!("fields {} to {}", fields.start, fields.end - 1)
+/// `field 4`, `fields 0 to 9`, `fields 0, 3`.
+fn names(fields: &[usize]) -> String {
+    match fields {
+        [one] => format!("field {one}"),
+        [first, .., last] if last - first + 1 == fields.len() => format!("fields {first} to {last}"),
+        _ => format!("fields {}", fields.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -110,7 +118,8 @@ impl Evidence for CiphertextSeen {
     }
 
     fn claim(&self) -> String {
-        "the server holds randomised ciphertext for the values of encrypted fields".to_owned()
+        let kind = if self.deterministic { "deterministic" } else { "randomised" };
+        format!("the server holds {kind} ciphertext for the values of encrypted fields")
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
@@ -121,17 +130,17 @@ impl Evidence for CiphertextSeen {
 /// Reads a record with a key that is not the arm's, which must be refused, and with the arm's own, which must work.
 /// On the plain arm it is read without any key. Id `wrong-column-key`.
 pub struct WrongColumnKey {
-    share: f64,
+    selection: Selection,
 }
 
 impl WrongColumnKey {
-    /// A check where the first `share` of the fields are encrypted.
-    pub fn new(share: f64) -> Self {
-        Self { share }
+    /// A check where the fields in `selection` are encrypted.
+    pub fn new(selection: Selection) -> Self {
+        Self { selection }
     }
 
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        if encrypted_fields(self.share, scene.table.fields) == 0 {
+        if self.selection.of(scene.table).is_empty() {
             return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
         }
         let mut source = Source::new(scene, self.id());
@@ -175,7 +184,7 @@ pub struct WrapperIdle;
 
 impl WrapperIdle {
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.share == 0.0) {
+        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
             return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
         }
         let mut source = Source::new(scene, self.id());
@@ -215,10 +224,10 @@ mod tests {
 
     const VALUE: &[u8] = b"sixteen bytes ..sixteen bytes ..";
 
-    fn check(records: &[&[&[u8]]], encrypted: usize, expected: Expect) {
+    fn check(records: &[&[&[u8]]], encrypted: &[usize], expected: Expect) {
         let stored: Vec<Vec<_>> =
             records.iter().map(|fields| fields.iter().map(|field| Some(field.to_vec())).collect()).collect();
-        expected.assert_eq(&format!("{:?}", conclude(&stored, encrypted, VALUE)));
+        expected.assert_eq(&format!("{:?}", conclude(&stored, encrypted, VALUE, false)));
     }
 
     #[test]
@@ -228,33 +237,51 @@ mod tests {
         // Electronic code book: equal blocks stay equal within a value.
         check(
             &[&[&[block(1), block(1)].concat()]],
-            1,
+            &[0],
             expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]],
         );
         // Deterministic encryption: equal values stay equal between records.
         check(
             &[&[&ramp(0)], &[&ramp(0)]],
-            1,
+            &[0],
             expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]],
         );
         check(
             &[&[&ramp(0)], &[&ramp(100)]],
-            1,
+            &[0],
             expect![[
                 r#"Protected("field 0: 60 bytes stored for 32 sent, no two alike, no block of 16 bytes twice; keys are in the clear")"#
             ]],
         );
         check(
             &[&[&ramp(0), VALUE], &[&ramp(100), VALUE]],
-            1,
+            &[0],
             expect![[
                 r#"Protected("field 0: 60 bytes stored for 32 sent, no two alike, no block of 16 bytes twice; keys and field 1 are in the clear")"#
             ]],
         );
         check(
             &[&[&ramp(0), VALUE], &[&ramp(100), VALUE]],
-            2,
+            &[0, 1],
             expect![[r#"Exposed("2 of 4 values stand in the server as they were sent")"#]],
         );
+    }
+
+    #[test]
+    fn what_is_deterministic_repeats_from_record_to_record_only() {
+        let record = |first: u8| [first, first + 60].map(|from| Some((from..from + 60).collect::<Vec<u8>>())).to_vec();
+        let seen = |stored: &[Vec<Option<Vec<u8>>>]| format!("{:?}", conclude(stored, &[0, 1], VALUE, true));
+        expect![[r#"Protected("fields 0 to 1: 60 bytes stored for 32 sent, equal values of one field alike, no block of 16 bytes twice; keys are in the clear")"#]].assert_eq(&seen(&[record(0), record(0)]));
+        expect![[r#"Exposed("equal values of one field differ: they were not encrypted deterministically")"#]]
+            .assert_eq(&seen(&[record(0), record(1)]));
+        let same = vec![record(0)[0].clone(), record(0)[0].clone()];
+        expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]]
+            .assert_eq(&seen(&[same.clone(), same]));
+    }
+
+    #[test]
+    fn fields_are_named_as_short_as_they_can_be() {
+        let named: Vec<String> = [&[4][..], &[0, 1, 2], &[0, 3], &[1, 2, 5]].map(names).into();
+        expect!["field 4; fields 0 to 2; fields 0, 3; fields 1, 2, 5"].assert_eq(&named.join("; "));
     }
 }

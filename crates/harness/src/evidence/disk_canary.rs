@@ -36,7 +36,7 @@ impl DiskCanary {
         canaries.read_back(session.as_mut())?;
         drop(session);
         scene.database.settle(scene.server, scene.setup, scene.table)?;
-        let tokens = canaries.tokens(self.targets);
+        let tokens = canaries.tokens(&self.targets);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let report = scan(&needles, files_of(scene.server, self.places));
         Ok(self.conclude(&report, tokens.len(), scene.guarded))

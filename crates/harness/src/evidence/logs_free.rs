@@ -52,7 +52,7 @@ impl LogsFree {
         let ours = [Some(("data key", &setup.materials.key)), Some(("password", &setup.materials.password))];
         let secrets =
             ours.into_iter().chain([at_rest, columns]).flatten().map(|(what, secret)| (what, secret.expose()));
-        let tokens = canaries.tokens(self.targets);
+        let tokens = canaries.tokens(&self.targets);
         let secrets = secrets.filter(|(_, secret)| secret.len() >= NEEDLE_BYTES);
         let needles = Needles::new(secrets.chain(tokens.iter().map(|token| ("canary", *token))));
         let control = await_needle(scene, &Needles::new([("control token", token.as_slice())]));

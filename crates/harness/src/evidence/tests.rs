@@ -9,7 +9,7 @@ use super::{
     wire_canary::WireCanary, *,
 };
 use crate::{
-    columns::encrypted_fields,
+    columns::Selection,
     database::Address,
     protection::Columns,
     simulated::test_bench::{Bench, materials},
@@ -76,7 +76,7 @@ fn a_check_proves_something_only_with_its_control() {
 fn encrypted_columns_are_proven() {
     let all = encrypted(1.0);
     check(
-        &CiphertextSeen::new(1.0),
+        &CiphertextSeen::new(Selection::of_share(1.0), false),
         &all,
         expect![[r#"
         ciphertext-seen: the server holds randomised ciphertext for the values of encrypted fields: Holds
@@ -85,7 +85,7 @@ fn encrypted_columns_are_proven() {
     "#]],
     );
     check(
-        &WrongColumnKey::new(1.0),
+        &WrongColumnKey::new(Selection::of_share(1.0)),
         &all,
         expect![[r#"
         wrong-column-key: the arm's key opens encrypted fields, another key does not: Holds
@@ -94,7 +94,7 @@ fn encrypted_columns_are_proven() {
     "#]],
     );
     check(
-        &DiskCanary::new(Places::ALL, Targets::Fields { share: 1.0 }),
+        &DiskCanary::new(Places::ALL, Targets::Fields(Selection::of_share(1.0))),
         &all,
         expect![[r#"
         disk-canary: no field value is readable in the data files, journal and logs: Holds
@@ -117,7 +117,7 @@ fn encrypted_columns_are_proven() {
 fn a_share_of_the_columns_is_proven_and_no_more() {
     let some = encrypted(0.2);
     check(
-        &CiphertextSeen::new(0.2),
+        &CiphertextSeen::new(Selection::of_share(0.2), false),
         &some,
         expect![[r#"
         ciphertext-seen: the server holds randomised ciphertext for the values of encrypted fields: Holds
@@ -126,7 +126,7 @@ fn a_share_of_the_columns_is_proven_and_no_more() {
     "#]],
     );
     check(
-        &DiskCanary::new(Places::ALL, Targets::Fields { share: 0.2 }),
+        &DiskCanary::new(Places::ALL, Targets::Fields(Selection::of_share(0.2))),
         &some,
         expect![[r#"
         disk-canary: no value of the first 20 % of the fields is readable in the data files, journal and logs: Holds
@@ -135,7 +135,7 @@ fn a_share_of_the_columns_is_proven_and_no_more() {
     "#]],
     );
     check(
-        &DiskCanary::new(Places::ALL, Targets::Fields { share: 0.3 }),
+        &DiskCanary::new(Places::ALL, Targets::Fields(Selection::of_share(0.3))),
         &some,
         expect![[r#"
         disk-canary: no value of the first 30 % of the fields is readable in the data files, journal and logs: Fails
@@ -156,10 +156,9 @@ fn a_share_of_the_columns_is_proven_and_no_more() {
 
 #[test]
 fn a_share_that_rounds_to_no_field_proves_nothing() {
-    assert_eq!(encrypted_fields(0.04, 10), 0);
     let none = encrypted(0.04);
     check(
-        &CiphertextSeen::new(0.04),
+        &CiphertextSeen::new(Selection::of_share(0.04), false),
         &none,
         expect![[r#"
         ciphertext-seen: the server holds randomised ciphertext for the values of encrypted fields: CannotTell
@@ -168,7 +167,7 @@ fn a_share_that_rounds_to_no_field_proves_nothing() {
     "#]],
     );
     check(
-        &WrongColumnKey::new(0.04),
+        &WrongColumnKey::new(Selection::of_share(0.04)),
         &none,
         expect![[r#"
         wrong-column-key: the arm's key opens encrypted fields, another key does not: CannotTell
@@ -177,7 +176,7 @@ fn a_share_that_rounds_to_no_field_proves_nothing() {
     "#]],
     );
     check(
-        &DiskCanary::new(Places::ALL, Targets::Fields { share: 0.04 }),
+        &DiskCanary::new(Places::ALL, Targets::Fields(Selection::of_share(0.04))),
         &none,
         expect![[r#"
         disk-canary: no value of the first 4 % of the fields is readable in the data files, journal and logs: CannotTell
@@ -191,7 +190,7 @@ fn a_share_that_rounds_to_no_field_proves_nothing() {
 fn columns_that_are_not_encrypted_are_found_out() {
     let claimed = Bench::new(&[("placebo", &[])], &[]);
     check(
-        &CiphertextSeen::new(1.0),
+        &CiphertextSeen::new(Selection::of_share(1.0), false),
         &claimed,
         expect![[r#"
         ciphertext-seen: the server holds randomised ciphertext for the values of encrypted fields: Fails
@@ -200,7 +199,7 @@ fn columns_that_are_not_encrypted_are_found_out() {
     "#]],
     );
     check(
-        &WrongColumnKey::new(1.0),
+        &WrongColumnKey::new(Selection::of_share(1.0)),
         &claimed,
         expect![[r#"
         wrong-column-key: the arm's key opens encrypted fields, another key does not: Fails
@@ -284,7 +283,7 @@ fn logs_are_searched_for_values_and_secrets() {
     let audit = Bench::new(&[("audit", &[])], &[]);
     // Its log has the keys of records and no value.
     check(
-        &logs_free(Targets::Fields { share: 1.0 }),
+        &logs_free(Targets::Fields(Selection::of_share(1.0))),
         &audit,
         expect![[r#"
         logs-free: the logs hold no field value, no data key and no password: Holds
@@ -306,7 +305,7 @@ fn logs_are_searched_for_values_and_secrets() {
     let line = format!("encrypt(v, '\\x{}') as {}", secrets.key.expose_hex(), secrets.password.expose_text());
     fs::write(&leaky.server.paths.logs[0], line).unwrap();
     check(
-        &logs_free(Targets::Fields { share: 1.0 }),
+        &logs_free(Targets::Fields(Selection::of_share(1.0))),
         &leaky,
         expect![[r#"
         logs-free: the logs hold no field value, no data key and no password: Fails

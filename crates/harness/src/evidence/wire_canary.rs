@@ -46,7 +46,7 @@ impl WireCanary {
         drop(session);
         let conversations = relay.finish();
         let tls = matches!(scene.setup.transport, Transport::Tls { .. });
-        Ok(conclude(&conversations, &canaries.tokens(self.targets), tls))
+        Ok(conclude(&conversations, &canaries.tokens(&self.targets), tls))
     }
 }
 

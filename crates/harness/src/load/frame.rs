@@ -21,9 +21,9 @@ use tithe_model::{
 };
 
 use super::{
-    Schedule, Turn,
+    CONNECT, Schedule, Turn,
     carry_over::{self, Profile},
-    lane::{Arm, Lane, Seat},
+    lane::{Arm, Lane, Renewal, Seat},
     recorder::Recorder,
 };
 use crate::{
@@ -32,10 +32,10 @@ use crate::{
     database::{Connect, Database, Server},
     fault::Fault,
     protection::Setup,
-    session::ServerTask,
+    session::{ServerTask, Session},
     watch::{
         host::HostSample,
-        process::{self, Census, TreeUsage},
+        process::{self, Census, TaskWatch, TreeUsage},
     },
     workload::{ArmState, Workload, program::desk::Desk},
 };
@@ -91,8 +91,8 @@ struct Site<'a> {
 }
 
 /// A lane with its connections, and what opening them took.
-struct Opened {
-    lane: Lane,
+struct Opened<'a> {
+    lane: Lane<'a>,
     connect_ns: Vec<u64>,
 }
 
@@ -106,8 +106,8 @@ struct Shared<'a> {
 }
 
 /// What a lane saw in a frame.
-struct Seen {
-    opened: Opened,
+struct Seen<'a> {
+    opened: Opened<'a>,
     slots: Vec<Slot>,
     wire: Vec<(u64, u64)>,
     statements: Vec<u64>,
@@ -222,7 +222,7 @@ impl<'a> Rig<'a> {
             // Far enough away for every lane to be there in time.
             start_ns.store(Clock::Real.now() + 500_000, Ordering::SeqCst);
             barrier.wait(); // every lane knows when to start
-            let seen: Vec<Result<Seen, Fault>> = threads
+            let seen: Vec<Result<Seen<'_>, Fault>> = threads
                 .into_iter()
                 .map(|thread| {
                     thread.join().unwrap_or_else(|_| Err(Fault::Machine("a client thread panicked".to_owned())))
@@ -230,7 +230,7 @@ impl<'a> Rig<'a> {
                 .collect();
             (seen, before, site.look(), host.until_now())
         });
-        let seen = seen.into_iter().collect::<Result<Vec<Seen>, Fault>>()?;
+        let seen = seen.into_iter().collect::<Result<Vec<Seen<'_>>, Fault>>()?;
         if cancelled.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -277,6 +277,7 @@ impl<'a> Rig<'a> {
         }
         let mut slots: Vec<Slot> = seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect();
         slots.sort_by_key(|slot| (slot.block, slot.client, slot.arm));
+        drop(seen);
         let share = slots.len() as u64 / self.site.arms.len() as u64;
         // A slot in which many connections wait for the first answer only is as long as that takes, and not as planned.
         let waits = !self.site.database.embedded();
@@ -343,7 +344,7 @@ impl Site<'_> {
         pinned: bool,
         behind: &[u64],
         shared: &Shared<'_>,
-    ) -> Result<Seen, Fault> {
+    ) -> Result<Seen<'_>, Fault> {
         let Shared { barrier, start_ns, failed, cancelled, warmup_ns } = *shared;
         let bound = self.prepare_thread(number, pinned);
         let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
@@ -371,8 +372,8 @@ impl Site<'_> {
             Clock::Real => start_ns.load(Ordering::SeqCst),
             Clock::Virtual(_) => opened.lane.clock.now(),
         };
-        let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(Arm::wire_bytes).collect();
-        let statements_before: Vec<u64> = opened.lane.arms.iter().map(Arm::statements).collect();
+        let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(|arm| arm.wire_bytes()).collect();
+        let statements_before: Vec<u64> = opened.lane.arms.iter().map(|arm| arm.statements()).collect();
         let slots = opened.lane.run(&schedule, &|| cancelled.load(Ordering::Relaxed));
         let wire = opened.lane.arms.iter_mut().zip(wire_before).map(|(arm, (sent, received))| {
             let (sent_now, received_now) = arm.wire_bytes();
@@ -398,7 +399,7 @@ impl Site<'_> {
     /// Opens the connections of one lane to every arm.
     ///
     /// The order of the arms is drawn anew in each frame: whose memory comes first must not be a property of an arm.
-    fn open(&self, number: usize, frame: u32, pinned: bool) -> Result<Opened, Fault> {
+    fn open(&self, number: usize, frame: u32, pinned: bool) -> Result<Opened<'_>, Fault> {
         let lanes = self.lanes();
         let clients: Vec<u64> =
             (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
@@ -406,7 +407,7 @@ impl Site<'_> {
         let open_loop = self.cell.arrivals != Arrivals::Closed;
         let cache_each = self.database.embedded() && !self.database.restarts();
         let caches_are_empty = cache_each || (self.cell.restarts && number == 0);
-        let mut opened: Vec<(usize, Arm, u64)> = Vec::with_capacity(self.arms.len());
+        let mut opened: Vec<(usize, Arm<'_>, u64)> = Vec::with_capacity(self.arms.len());
         for index in block_order(self.cell.seed, frame.into(), u64::MAX, self.arms.len()) {
             let rig = &self.arms[index];
             let how = Connect {
@@ -417,22 +418,20 @@ impl Site<'_> {
             };
             let mut seats = Vec::with_capacity(clients.len());
             let begun_ns = clock.now();
-            let mut pool = false;
+            let mut task = ServerTask::Unknown;
             for client in &clients {
-                let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, self.workload)?;
-                match session.connection().server_task() {
-                    ServerTask::Process(process) | ServerTask::Thread { thread: process, .. } if pinned => {
-                        process::pin(process, self.processors[number % self.processors.len()]);
-                    }
-                    ServerTask::Unknown => pool = true,
-                    _ => {}
-                }
+                let mut session = self.connect(rig, &how, pinned)?;
+                task = session.connection().server_task();
                 let mut terminal = self.workload.client(&rig.state);
                 if let Some(compute) = rig.setup.compute {
                     terminal.compute_in(compute);
                 }
                 terminal.open(&mut session)?;
-                seats.push(Seat::new(session, terminal, *client));
+                let renewal = self.cell.reconnect_every.map(|every| {
+                    let how = how.clone();
+                    Renewal { every, open: Box::new(move || self.connect(rig, &how, pinned)) }
+                });
+                seats.push(Seat::new(session, terminal, *client).renewed(renewal));
             }
             let connect_ns = (clock.now() - begun_ns) / clients.len().max(1) as u64;
             if caches_are_empty && !self.cold {
@@ -440,10 +439,13 @@ impl Site<'_> {
                 let cold = if cache_each { seats.len() } else { 1 };
                 seats[..cold].iter_mut().try_for_each(Seat::warm)?;
             }
-            let recorder = Recorder::new(self.workload.operations().len(), open_loop);
+            let renews = self.cell.reconnect_every.is_some();
+            let recorder = Recorder::new(self.workload.operations().len(), renews, open_loop);
             let mut arm = Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?;
-            if let (true, Some(process)) = (pool, rig.server.process) {
-                arm.watch_whole(process, lanes);
+            match (rig.server.process, task) {
+                (Some(process), task) if renews => arm.watch_whole(TaskWatch::of_changing(process, &task, lanes)),
+                (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, lanes)),
+                _ => {}
             }
             opened.push((index, arm, connect_ns));
         }
@@ -451,6 +453,17 @@ impl Site<'_> {
         let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
         let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index);
         Ok(Opened { lane, connect_ns })
+    }
+
+    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor.
+    fn connect(&self, rig: &ArmRig, how: &Connect, pinned: bool) -> Result<Session, Fault> {
+        let mut session = data::connect(self.database, &rig.server, &rig.setup, how, self.workload)?;
+        if let (true, ServerTask::Process(task) | ServerTask::Thread { thread: task, .. }) =
+            (pinned, session.connection().server_task())
+        {
+            process::pin(task, self.processors[how.lane % self.processors.len()]);
+        }
+        Ok(session)
     }
 
     /// Looks at every arm's counters.
@@ -471,10 +484,11 @@ impl Site<'_> {
         self.arms.iter().map(look).collect()
     }
 
-    fn arm_frame(&self, arm: usize, seen: &[Seen], mut counters: Counters) -> ArmFrame {
+    fn arm_frame(&self, arm: usize, seen: &[Seen<'_>], mut counters: Counters) -> ArmFrame {
         let mut frame = ArmFrame::default();
         let mut phases = Profile::default();
-        let names = self.workload.operations();
+        let renews = self.cell.reconnect_every.is_some();
+        let names: Vec<&str> = self.workload.operations().iter().copied().chain(renews.then_some(CONNECT)).collect();
         let (mut sent, mut received, mut statements) = (0, 0, 0);
         let mut modes: Option<Modes> = None;
         for seen in seen {
@@ -484,7 +498,7 @@ impl Site<'_> {
             frame.undrained += recorder.undrained;
             carry_over::add(&mut phases, recorder.phases());
             for (into, from) in
-                [(&mut frame.latency, recorder.latencies(names)), (&mut frame.intended, recorder.intended(names))]
+                [(&mut frame.latency, recorder.latencies(&names)), (&mut frame.intended, recorder.intended(&names))]
             {
                 for (name, histogram) in from {
                     into.entry(name).or_default().merge(&histogram);

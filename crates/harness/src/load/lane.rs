@@ -15,19 +15,34 @@ use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
 use crate::{
     clock::{Clock, Modes},
     fault::Fault,
-    session::{Progress, Session},
+    session::{Connection, Progress, Session},
     watch::process::{TaskUsage, TaskWatch},
     workload::Client,
 };
 
+/// How a client closes its connection and opens a new one while it is measured.
+pub struct Renewal<'a> {
+    /// Operations that a connection lasts.
+    pub every: u32,
+    /// Opens a connection, as the first one was opened.
+    pub open: Box<dyn Fn() -> Result<Session, Fault> + Send + 'a>,
+}
+
 /// One connection with the client that uses it.
-pub struct Seat {
-    /// The connection.
-    pub session: Session,
+pub struct Seat<'a> {
+    /// The connection; `None` once it could not be opened again, which breaks the arm.
+    session: Option<Session>,
     /// What it does.
     pub client: Box<dyn Client>,
     /// Number of the client over all lanes.
     pub number: u64,
+    renewal: Option<Renewal<'a>>,
+    /// Operations of the connection so far; not counted without a renewal.
+    served: u32,
+    /// Bytes sent and received by the connections before this one.
+    earlier_bytes: (u64, u64),
+    /// Where a new connection is to be registered, and under which number.
+    poll: Option<(Epoll, usize)>,
     watch: Option<TaskWatch>,
     busy: Option<Busy>,
     /// What is left of the pause before the operation that is prepared, ns; `None` when none is prepared.
@@ -42,12 +57,30 @@ struct Busy {
     intended_ns: u64,
 }
 
-impl Seat {
+impl<'a> Seat<'a> {
     /// Seats `client` number `number` at `session`.
     pub fn new(mut session: Session, mut client: Box<dyn Client>, number: u64) -> Self {
         client.take_seat(number);
         let watch = TaskWatch::server(&session.connection().server_task());
-        Self { session, client, number, watch, busy: None, pause_left_ns: None }
+        Self {
+            session: Some(session),
+            client,
+            number,
+            renewal: None,
+            served: 0,
+            earlier_bytes: (0, 0),
+            poll: None,
+            watch,
+            busy: None,
+            pause_left_ns: None,
+        }
+    }
+
+    /// The same, whose connection is closed and opened anew as `renewal` says.
+    #[must_use]
+    pub fn renewed(mut self, renewal: Option<Renewal<'a>>) -> Self {
+        self.renewal = renewal;
+        self
     }
 
     /// Fills the caches that this connection reads through.
@@ -55,14 +88,51 @@ impl Seat {
     /// # Errors
     /// The server's error.
     pub fn warm(&mut self) -> Result<(), Fault> {
-        self.session.connection().warm()
+        self.connection()?.warm()
+    }
+
+    fn connection(&mut self) -> Result<&mut dyn Connection, Fault> {
+        open(&mut self.session).map(Session::connection)
+    }
+
+    /// True when the connection has done its operations.
+    fn is_spent(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|renewal| self.served >= renewal.every)
+    }
+
+    /// Closes the connection, then opens a new one and prepares it.
+    fn renew(&mut self) -> Result<(), Fault> {
+        let Some(renewal) = &self.renewal else { return Ok(()) };
+        if let Some(mut ended) = self.session.take() {
+            let (sent, received) = ended.connection().wire_bytes();
+            self.earlier_bytes = (self.earlier_bytes.0 + sent, self.earlier_bytes.1 + received);
+        }
+        let mut session = (renewal.open)()?;
+        self.client.open(&mut session)?;
+        // The kernel forgets a closed descriptor by itself (epoll(7)).
+        if let (Some((epoll, number)), Some(descriptor)) = (self.poll, session.connection().descriptor()) {
+            epoll.add(descriptor, number)?;
+        }
+        self.session = Some(session);
+        self.served = 0;
+        Ok(())
+    }
+
+    fn wire_bytes(&mut self) -> (u64, u64) {
+        let (sent, received) = self.connection().map_or((0, 0), |connection| connection.wire_bytes());
+        (self.earlier_bytes.0 + sent, self.earlier_bytes.1 + received)
     }
 }
 
+/// The session of a seat.
+fn open(session: &mut Option<Session>) -> Result<&mut Session, Fault> {
+    session.as_mut().ok_or_else(|| Fault::Connection("the connection could not be opened again".to_owned()))
+}
+
 /// All connections of a lane to one arm.
-pub struct Arm {
+pub struct Arm<'a> {
     /// The connections; at least one.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<Seat<'a>>,
     /// What was seen.
     pub recorder: Recorder,
     /// Statements that switch the protection on before a slot, where arms share a server.
@@ -75,18 +145,21 @@ pub struct Arm {
     broken: bool,
 }
 
-impl Arm {
+impl<'a> Arm<'a> {
     /// An arm of a lane.
     ///
     /// # Errors
     /// When the kernel gives no epoll descriptor.
-    pub fn new(mut seats: Vec<Seat>, recorder: Recorder, on: Vec<String>, off: Vec<String>) -> Result<Self, Fault> {
-        let descriptors: Option<Vec<RawFd>> =
-            seats.iter_mut().map(|seat| seat.session.connection().descriptor()).collect();
-        let poll = match descriptors {
+    pub fn new(mut seats: Vec<Seat<'a>>, recorder: Recorder, on: Vec<String>, off: Vec<String>) -> Result<Self, Fault> {
+        let descriptors: Vec<Option<RawFd>> =
+            seats.iter_mut().map(|seat| Ok(seat.connection()?.descriptor())).collect::<Result<_, Fault>>()?;
+        let poll = match descriptors.into_iter().collect::<Option<Vec<RawFd>>>() {
             Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors)?),
             _ => None,
         };
+        for (number, seat) in seats.iter_mut().enumerate() {
+            seat.poll = poll.as_ref().map(|poll| (poll.epoll, number));
+        }
         let free = VecDeque::with_capacity(seats.len());
         Ok(Self { seats, recorder, on, off, poll, free, broken: false })
     }
@@ -94,7 +167,7 @@ impl Arm {
     /// Bytes sent and received by all connections so far.
     pub fn wire_bytes(&mut self) -> (u64, u64) {
         self.seats.iter_mut().fold((0, 0), |(sent, received), seat| {
-            let (more_sent, more_received) = seat.session.connection().wire_bytes();
+            let (more_sent, more_received) = seat.wire_bytes();
             (sent + more_sent, received + more_received)
         })
     }
@@ -104,11 +177,13 @@ impl Arm {
         self.seats.iter().map(|seat| seat.client.statements()).sum()
     }
 
-    /// Charges the processor time of a whole server to this lane's part of its clients: for servers whose threads serve
-    /// whoever comes, so that no task belongs to a connection. Between two arms' slots such a server is idle.
-    pub fn watch_whole(&mut self, process: i32, lanes: usize) {
+    /// Charges what `watch` sees of a whole server to this lane's part of its clients: for servers whose threads serve
+    /// whoever comes, and where connections come and go, so that no task belongs to a client. Between two arms' slots such a
+    /// server is idle.
+    pub fn watch_whole(&mut self, watch: Option<TaskWatch>) {
+        self.seats.iter_mut().for_each(|seat| seat.watch = None);
         if let Some(seat) = self.seats.first_mut() {
-            seat.watch = TaskWatch::whole(process, lanes);
+            seat.watch = watch;
         }
     }
 
@@ -128,7 +203,8 @@ impl Arm {
         let statements = if on { &self.on } else { &self.off };
         for seat in &mut self.seats {
             for statement in statements {
-                if let Err(fault) = seat.session.connection().run_statement(statement) {
+                let outcome = seat.connection().and_then(|connection| connection.run_statement(statement));
+                if let Err(fault) = outcome {
                     self.recorder.spoil(format!("`{statement}`: {fault}"));
                     self.broken = true;
                 }
@@ -138,7 +214,7 @@ impl Arm {
 }
 
 /// One thread with connections to every arm.
-pub struct Lane {
+pub struct Lane<'a> {
     /// Its number.
     pub number: usize,
     /// How many there are.
@@ -148,15 +224,15 @@ pub struct Lane {
     /// When operations start.
     pub arrivals: Arrivals,
     /// The arms, in the experiment's order.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<Arm<'a>>,
     /// Index of the cell, for the records.
     pub cell: u32,
     intended: Vec<u64>,
 }
 
-impl Lane {
+impl<'a> Lane<'a> {
     /// A lane over `arms`.
-    pub fn new(number: usize, lanes: usize, clock: Clock, arrivals: Arrivals, arms: Vec<Arm>, cell: u32) -> Self {
+    pub fn new(number: usize, lanes: usize, clock: Clock, arrivals: Arrivals, arms: Vec<Arm<'a>>, cell: u32) -> Self {
         Self { number, lanes, clock, arrivals, arms, cell, intended: Vec::with_capacity(1 << 16) }
     }
 
@@ -297,7 +373,7 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    fn drive(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<(), Fault> {
+    fn drive(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<(), Fault> {
         self.last_ns = self.clock.now();
         self.first_ns = self.last_ns;
         if self.open {
@@ -311,17 +387,17 @@ impl Visit<'_> {
         if arm.seats.len() == 1 { self.closed_single(arm) } else { self.closed_many(arm) }
     }
 
-    fn closed_single(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+    fn closed_single(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let seat = &mut arm.seats[0];
         while self.last_ns < self.turn.end_ns {
-            self.begin(seat, None)?;
+            self.begin(seat, &mut arm.recorder, None)?;
             self.finish(seat, &mut arm.recorder)?;
         }
         Ok(())
     }
 
     /// One operation after the other: a single connection, or an embedded database, whose connections take turns.
-    fn open_in_turn(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
+    fn open_in_turn(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<usize, Fault> {
         let seats = arm.seats.len();
         for (started, at) in intended.iter().enumerate() {
             if self.last_ns >= self.turn.end_ns {
@@ -329,16 +405,16 @@ impl Visit<'_> {
             }
             self.idle_until(*at);
             let seat = &mut arm.seats[started % seats];
-            self.begin(seat, Some(*at))?;
+            self.begin(seat, &mut arm.recorder, Some(*at))?;
             self.finish(seat, &mut arm.recorder)?;
         }
         Ok(intended.len())
     }
 
-    fn closed_many(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+    fn closed_many(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let Some(poll) = &mut arm.poll else { return self.round_robin(arm) };
         for seat in &mut arm.seats {
-            self.begin(seat, None)?;
+            self.begin(seat, &mut arm.recorder, None)?;
         }
         let mut busy = arm.seats.len();
         while busy > 0 {
@@ -346,7 +422,7 @@ impl Visit<'_> {
                 let seat = &mut arm.seats[number];
                 if self.advance(seat, &mut arm.recorder)? {
                     if self.last_ns < self.turn.end_ns {
-                        self.begin(seat, None)?;
+                        self.begin(seat, &mut arm.recorder, None)?;
                     } else {
                         busy -= 1;
                     }
@@ -357,20 +433,20 @@ impl Visit<'_> {
     }
 
     /// Several connections to an embedded database: one after the other.
-    fn round_robin(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+    fn round_robin(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         loop {
             for seat in &mut arm.seats {
                 if self.last_ns >= self.turn.end_ns {
                     return Ok(());
                 }
-                self.begin(seat, None)?;
+                self.begin(seat, &mut arm.recorder, None)?;
                 self.finish(seat, &mut arm.recorder)?;
             }
         }
     }
 
     /// Starts what is intended when it is due and a connection is free; the number of operations started.
-    fn open_loop(&mut self, arm: &mut Arm, intended: &[u64]) -> Result<usize, Fault> {
+    fn open_loop(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<usize, Fault> {
         let Some(poll) = &mut arm.poll else { return self.open_in_turn(arm, intended) };
         arm.free.clear();
         arm.free.extend(0..arm.seats.len());
@@ -379,7 +455,7 @@ impl Visit<'_> {
             let mut now = self.clock.now();
             while started < intended.len() && intended[started] <= now && now < self.turn.end_ns {
                 let Some(number) = arm.free.pop_front() else { break };
-                self.begin(&mut arm.seats[number], Some(intended[started]))?;
+                self.begin(&mut arm.seats[number], &mut arm.recorder, Some(intended[started]))?;
                 started += 1;
                 now = self.clock.now();
             }
@@ -411,34 +487,58 @@ impl Visit<'_> {
     }
 
     #[inline]
-    fn begin(&mut self, seat: &mut Seat, intended_ns: Option<u64>) -> Result<(), Fault> {
+    fn begin(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder, intended_ns: Option<u64>) -> Result<(), Fault> {
         seat.client.prepare();
-        self.begin_prepared(seat, intended_ns)
+        self.begin_prepared(seat, recorder, intended_ns)
     }
 
     #[inline]
-    fn begin_prepared(&mut self, seat: &mut Seat, intended_ns: Option<u64>) -> Result<(), Fault> {
+    fn begin_prepared(
+        &mut self,
+        seat: &mut Seat<'_>,
+        recorder: &mut Recorder,
+        intended_ns: Option<u64>,
+    ) -> Result<(), Fault> {
+        if seat.renewal.is_some() {
+            self.renew_if_spent(seat, recorder)?;
+        }
         let begun_ns = self.clock.now();
         seat.busy = Some(Busy { begun_ns, part_ns: begun_ns, intended_ns: intended_ns.unwrap_or(begun_ns) });
-        seat.client.submit(&mut seat.session)
+        seat.client.submit(open(&mut seat.session)?)
+    }
+
+    /// Renews a connection that has done its operations. The lane waits for it: its other connections are not looked at
+    /// meanwhile. The time belongs to the slot and to its operations together, and is recorded by itself as well.
+    fn renew_if_spent(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
+        if seat.is_spent() {
+            let begun_ns = self.clock.now();
+            seat.renew()?;
+            let latency_ns = self.clock.now() - begun_ns;
+            if begun_ns >= self.counts_from_ns {
+                self.slot.wall_g_ns += latency_ns;
+                recorder.connection(latency_ns);
+            }
+        }
+        seat.served += 1;
+        Ok(())
     }
 
     /// Carries the operation of `seat` to its end.
-    fn finish(&mut self, seat: &mut Seat, recorder: &mut Recorder) -> Result<(), Fault> {
+    fn finish(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
         while !self.advance(seat, recorder)? {
-            crate::session::wait_ready(seat.session.connection())?;
+            crate::session::wait_ready(seat.connection()?)?;
         }
         Ok(())
     }
 
     /// Takes what has arrived; true when the operation is over.
     #[inline]
-    fn advance(&mut self, seat: &mut Seat, recorder: &mut Recorder) -> Result<bool, Fault> {
+    fn advance(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder) -> Result<bool, Fault> {
         let Some(busy) = &mut seat.busy else { return Ok(false) };
         let counts = busy.begun_ns >= self.counts_from_ns;
         let now = || self.clock.now();
         let mut parts = PartTimes::new(recorder, &now, busy.part_ns, counts);
-        let result = seat.client.advance(&mut seat.session, &mut parts);
+        let result = seat.client.advance(open(&mut seat.session)?, &mut parts);
         busy.part_ns = parts.since_ns();
         let busy = *busy;
         match result {
@@ -488,8 +588,25 @@ impl Visit<'_> {
 /// missed, because a session that says [`Progress::Pending`] has read and written until the kernel had nothing more, or
 /// has just sent a request whose answer is an edge of its own.
 struct Poll {
-    descriptor: RawFd,
+    epoll: Epoll,
     events: Vec<libc::epoll_event>,
+}
+
+/// The descriptor of a [`Poll`], which closes it.
+#[derive(Clone, Copy)]
+struct Epoll(RawFd);
+
+impl Epoll {
+    /// Has `connection` told about under `number`.
+    fn add(self, connection: RawFd, number: usize) -> Result<(), Fault> {
+        let edges = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET;
+        let mut event = libc::epoll_event { events: edges as u32, u64: number as u64 };
+        // SAFETY: both descriptors are open, `event` lives through the call.
+        if unsafe { libc::epoll_ctl(self.0, libc::EPOLL_CTL_ADD, connection, &raw mut event) } != 0 {
+            return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
+        }
+        Ok(())
+    }
 }
 
 impl Poll {
@@ -499,14 +616,10 @@ impl Poll {
         if descriptor < 0 {
             return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
         }
-        let poll = Self { descriptor, events: vec![libc::epoll_event { events: 0, u64: 0 }; descriptors.len()] };
+        let events = vec![libc::epoll_event { events: 0, u64: 0 }; descriptors.len()];
+        let poll = Self { epoll: Epoll(descriptor), events };
         for (number, connection) in descriptors.iter().enumerate() {
-            let edges = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET;
-            let mut event = libc::epoll_event { events: edges as u32, u64: number as u64 };
-            // SAFETY: both descriptors are open, `event` lives through the call.
-            if unsafe { libc::epoll_ctl(descriptor, libc::EPOLL_CTL_ADD, *connection, &raw mut event) } != 0 {
-                return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
-            }
+            poll.epoll.add(*connection, number)?;
         }
         Ok(poll)
     }
@@ -520,7 +633,7 @@ impl Poll {
         // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call.
         let ready = unsafe {
             libc::epoll_pwait2(
-                self.descriptor,
+                self.epoll.0,
                 self.events.as_mut_ptr(),
                 self.events.len() as i32,
                 &raw const wait,
@@ -543,7 +656,7 @@ impl Poll {
 impl Drop for Poll {
     fn drop(&mut self) {
         // SAFETY: the descriptor is this value's own and is not used afterwards.
-        unsafe { libc::close(self.descriptor) };
+        unsafe { libc::close(self.epoll.0) };
     }
 }
 

@@ -13,6 +13,10 @@ pub mod recorder;
 
 use tithe_model::{experiment::Design, plan::Cell, schedule::block_order};
 
+/// The operation under which connections that are opened while measuring are recorded: TCP, TLS and authentication, and
+/// whatever the client prepares on a new connection.
+pub const CONNECT: &str = "CONNECT";
+
 /// When which arm runs, within one frame.
 #[derive(Debug, Clone)]
 pub struct Schedule {

@@ -24,8 +24,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for `operations` kinds of operation.
-    pub fn new(operations: usize, open: bool) -> Self {
+    /// A recorder for `operations` kinds of operation. `renews`: connections are opened while measuring, and are a kind of
+    /// their own after the others.
+    pub fn new(operations: usize, renews: bool, open: bool) -> Self {
+        let operations = operations + usize::from(renews);
         Self {
             latency: vec![Histogram::with_capacity(); operations],
             intended: vec![Histogram::with_capacity(); if open { operations } else { 0 }],
@@ -56,6 +58,16 @@ impl Recorder {
     #[inline]
     pub fn latency(&mut self, operation: usize, latency_ns: u64) {
         self.latency[operation].record(latency_ns);
+    }
+
+    /// Records how long a connection took to open, ns. None is due at a planned time: it counts from its start in an open
+    /// loop, too.
+    pub fn connection(&mut self, latency_ns: u64) {
+        for kinds in [&mut self.latency, &mut self.intended] {
+            if let Some(histogram) = kinds.last_mut() {
+                histogram.record(latency_ns);
+            }
+        }
     }
 
     /// Records the latency from the intended start, ns.

@@ -27,7 +27,12 @@ use crate::{
     limits,
     load::frame::ArmRig,
     protection::Setup,
-    sandbox::{Sandbox, cache, cgroup::Limits, process::Running, server},
+    sandbox::{
+        Sandbox, cache,
+        cgroup::{self, Limits},
+        process::Running,
+        server,
+    },
     volume::{self, Mounted},
     watch::process,
     workload::{
@@ -123,6 +128,9 @@ impl<'a> Stage<'a> {
             {
                 facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
             }
+            if let Some(every) = cell.reconnect_every {
+                facts.notes.push(("connections".to_owned(), format!("opened anew after every {every} operations")));
+            }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
         let mut materials = self.sandbox.materials()?;
@@ -170,7 +178,9 @@ impl<'a> Stage<'a> {
         let (cell, experiment) = (part.cell, &run.plan.experiment);
         let workload = run.workloads[cell.workload].as_ref();
         let arm = &experiment.arms[number];
-        let limits = limits::of_cell(experiment, cell.workload, cell.resources);
+        let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
+        // A process that served a connection and has ended is counted by its group alone.
+        limits.account = cell.reconnect_every.is_some() && cgroup::counts();
         let kept_set = holds.map(|holds| (holds, &*kept));
         let Begun { mut server, configuration, notes, origin } = self.start(run, arm, setup, limits, kept_set)?;
         let loads = !loaded && origin.is_none();
@@ -309,7 +319,9 @@ impl<'a> Stage<'a> {
             let mounted = mounted.transpose()?;
             if limits != Limits::default() {
                 let helper = mounted.as_ref().and_then(Mounted::process);
-                notes.insert("limits".to_owned(), self.sandbox.confine(&place.folder, limits, helper)?);
+                let words = self.sandbox.confine(&place.folder, limits, helper)?;
+                let name = if limits.confine() { "limits" } else { "control group" };
+                notes.insert(name.to_owned(), words);
             }
             notes.extend(setup.volume.iter().flat_map(|asked| volume::facts(asked, &place.folder)));
             self.volumes.extend(mounted);

@@ -1,11 +1,14 @@
-//! Control groups: what a server may use of processors and memory, whatever its clients use.
+//! Control groups: what a server may use of processors and memory, whatever its clients use, and what all its processes
+//! have used together, ended ones included.
 //!
 //! Both versions of Linux's interface (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/) as plain files. Groups carry
 //! the name of their sandbox, and are removed with it or by the next start.
 
 use std::{
+    ffi::CString,
     fs::{self, File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -26,6 +29,15 @@ pub struct Limits {
     pub cpus: Option<f64>,
     /// Memory, page cache included, bytes.
     pub memory_bytes: Option<u64>,
+    /// Nothing is limited by this: processor time is counted for the whole group.
+    pub account: bool,
+}
+
+impl Limits {
+    /// True when something is limited.
+    pub fn confine(&self) -> bool {
+        self.cpus.is_some() || self.memory_bytes.is_some()
+    }
 }
 
 /// Where groups are made on this machine.
@@ -35,6 +47,10 @@ struct Controllers {
     cpu: Option<PathBuf>,
     /// That of `memory`.
     memory: Option<PathBuf>,
+    /// The folder whose groups count processor time: that of `cpuacct`, or any of version 2.
+    account: Option<PathBuf>,
+    /// True where `account` is one of version 2.
+    account_unified: bool,
     /// Both are those of version 2.
     unified: bool,
 }
@@ -50,6 +66,7 @@ impl Controllers {
     /// From the texts of `/proc/self/mounts` and `/proc/self/cgroup`; `read` reads a file.
     fn parse(mounts: &str, own: &str, read: &dyn Fn(&Path) -> String) -> Self {
         let mut controllers = Self::default();
+        let mut version_2 = None;
         for mount in mounts.lines() {
             let fields: Vec<&str> = mount.split_ascii_whitespace().collect();
             let [_, point, kind, options, ..] = fields[..] else { continue };
@@ -61,6 +78,7 @@ impl Controllers {
                         let place = match option {
                             "cpu" => &mut controllers.cpu,
                             "memory" => &mut controllers.memory,
+                            "cpuacct" => &mut controllers.account,
                             _ => continue,
                         };
                         let below = own_group(own, option).filter(|group| !group.is_empty());
@@ -73,13 +91,20 @@ impl Controllers {
                 "cgroup2" => {
                     let handed_on = read(&point.join("cgroup.subtree_control"));
                     let has = |name: &str| handed_on.split_ascii_whitespace().any(|found| found == name);
+                    let place = Some(point.to_owned());
                     if has("cpu") && has("memory") {
-                        let place = Some(point.to_owned());
-                        return Self { cpu: place.clone(), memory: place, unified: true };
+                        let (cpu, memory) = (place.clone(), place.clone());
+                        return Self { cpu, memory, account: place, account_unified: true, unified: true };
                     }
+                    version_2 = place;
                 }
                 _ => {}
             }
+        }
+        // Version 2 counts for every group, whatever it hands on.
+        if controllers.account.is_none() {
+            controllers.account_unified = version_2.is_some();
+            controllers.account = version_2;
         }
         controllers
     }
@@ -92,6 +117,52 @@ fn own_group<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
         let (controllers, path) = (fields.next()?, fields.next()?);
         controllers.split(',').any(|found| found == controller).then(|| path.trim_start_matches('/'))
     })
+}
+
+/// True when this machine can count the processor time of a group.
+pub fn counts() -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Controllers::find().account.and_then(|place| CString::new(place.as_os_str().as_bytes()).ok());
+    // SAFETY: the path ends with a zero byte and lives through the call. In containers the folder may be read-only.
+    place.is_some_and(|place| unsafe { libc::access(place.as_ptr(), libc::W_OK) } == 0)
+}
+
+/// The processor time of a control group, all processes that were ever in it together.
+pub struct Account {
+    file: File,
+    /// Length of what the file counts, ns.
+    unit_ns: u64,
+}
+
+impl Account {
+    /// The time so far, ns; 0 once the group is gone.
+    pub fn cpu_ns(&self) -> u64 {
+        let mut buffer = [0; 64];
+        let length = self.file.read_at(&mut buffer, 0).unwrap_or(0);
+        first_number(&String::from_utf8_lossy(&buffer[..length])).saturating_mul(self.unit_ns)
+    }
+}
+
+/// The first number in `cpuacct.usage` (ns) or `cpu.stat` (`usage_usec 17…`, µs); 0 where there is none.
+fn first_number(text: &str) -> u64 {
+    text.split_ascii_whitespace().find_map(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The account of the group that `process` is in; `None` where it is in the same one as Tithe.
+pub fn account_of(process: i32) -> Option<Account> {
+    let found = Controllers::find();
+    let controller = if found.account_unified { "" } else { "cpuacct" };
+    let group_of = |who: &str| {
+        let text = fs::read_to_string(format!("/proc/{who}/cgroup")).ok()?;
+        own_group(&text, controller).map(str::to_owned)
+    };
+    let group = group_of(&process.to_string())?;
+    if group_of("self").as_ref() == Some(&group) {
+        return None;
+    }
+    let folder = found.account?.join(Path::new(&group).file_name()?);
+    let (name, unit_ns) = if found.account_unified { ("cpu.stat", 1000) } else { ("cpuacct.usage", 1) };
+    Some(Account { file: File::open(folder.join(name)).ok()?, unit_ns })
 }
 
 /// What stands in the way of `limits` on this machine, one sentence; `None` where nothing does.
@@ -110,7 +181,7 @@ pub fn lacks(limits: Limits) -> Option<String> {
     }
     // SAFETY: geteuid has no preconditions.
     let root = unsafe { libc::geteuid() } == 0;
-    (!root).then(|| "only root makes control groups".to_owned())
+    (limits.confine() && !root).then(|| "only root makes control groups".to_owned())
 }
 
 /// Control groups of one server; removed when dropped.
@@ -132,7 +203,8 @@ impl Group {
             return Err(Fault::Machine(reason));
         }
         let found = Controllers::find();
-        let mut group = Self { folders: Vec::new(), limits, unified: found.unified };
+        let unified = if limits.confine() { found.unified } else { found.account_unified };
+        let mut group = Self { folders: Vec::new(), limits, unified };
         for (place, settings) in settings(&found, limits) {
             let folder = place.join(name);
             let failed = |error: io::Error| Fault::machine(format!("control group {}", folder.display()), error);
@@ -170,14 +242,15 @@ impl Group {
         self.folders.iter().map(open).collect::<io::Result<_>>().map_err(|error| Fault::machine("control group", error))
     }
 
-    /// `processors 1, memory 512.0 MB, by control groups of version 1`.
+    /// `processors 1, memory 512.0 MB with page cache, by control groups of version 1`.
     pub fn in_words(&self) -> String {
         let cpus = self.limits.cpus.map(|cpus| format!("processors {cpus}"));
         let memory = self
             .limits
             .memory_bytes
             .map(|bytes| format!("memory {} with page cache", crate::evidence::scan::size(bytes)));
-        let what: Vec<String> = cpus.into_iter().chain(memory).collect();
+        let account = self.limits.account.then(|| "processor time counted".to_owned());
+        let what: Vec<String> = cpus.into_iter().chain(memory).chain(account).collect();
         format!("{}, by control groups of version {}", what.join(", "), if self.unified { 2 } else { 1 })
     }
 }
@@ -210,6 +283,9 @@ fn settings(found: &Controllers, limits: Limits) -> Vec<(PathBuf, Vec<(&'static 
         };
         all.push((place.clone(), files));
     }
+    if let (true, Some(place)) = (limits.account, &found.account) {
+        all.push((place.clone(), Vec::new()));
+    }
     all
 }
 
@@ -226,7 +302,7 @@ pub fn remove_abandoned(sandbox: &Path) {
     let Some(name) = sandbox.file_name().and_then(|name| name.to_str()) else { return };
     let prefix = format!("{name}.");
     let found = Controllers::find();
-    for place in found.cpu.iter().chain(&found.memory) {
+    for place in found.cpu.iter().chain(&found.memory).chain(&found.account) {
         let entries = fs::read_dir(place).into_iter().flatten().flatten();
         let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
         ours.for_each(|entry| remove(&entry.path()));
@@ -256,7 +332,7 @@ mod tests {
     const OWN: &str = "4:memory:/outer/inner\n1:cpu,cpuacct:/\n0::/\n";
 
     fn written(mounts: &str, read: &dyn Fn(&Path) -> String) -> String {
-        let limits = Limits { cpus: Some(1.5), memory_bytes: Some(64 << 20) };
+        let limits = Limits { cpus: Some(1.5), memory_bytes: Some(64 << 20), account: true };
         let all = settings(&Controllers::parse(mounts, OWN, read), limits).into_iter();
         let line = |place: &Path, (file, value): (&str, String)| format!("{} {file} = {value}\n", place.display());
         all.flat_map(|(place, files)| files.into_iter().map(move |file| line(&place, file))).collect()
@@ -293,7 +369,7 @@ mod tests {
     #[test]
     #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
     fn a_child_is_in_its_group_from_the_start_and_the_group_vanishes() {
-        let limits = Limits { cpus: Some(0.5), memory_bytes: Some(32 << 20) };
+        let limits = Limits { cpus: Some(0.5), memory_bytes: Some(32 << 20), account: true };
         if let Some(reason) = lacks(limits) {
             assert!(std::env::var_os("CI").is_none(), "{reason}");
             eprintln!("SKIPPED: {reason}");

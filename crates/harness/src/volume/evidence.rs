@@ -49,7 +49,7 @@ impl RawImage {
         if below.exists() {
             kernel::sync_file_system(&below).map_err(|error| Fault::machine("cannot sync the volume", error))?;
         }
-        let tokens = canaries.tokens(Targets::Everything);
+        let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)).chain([("file", token)]));
         let image = File::open(layout.image()).map_err(|error| Fault::machine("the image of the volume", error))?;
         let (disk, bytes) = needles

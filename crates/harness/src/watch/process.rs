@@ -4,6 +4,7 @@ use std::{collections::HashMap, fs::File, os::unix::fs::FileExt};
 
 use crate::{
     clock::{self, Modes},
+    sandbox::cgroup::{self, Account},
     session::ServerTask,
 };
 
@@ -14,6 +15,8 @@ pub struct TaskWatch {
     others: Vec<libc::clockid_t>,
     schedstat: Option<File>,
     simulated: Option<std::sync::Arc<clock::VirtualTime>>,
+    /// Counts all processes of a control group, ended ones included.
+    account: Option<Account>,
     parts: u64,
 }
 
@@ -34,13 +37,14 @@ impl TaskWatch {
             others: Vec::new(),
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             simulated: None,
+            account: None,
             parts: 1,
         }
     }
 
     /// Watches the client side of a simulated lane: its waits are those of the whole lane.
     pub fn simulated_client(time: std::sync::Arc<clock::VirtualTime>) -> Self {
-        Self { cpu_clock: None, others: Vec::new(), schedstat: None, simulated: Some(time), parts: 1 }
+        Self { cpu_clock: None, others: Vec::new(), schedstat: None, simulated: Some(time), account: None, parts: 1 }
     }
 
     /// Watches one of `parts` equal parts of all threads of `process` and of its descendants, which are the nodes of a
@@ -50,6 +54,24 @@ impl TaskWatch {
         let descendants = Census::take().tree(process).into_iter().skip(1);
         let others = descendants.filter_map(|member| Self::server(&ServerTask::Process(member))?.cpu_clock).collect();
         Some(Self { schedstat: None, others, parts: parts.max(1) as u64, ..watch })
+    }
+
+    /// Watches one of `parts` equal parts of a server whose connections come and go, each served as `task` says; its waits
+    /// cannot be seen. A process for each connection that has ended is found in the server's control group alone: `None`
+    /// where it has none of its own. Threads that have ended are counted by their process.
+    pub fn of_changing(process: i32, task: &ServerTask, parts: usize) -> Option<Self> {
+        match (cgroup::account_of(process), task) {
+            (Some(account), _) => Some(Self {
+                cpu_clock: None,
+                others: Vec::new(),
+                schedstat: None,
+                simulated: None,
+                account: Some(account),
+                parts: parts.max(1) as u64,
+            }),
+            (None, ServerTask::Process(_)) => None,
+            (None, _) => Self::whole(process, parts),
+        }
     }
 
     /// Watches whoever serves a connection; `None` when that cannot be seen or is the caller itself.
@@ -67,6 +89,7 @@ impl TaskWatch {
                     others: Vec::new(),
                     schedstat,
                     simulated: None,
+                    account: None,
                     parts: 1,
                 })
             }
@@ -77,6 +100,7 @@ impl TaskWatch {
                     others: Vec::new(),
                     schedstat: Some(schedstat),
                     simulated: None,
+                    account: None,
                     parts: 1,
                 })
             }
@@ -89,6 +113,9 @@ impl TaskWatch {
         if let Some(time) = &self.simulated {
             let load = |value: &std::sync::atomic::AtomicU64| value.load(std::sync::atomic::Ordering::Relaxed);
             return TaskUsage { cpu_ns: load(&time.client_cpu), wait_ns: load(&time.wait) };
+        }
+        if let Some(account) = &self.account {
+            return TaskUsage { cpu_ns: account.cpu_ns() / self.parts, wait_ns: 0 };
         }
         let mut usage = TaskUsage::default();
         let mut buffer = [0u8; 96];

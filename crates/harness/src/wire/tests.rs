@@ -150,7 +150,7 @@ impl Certificates {
     fn open(&self, trust: Trust<'_>, version: TlsVersion) -> (Result<Wire, Fault>, JoinHandle<()>) {
         let (port, server) = self.serve();
         let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
-        let config = client_config(trust, None, &[version]).expect("a set-up");
+        let config = client_config(trust, None, &[version], false).expect("a set-up");
         (wire.start_tls(config, "127.0.0.1").map(|()| wire), server)
     }
 }
@@ -206,7 +206,7 @@ fn last_words_are_heard_though_the_good_bye_comes_with_them() {
     });
     let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
     let authority = certificates.folder.join("ours.pem");
-    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3]).expect("a set-up");
+    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false).expect("a set-up");
     wire.start_tls(config, "127.0.0.1").expect("TLS");
     assert_eq!(receive_exactly(&mut wire, 2), b"no");
     assert_eq!(wire.fill(), Err(closed()));
@@ -230,7 +230,32 @@ fn bytes_before_the_handshake_are_refused() {
     let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
     receive_exactly(&mut wire, 1);
     let authority = certificates.folder.join("ours.pem");
-    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3]).expect("a set-up");
+    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false).expect("a set-up");
     assert!(matches!(wire.start_tls(config, "127.0.0.1"), Err(Fault::Protocol(_))));
     server.join().expect("the server ends");
+}
+
+#[test]
+fn sessions_are_resumed_only_where_asked_for() {
+    let certificates = Certificates::make("resumption");
+    let authority = certificates.folder.join("ours.pem");
+    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
+        for (resumption, expected) in [(false, ["Full", "Full", "Full"]), (true, ["Full", "Resumed", "Resumed"])] {
+            let config = client_config(Trust::Authority(&authority), None, &[version], resumption).expect("a set-up");
+            let seen = expected.map(|_| {
+                let (port, server) = certificates.serve();
+                let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+                wire.start_tls(Arc::clone(&config), "127.0.0.1").expect("TLS");
+                wire.output().extend_from_slice(b"x");
+                wire.flush().expect("sent");
+                // With TLS 1.3 the server's tickets come with its first answer.
+                receive_exactly(&mut wire, 1);
+                let facts = wire.tls_facts().expect("TLS");
+                drop(wire);
+                server.join().expect("the server ends");
+                facts.handshake
+            });
+            assert_eq!(seen, expected, "{version:?}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! How a client speaks TLS: which authority it trusts, which version it allows, who it says it is.
 //!
-//! One protocol version and never two, so that what is measured is what was asked for. Sessions are never
-//! resumed: every connection pays for a full handshake, on every server alike.
+//! One protocol version and never two, so that what is measured is what was asked for. Unless resumption is asked for,
+//! every connection pays for a full handshake, on every server alike.
 
 use std::{path::Path, sync::Arc};
 
@@ -36,7 +36,8 @@ pub struct Identity<'a> {
     pub key: &'a Path,
 }
 
-/// A TLS set-up that allows exactly one of `versions` (the only one, or the best of several that both speak).
+/// A TLS set-up that allows exactly one of `versions` (the only one, or the best of several that both speak). With
+/// `resumption` all connections that are opened with it share what servers gave them to resume their sessions with.
 ///
 /// # Errors
 /// [`Fault::Machine`] when a file cannot be read or holds no certificate or key.
@@ -44,6 +45,7 @@ pub fn client_config(
     trust: Trust<'_>,
     identity: Option<Identity<'_>>,
     versions: &[TlsVersion],
+    resumption: bool,
 ) -> Result<Arc<ClientConfig>, Fault> {
     let provider = Arc::new(ring::default_provider());
     let versions: Vec<&'static SupportedProtocolVersion> = versions.iter().map(|version| protocol(*version)).collect();
@@ -60,7 +62,7 @@ pub fn client_config(
             .with_client_auth_cert(certificates(identity.certificate)?, private_key(identity.key)?)
             .map_err(|error| Fault::machine(format!("client certificate {}", identity.certificate.display()), error))?,
     };
-    config.resumption = Resumption::disabled();
+    config.resumption = if resumption { Resumption::default() } else { Resumption::disabled() };
     Ok(Arc::new(config))
 }
 

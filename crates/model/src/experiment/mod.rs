@@ -70,6 +70,9 @@ pub struct Load {
     pub clients: u32,
     /// When the next operation starts.
     pub arrivals: Arrivals,
+    /// Operations after which a client closes its connection and opens a new one; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u32>,
 }
 
 /// When operations start.
@@ -99,6 +102,9 @@ pub struct Resources {
     /// When operations start, where it differs from `[load]`.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// Operations that a connection lasts, where that differs from `[load]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u32>,
     /// What the server of each arm may use.
     #[serde(default)]
     pub limits: Limits,

@@ -35,6 +35,9 @@ const SWEEP: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// The rate of the last cell of a sweep, as a share of the slowest arm's saturation: busy, and without a queue that grows.
 const SWEEP_SHARE: f64 = 0.7;
 
+/// Most operations of a connection: more than any run has.
+const RECONNECT_MAX: u64 = 1_000_000_000;
+
 /// Reads an experiment file.
 ///
 /// `read` fetches a file that the experiment names (a YCSB property file), by the path as written.
@@ -91,7 +94,8 @@ fn experiment(
     if guard_arm {
         arms.extend(guard(&arms));
     }
-    let resources = resources(top, database, attached, problems);
+    let switched = arms.iter().any(|arm| !arm.on.is_empty());
+    let resources = resources(top, database, attached, switched, problems);
     let resources = swept(resources, &sweep(top, problems));
     let data = data(top, problems);
     let workloads = workloads::workloads(top, catalogue, read, problems);
@@ -100,7 +104,7 @@ fn experiment(
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, attached, problems),
         data,
-        load: load(top, problems),
+        load: load(top, switched, problems),
         published: published::published(top, &workloads, &resources, &arms, problems),
         resources,
         workloads,
@@ -234,11 +238,11 @@ fn data(top: &Table<'_>, problems: &mut Problems) -> Data {
     data
 }
 
-fn load(top: &Table<'_>, problems: &mut Problems) -> Load {
+fn load(top: &Table<'_>, switched: bool, problems: &mut Problems) -> Load {
     type Pace = fn(f64) -> Arrivals;
     const ARRIVALS: &[(&str, Pace)] = &[("even", Arrivals::Even), ("poisson", Arrivals::Poisson)];
     let Some(table) = top.table("load", &keys::LOAD, problems) else {
-        return Load { clients: 1, arrivals: Arrivals::Closed };
+        return Load { clients: 1, arrivals: Arrivals::Closed, reconnect_every: None };
     };
     let several = table.get("clients").filter(|item| item.value.as_integer().is_none());
     if let Some(item) = &several
@@ -260,7 +264,17 @@ fn load(top: &Table<'_>, problems: &mut Problems) -> Load {
         pace
     });
     let pace = pace.flatten().unwrap_or(Arrivals::Even);
-    Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace) }
+    let reconnect_every = reconnect_every(&table, switched, problems);
+    Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace), reconnect_every }
+}
+
+/// The operations that a connection lasts. `switched`: some arm is switched on by statements in its connections.
+fn reconnect_every(table: &Table<'_>, switched: bool, problems: &mut Problems) -> Option<u32> {
+    let item = table.get("reconnect_every")?;
+    if switched {
+        item.refuse("cannot be given beside `on`: what is switched on in a connection ends with it", problems);
+    }
+    u32::try_from(item.whole(1..=RECONNECT_MAX, problems)?).ok()
 }
 
 fn clients(table: &Table<'_>, problems: &mut Problems) -> Option<u32> {
@@ -272,6 +286,7 @@ fn resources(
     top: &Table<'_>,
     database: Option<&DatabaseEntry>,
     attached: bool,
+    switched: bool,
     problems: &mut Problems,
 ) -> Vec<Resources> {
     let mut names = Vec::new();
@@ -285,6 +300,7 @@ fn resources(
             settings: settings(table, database, attached, problems),
             clients: clients(table, problems),
             arrivals: None,
+            reconnect_every: reconnect_every(table, switched, problems),
             limits: limits(table, database, attached, problems),
         });
         names.extend(name);
@@ -296,6 +312,7 @@ fn resources(
             settings: BTreeMap::new(),
             clients: None,
             arrivals: None,
+            reconnect_every: None,
             limits: Limits::default(),
         });
     }

@@ -77,13 +77,18 @@ fn describe_protection(protection: &Protection) -> String {
 }
 
 fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
-    let load = match cell.arrivals {
+    let mut load = match cell.arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Even(rate) => format!("{rate}/s, evenly spaced"),
         Arrivals::Poisson(rate) => format!("{rate}/s, Poisson arrivals"),
         Arrivals::OfSaturation(share) => format!("{:.0}% of saturation", 100.0 * share),
     };
-    let load = if cell.program { format!("{load}, slices of another program") } else { load };
+    if let Some(every) = cell.reconnect_every {
+        load += &format!(", reconnecting every {every}");
+    }
+    if cell.program {
+        load += ", slices of another program";
+    }
     vec![
         cell.id.clone(),
         cell.clients.to_string(),

@@ -41,8 +41,8 @@ name = "plain"
 "#,
         expect![[r#"
             2:12 there is no database `postgre` (did you mean `postgres`? this build of Tithe has: `sqlite`, `postgres`, `redis`)
-            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`)
-            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`)
+            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`)
+            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`)
             8:11 `records` must be a whole number, this is a text (write for example `records = 100_000`)
             11:8 `ycsb` has no ready workload `g` (for a property file write `ycsb_file = …`; the ready ones are: `a`, `c`)
             17:8 there are two arms called `plain` (give each its own name: reports tell them apart by it)
@@ -622,6 +622,26 @@ change = ["-20%", "much"]
         17:10 `figure` cannot be `latency` (it is one of: `time`, `throughput`, `cpu`, `client_cpu`, `server_cpu`)
         23:12 `workload` cannot be `d` (the experiment has: `c`)
         25:19 `change` must be a percentage from -99% to +9900%, this is `much` (write for example `change = "+26%"`)
+    "#]],
+    );
+}
+
+#[test]
+fn connections_that_end() {
+    check(
+        &SHORT.replace("[data]", "[load]\nreconnect_every = 0\n\n[[resources]]\nreconnect_every = \"often\"\n\n[data]"),
+        expect![[r#"
+            5:19 `reconnect_every` must be from 1 to 1000000000, this is `0` (write for example `reconnect_every = 10`)
+            8:19 `reconnect_every` must be a whole number, this is a text (write for example `reconnect_every = 10`)
+        "#]],
+    );
+    let switched = "[load]\nreconnect_every = 10\n\n[[arm]]\nname = \"plain\"\nurl = \"postgres://u@h/db\"\n\n\
+                    [[arm]]\nname = \"on\"\nurl = \"postgres://u@h/db\"\non = [\"SET a = 1\"]\n";
+    check(
+        &with_arms("postgres", switched),
+        expect![[r#"
+        9:19 `reconnect_every` cannot be given beside `on`: what is switched on in a connection ends with it (write for example `reconnect_every = 10`)
+        18:1 `on` stands without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
     "#]],
     );
 }

@@ -255,3 +255,17 @@ fn outline_of_attached_arms() {
         "#]],
     );
 }
+
+#[test]
+fn connections_last_as_long_as_the_resources_say() {
+    let text = SHORT.replace("[data]", "[load]\nreconnect_every = 10\n\n[data]");
+    let resources = "\n[[resources]]\nname = \"ten\"\n\n[[resources]]\nname = \"one\"\nreconnect_every = 1\n";
+    let plan = planned(&(text + resources));
+    assert_eq!(plan.cells.iter().map(|cell| cell.reconnect_every).collect::<Vec<_>>(), [Some(10), Some(1)]);
+    let outline = outline(&plan, &catalogue::catalogue());
+    let loads: Vec<&str> = outline.lines().filter(|line| line.contains("reconnecting")).map(str::trim).collect();
+    expect![[r#"
+        c.ten  1        closed loop, reconnecting every 10  20 ms  1 s    15 to 150  1
+        c.one  1        closed loop, reconnecting every 1   20 ms  1 s    15 to 150  1"#]]
+    .assert_eq(&loads.join("\n"));
+}

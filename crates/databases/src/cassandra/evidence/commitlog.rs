@@ -47,7 +47,7 @@ impl CommitlogEncrypted {
         canaries.read_back(session.as_mut())?;
         let after = SystemTime::now();
         let begun = Instant::now();
-        let tokens = canaries.tokens(Targets::Everything);
+        let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let report = loop {
             // Looked at before the log is: what is written in between is not taken for what was looked at.

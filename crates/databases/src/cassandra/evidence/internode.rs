@@ -67,9 +67,10 @@ fn knock(scene: &Scene<'_>, host: &str, port: u16, with_certificate: bool) -> Re
         versions: vec![TlsVersion::V1_3],
         // A node shows the certificate that it serves with.
         identity: with_certificate.then(|| (materials.server_certificate.clone(), materials.server_key.clone())),
+        resumption: false,
     };
     let mut wire = Wire::connect(host, port)?;
-    tls.start(&mut wire, host)?;
+    tls.start(&mut wire, host, port)?;
     wire.set_blocking(false)?;
     for _ in 0..100 {
         if wire.fill()? {

@@ -8,6 +8,6 @@ use crate::{
 /// `net.tls.mode: requireTLS`. The driver offers every version that it knows; the server allows one.
 pub static TLS: Tls = Tls {
     leaves_open: "data in the server's memory and files; when and how much is sent.",
-    options: &tls::options("The only protocol version that the server allows.", tls::MUTUAL),
+    options: &tls::options_without_resumption("The only protocol version that the server allows.", tls::MUTUAL),
     ..Tls::of(&DOORS)
 };

@@ -48,7 +48,7 @@ impl AofWritten {
         let canaries = Canaries::new(scene, self.id());
         canaries.write(key_value(scene.connect()?)?.as_mut())?;
         let answered = Instant::now();
-        let tokens = canaries.tokens(Targets::Everything);
+        let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let patience = if self.fsync == "always" { Duration::ZERO } else { EVERYSEC_PATIENCE };
         let found = loop {

@@ -183,7 +183,7 @@ fn look(scramble: u8, transport: Transport, expected: Expect) {
 
 #[test]
 fn the_relay_stands_between_client_and_server() {
-    let tls = Transport::Tls { version: TlsVersion::V1_3, mutual: false };
+    let tls = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
     look(
         0,
         Transport::Plain,

@@ -11,7 +11,7 @@ use crate::fault::Fault;
 /// When each waiting client goes on, ns, and its number; the next one on top.
 type Due = BinaryHeap<Reverse<(u64, usize)>>;
 
-impl Seat {
+impl Seat<'_> {
     /// The pause before the next operation, which is prepared where it is not yet, ns.
     fn pause_ns(&mut self) -> u64 {
         *self.pause_left_ns.get_or_insert_with(|| {
@@ -23,7 +23,7 @@ impl Seat {
 
 impl Visit<'_> {
     /// Begins each operation when the pause before it is over.
-    pub(super) fn paced(&mut self, arm: &mut Arm) -> Result<(), Fault> {
+    pub(super) fn paced(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let begun_ns = self.first_ns;
         let mut due: Due = arm
             .seats
@@ -63,7 +63,7 @@ impl Visit<'_> {
 
     /// Begins what is due before the slot's end; returns how many operations are now under way because of it. An arm
     /// without a poll, which has one connection or an embedded database, ends each at once.
-    fn begin_due(&mut self, arm: &mut Arm, due: &mut Due) -> Result<usize, Fault> {
+    fn begin_due(&mut self, arm: &mut Arm<'_>, due: &mut Due) -> Result<usize, Fault> {
         let mut begun = 0;
         loop {
             let now = self.clock.now();
@@ -72,7 +72,7 @@ impl Visit<'_> {
             due.pop();
             let seat = &mut arm.seats[number];
             seat.pause_left_ns = None;
-            self.begin_prepared(seat, None)?;
+            self.begin_prepared(seat, &mut arm.recorder, None)?;
             if arm.poll.is_some() {
                 begun += 1;
             } else {

@@ -117,24 +117,40 @@ fn serve(connections: usize, pause: Duration) -> (u16, Vec<JoinHandle<u64>>) {
     (port, (0..connections).map(|_| thread(listener.try_clone().expect("a descriptor"))).collect())
 }
 
-fn lane(port: u16, seats: usize, size: usize, arrivals: Arrivals) -> Lane {
+fn lane(port: u16, seats: usize, size: usize, arrivals: Arrivals) -> Lane<'static> {
     pausing_lane(port, seats, size, arrivals, 0)
 }
 
-fn pausing_lane(port: u16, seats: usize, size: usize, arrivals: Arrivals, pause_ns: u64) -> Lane {
+fn pausing_lane(port: u16, seats: usize, size: usize, arrivals: Arrivals, pause_ns: u64) -> Lane<'static> {
+    renewing_lane(port, seats, size, arrivals, pause_ns, None)
+}
+
+fn connect(port: u16, size: usize) -> Session {
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    wire.set_blocking(false).expect("set");
+    Session::KeyValue(Box::new(Counting { wire, size }))
+}
+
+fn renewing_lane(
+    port: u16,
+    seats: usize,
+    size: usize,
+    arrivals: Arrivals,
+    pause_ns: u64,
+    every: Option<u32>,
+) -> Lane<'static> {
     let seat = |number| {
-        let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
-        wire.set_blocking(false).expect("set");
-        Seat::new(Session::KeyValue(Box::new(Counting { wire, size })), Box::new(Again { pause_ns }), number)
+        let renewal = every.map(|every| Renewal { every, open: Box::new(move || Ok(connect(port, size))) });
+        Seat::new(connect(port, size), Box::new(Again { pause_ns }), number).renewed(renewal)
     };
     let seats = (0..seats as u64).map(seat).collect();
-    let recorder = Recorder::new(1, arrivals != Arrivals::Closed);
+    let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
     let arm = Arm::new(seats, recorder, Vec::new(), Vec::new()).expect("an arm");
     Lane::new(0, 1, Clock::Real, arrivals, vec![arm], 0)
 }
 
 /// Runs `blocks` slots of 50 ms; the number of operations that the slots count, and the lane.
-fn run(mut lane: Lane, blocks: u32) -> (u64, Lane) {
+fn run(mut lane: Lane<'static>, blocks: u32) -> (u64, Lane<'static>) {
     let start_ns = lane.clock.now();
     let schedule = Schedule {
         seed: 1,
@@ -225,4 +241,91 @@ fn a_pause_goes_on_in_the_arms_next_slot() {
         // Eight slots of 50 ms have room for three pauses.
         assert!(answered.iter().all(|answered| (1..=3).contains(answered)), "{answered:?}");
     }
+}
+
+/// Answers whoever comes until the listener is told to end by an empty connection; the requests of each connection.
+fn serve_all() -> (u16, JoinHandle<Vec<u64>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let answer = |mut stream: std::net::TcpStream| {
+        std::thread::spawn(move || {
+            let mut request = [0; 14];
+            let mut answered = 0;
+            while stream.read_exact(&mut request).is_ok() {
+                stream.write_all(b"!").expect("answered");
+                answered += 1;
+            }
+            answered
+        })
+    };
+    let server = std::thread::spawn(move || {
+        let mut connections = Vec::new();
+        loop {
+            let stream = listener.accept().expect("a client").0;
+            let mut first = [0; 1];
+            if stream.peek(&mut first).expect("read") == 0 {
+                return connections.into_iter().map(|served: JoinHandle<u64>| served.join().expect("served")).collect();
+            }
+            connections.push(answer(stream));
+        }
+    });
+    (port, server)
+}
+
+#[test]
+fn a_connection_is_opened_anew_after_its_operations() {
+    for (seats, pause_ns) in [(1, 0), (3, 0), (2, 1_000_000)] {
+        for arrivals in [Arrivals::Closed, Arrivals::Even(500.0)] {
+            let (port, server) = serve_all();
+            let (counted, mut lane) = run(renewing_lane(port, seats, 10, arrivals, pause_ns, Some(3)), 4);
+            let recorder = &lane.arms[0].recorder;
+            assert_eq!(recorder.operations, counted);
+            let latencies = recorder.latencies(&["ALL", "CONNECT"]);
+            let connects = latencies.get("CONNECT").map_or(0, Histogram::total);
+            assert_eq!(recorded(&latencies), counted);
+            if arrivals != Arrivals::Closed {
+                assert_eq!(recorder.intended(&["ALL", "CONNECT"]).get("CONNECT").map_or(0, Histogram::total), connects);
+            }
+            // A request has 14 bytes and an answer one, over all connections.
+            assert_eq!(lane.arms[0].wire_bytes(), (14 * counted, counted));
+            drop(lane);
+            drop(std::net::TcpStream::connect(("127.0.0.1", port)).expect("told to end"));
+            let served = server.join().expect("the server ends");
+            assert_eq!(served.iter().sum::<u64>(), counted);
+            assert_eq!(served.len() as u64, seats as u64 + connects);
+            assert!(served.iter().all(|served| *served <= 3), "{served:?}");
+            // All but the last connection of each client have done all of theirs.
+            assert!(served.iter().filter(|served| **served < 3).count() <= seats, "{served:?}");
+            assert!(connects > 0, "{counted} operations");
+        }
+    }
+}
+
+#[test]
+fn an_arm_whose_connection_cannot_be_opened_anew_is_spoiled() {
+    let (port, server) = serve_all();
+    let refuse = || Err(Fault::Refused("too many".to_owned()));
+    let renewal = Renewal { every: 2, open: Box::new(refuse) };
+    let seat = Seat::new(connect(port, 10), Box::new(Again { pause_ns: 0 }), 0).renewed(Some(renewal));
+    let arm = Arm::new(vec![seat], Recorder::new(1, true, false), Vec::new(), Vec::new()).expect("an arm");
+    let mut lane = Lane::new(0, 1, Clock::Real, Arrivals::Closed, vec![arm], 0);
+    let schedule = Schedule {
+        seed: 1,
+        frame: 0,
+        blocks: 1,
+        arms: 1,
+        design: Design::Interleaved,
+        frames: 1,
+        // Far longer than two operations take: the slot ends with its arm.
+        slot_ns: 60_000_000_000,
+        guard_ns: 0,
+        start_ns: lane.clock.now(),
+    };
+    let operations = |lane: &mut Lane<'_>| lane.run(&schedule, &|| false).iter().map(|slot| slot.n).sum::<u64>();
+    assert_eq!(operations(&mut lane), 2);
+    assert_eq!(operations(&mut lane), 0, "the arm is broken");
+    assert_eq!(lane.arms[0].recorder.spoiled.as_deref(), Some("refused: too many"));
+    drop(lane);
+    drop(std::net::TcpStream::connect(("127.0.0.1", port)).expect("told to end"));
+    assert_eq!(server.join().expect("the server ends"), [2]);
 }

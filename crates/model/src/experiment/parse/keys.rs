@@ -40,8 +40,10 @@ pub(super) const TOP: TableFormat = TableFormat {
 pub(super) const DATA: TableFormat =
     TableFormat { header: "[data]", keys: &[("records", "100_000"), ("values", "\"ycsb\"")] };
 
-pub(super) const LOAD: TableFormat =
-    TableFormat { header: "[load]", keys: &[("clients", "2"), ("rate", "2000"), ("arrivals", "\"poisson\"")] };
+pub(super) const LOAD: TableFormat = TableFormat {
+    header: "[load]",
+    keys: &[("clients", "2"), ("rate", "2000"), ("arrivals", "\"poisson\""), ("reconnect_every", "10")],
+};
 
 pub(super) const MEASURE: TableFormat = TableFormat {
     header: "[measure]",
@@ -67,6 +69,7 @@ pub(super) const RESOURCES: TableFormat = TableFormat {
         ("name", "\"in memory\""),
         ("settings", "{ shared_buffers = \"1GB\" }"),
         ("clients", "4"),
+        ("reconnect_every", "10"),
         ("cpus", "2"),
         ("memory", "\"512 MiB\""),
         ("data_per_memory", "4"),

@@ -1,0 +1,113 @@
+//! Are TLS sessions resumed where they were asked to be?
+
+use tithe_harness::{
+    evidence::{Control, Evidence, Scene, Sight},
+    fault::Fault,
+};
+use tithe_model::record::Role;
+
+use super::{Doors, sight};
+use crate::target::Handshakes;
+
+/// Connections that the check opens. The first may find nothing yet to resume.
+const CONNECTIONS: u64 = 3;
+
+/// Opens connections as the measured clients do, and tells what their handshakes were, and those of all connections so far,
+/// the measured ones included. A disclosure: a server that resumes nothing protects no less. Id `tls-resumed`.
+pub struct TlsResumed {
+    doors: &'static Doors,
+}
+
+impl TlsResumed {
+    /// A check that knocks through `doors`.
+    pub fn new(doors: &'static Doors) -> Self {
+        Self { doors }
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let target = (self.doors.target)(scene)?;
+        let before = target.handshakes();
+        for _ in 0..CONNECTIONS {
+            (self.doors.open)(scene, &target)?;
+        }
+        Ok(conclude(before, target.handshakes()))
+    }
+}
+
+fn conclude(before: Handshakes, after: Handshakes) -> Sight {
+    let resumed = after.resumed - before.resumed;
+    let so_far = format!("of all connections so far {} were resumed, {} were not", after.resumed, after.full);
+    if resumed + 1 >= CONNECTIONS {
+        Sight::Protected(format!("{resumed} of {CONNECTIONS} new connections were resumed; {so_far}"))
+    } else {
+        Sight::Exposed(format!(
+            "{resumed} of {CONNECTIONS} new connections were resumed: the server offers no resumption or takes none; {so_far}"
+        ))
+    }
+}
+
+impl Evidence for TlsResumed {
+    fn id(&self) -> &'static str {
+        "tls-resumed"
+    }
+
+    fn claim(&self) -> String {
+        "new connections resume the TLS session of an earlier one".to_owned()
+    }
+
+    fn role(&self) -> Role {
+        Role::Disclosure
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(before: (u64, u64), after: (u64, u64), expected: Expect) {
+        let handshakes = |(full, resumed)| Handshakes { full, resumed };
+        expected.assert_eq(&format!("{:?}", conclude(handshakes(before), handshakes(after))));
+    }
+
+    #[test]
+    fn what_the_handshakes_were_is_told() {
+        check(
+            (0, 0),
+            (1, 2),
+            expect![[
+                r#"Protected("2 of 3 new connections were resumed; of all connections so far 2 were resumed, 1 were not")"#
+            ]],
+        );
+        check(
+            (7, 900),
+            (7, 903),
+            expect![[
+                r#"Protected("3 of 3 new connections were resumed; of all connections so far 903 were resumed, 7 were not")"#
+            ]],
+        );
+        check(
+            (40, 0),
+            (43, 0),
+            expect![[
+                r#"Exposed("0 of 3 new connections were resumed: the server offers no resumption or takes none; of all connections so far 0 were resumed, 43 were not")"#
+            ]],
+        );
+        check(
+            (40, 0),
+            (42, 1),
+            expect![[
+                r#"Exposed("1 of 3 new connections were resumed: the server offers no resumption or takes none; of all connections so far 1 were resumed, 42 were not")"#
+            ]],
+        );
+    }
+}
