@@ -76,7 +76,8 @@ impl Holds {
         let columns = setup.columns.as_ref().filter(|columns| columns.share > 0.0 || !columns.names.is_empty());
         if let Some(columns) = columns {
             let (share, names) = (columns.share, columns.names.join(","));
-            lines.push(format!("columns {share} {names} encrypted with {}", columns.cipher.name()));
+            let mode = if columns.deterministic { "deterministically " } else { "" };
+            lines.push(format!("columns {share} {names} encrypted {mode}with {}", columns.cipher.name()));
             keys.push(columns.key.clone());
         }
         Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys })
