@@ -164,7 +164,9 @@ fn every_field_of_the_other_files() {
 fn every_field_of_a_plan() {
     let catalogue = catalogue::catalogue();
     let experiment = parse(examples()[0], &catalogue, &catalogue::read).expect("an example");
-    let plan = plan(experiment, &catalogue).expect("what was parsed can be planned");
+    let mut plan = plan(experiment, &catalogue).expect("what was parsed can be planned");
+    // What is left out where nothing was asked for has its row, too.
+    plan.cells[0].reconnect_every = Some(1);
     check_rows("### plan.json", &[fields(&plan), fields(&plan.cells[0])].concat(), true);
     for field in fields(&plan.experiment) {
         assert!(section("### plan.json").contains(&format!("`{field}`")), "{field}");
