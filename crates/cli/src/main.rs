@@ -63,6 +63,9 @@ pub struct ExperimentArgs {
     /// Warehouses of every TPC-C workload, in place of the file's
     #[arg(long, value_name = "N", requires = "file", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     warehouses: Option<u32>,
+    /// The data set times this, as 0.01 for a hundredth of the file's records
+    #[arg(long, value_name = "FACTOR", requires = "file", conflicts_with = "warehouses")]
+    scale: Option<f64>,
     /// Number of clients in place of the file's, or several with commas between them
     #[arg(long, value_name = "N", requires = "file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     clients: Vec<u32>,

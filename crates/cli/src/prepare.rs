@@ -76,6 +76,9 @@ pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Expe
     of_plan(text, plan, arguments)
 }
 
+/// Records of the largest data set that an experiment may ask for.
+const RECORDS_MAX: f64 = 1e12;
+
 /// What the command line says about the size of an experiment.
 fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), String> {
     if let Some(warehouses) = arguments.warehouses {
@@ -90,6 +93,16 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
         };
         let rows: Vec<u64> = experiment.workloads.iter().map(rows).collect::<Result<_, String>>()?;
         experiment.data.records = rows.into_iter().max().unwrap_or(experiment.data.records);
+    }
+    if let Some(factor) = arguments.scale {
+        if experiment.workloads.iter().any(|workload| workload.kind == "tpcc") {
+            return Err("--scale: the size of TPC-C is its --warehouses".to_owned());
+        }
+        let records = experiment.data.records as f64 * factor;
+        if !(1.0..=RECORDS_MAX).contains(&records) {
+            return Err(format!("--scale: {factor} times {} records is no data set", experiment.data.records));
+        }
+        experiment.data.records = records.round() as u64;
     }
     if let Some(text) = &arguments.budget {
         let seconds = experiment::seconds(text).filter(|seconds| *seconds >= 1.0);

@@ -112,6 +112,7 @@ fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
         (["--budget", "soon"], "--budget: `soon` is no time of a second or more"),
         (["--clients", "1025"], "1025 is not in 1..=1024"),
         (["--warehouses", "0"], "0 is not in 1..=100000"),
+        (["--scale", "0.1"], "--scale: the size of TPC-C is its --warehouses"),
     ] {
         let output = plan(&arguments);
         assert!(err(&output).contains(expected), "{}", err(&output));
@@ -125,4 +126,12 @@ fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
     );
     let output = plan(&["--warehouses", "3"]);
     assert!(err(&output).contains("--warehouses: no workload of this experiment is TPC-C"), "{}", err(&output));
+    let output = plan(&["--scale", "0.25"]);
+    assert!(out(&output).contains("2,500 records"), "{}{}", out(&output), err(&output));
+    for factor in ["0.00001", "NaN", "-1"] {
+        let argument = format!("--scale={factor}");
+        let output = plan(&[&argument]);
+        assert!(err(&output).contains("times 10000 records is no data set"), "{}", err(&output));
+        assert_eq!(status(&output), 2);
+    }
 }

@@ -192,24 +192,16 @@ fn checksums_are_proven() {
 
 #[test]
 fn what_becomes_of_resumption_is_told() {
-    let resumption = || ("resumption", OptionValue::Flag(true));
-    prove(
-        &chosen("tls", &[resumption()]),
-        expect![[r#"
-        tls-negotiated Claim Holds
-        wire-canary Claim Holds
-        tls-resumed Disclosure Fails
-    "#]],
-    );
-    let mutual = ("mutual", OptionValue::Flag(true));
-    prove(
-        &chosen("tls", &[("version", OptionValue::Text("1.2".to_owned())), mutual, resumption()]),
-        expect![[r#"
-        tls-negotiated Claim Holds
-        wire-canary Claim Holds
-        tls-resumed Disclosure Fails
-    "#]],
-    );
+    for tls in sandbox::resuming(&Postgres) {
+        prove(
+            &tls,
+            expect![[r#"
+                tls-negotiated Claim Holds
+                wire-canary Claim Holds
+                tls-resumed Disclosure Fails
+            "#]],
+        );
+    }
 }
 
 #[test]

@@ -52,6 +52,16 @@ pub fn chosen(database: &dyn Database, id: &str, options: &[(&str, OptionValue)]
     Chosen { id: id.to_owned(), options: all }
 }
 
+/// TLS with sessions that are taken up again: 1.3, then 1.2 with certificates on both sides.
+pub fn resuming(database: &dyn Database) -> [Chosen; 2] {
+    let [resumption, mutual] = ["resumption", "mutual"].map(|name| (name, OptionValue::Flag(true)));
+    let version = ("version", OptionValue::Text("1.2".to_owned()));
+    [
+        chosen(database, "tls", std::slice::from_ref(&resumption)),
+        chosen(database, "tls", &[version, mutual, resumption]),
+    ]
+}
+
 impl Sandbox {
     /// Starts a server of `database` with `protections`; `None`, said loudly, when something is not installed.
     pub fn start(database: &'static dyn Database, protections: &[Chosen]) -> Option<Self> {

@@ -330,6 +330,21 @@ fn whole(
     })
 }
 
+/// The word of `known` that a property is, `usual` where it is not given; what is wrong goes to `problems`.
+fn one_of(
+    properties: &tithe_model::catalogue::Properties,
+    (name, usual): (&str, &str),
+    known: &[&str],
+    problems: &mut Vec<PropertyProblem>,
+) -> String {
+    let text = properties.get(name).map_or(usual, String::as_str);
+    if !known.contains(&text) {
+        let help = format!("write {}", known.join(" or "));
+        problems.push((name.to_owned(), format!("{text:?} is not known"), help));
+    }
+    text.to_owned()
+}
+
 /// A complaint about every property that is not one of `known`.
 fn unknown(properties: &tithe_model::catalogue::Properties, known: &[&str], problems: &mut Vec<PropertyProblem>) {
     for name in properties.keys().filter(|name| !known.contains(&name.as_str())) {

@@ -12,7 +12,7 @@ use tithe_model::{
     experiment::{self, Arrivals},
 };
 
-use super::{At, ByProgram, Job, Program, Told, find_in, libpq, output, unknown, whole};
+use super::{At, ByProgram, Job, Program, Told, find_in, libpq, one_of, output, unknown, whole};
 use crate::{
     database::{Command, Content, Missing},
     fault::Fault,
@@ -112,16 +112,9 @@ impl Pgbench {
     fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
         unknown(properties, &KNOWN, &mut problems);
-        let mut choice = |name: &str, usual: &str, known: &[&str]| {
-            let text = properties.get(name).map_or(usual, String::as_str);
-            if !known.contains(&text) {
-                let help = format!("write {}", known.join(" or "));
-                problems.push((name.to_owned(), format!("{text:?} is none of pgbench's"), help));
-            }
-            text.to_owned()
-        };
-        let protocol = choice("protocol", "simple", &["simple", "extended", "prepared"]);
-        let builtin = choice("builtin", "tpcb-like", &["tpcb-like", "simple-update", "select-only"]);
+        let protocol = one_of(properties, ("protocol", "simple"), &["simple", "extended", "prepared"], &mut problems);
+        let builtin =
+            one_of(properties, ("builtin", "tpcb-like"), &["tpcb-like", "simple-update", "select-only"], &mut problems);
         let own = properties.get("script").cloned();
         let jobs = properties.contains_key("jobs").then(|| whole(properties, "jobs", 1, &mut problems));
         let script = own.map_or(Script::BuiltIn(builtin), Script::Own);

@@ -13,7 +13,7 @@ use tithe_model::{
     experiment::{self, Arrivals},
 };
 
-use super::{At, ByProgram, Job, Program, Told, find_in, libpq, output, unknown, whole};
+use super::{At, ByProgram, Job, Program, Told, find_in, libpq, one_of, output, unknown, whole};
 use crate::{
     database::{Command, Content, Missing},
     fault::Fault,
@@ -108,16 +108,9 @@ impl Sysbench {
         let mut problems = Vec::new();
         unknown(properties, &["script", "tables", "rand_type"], &mut problems);
         let scripts: Vec<&str> = READY.iter().map(|(name, ..)| *name).collect();
-        let mut choice = |name: &str, usual: &str, known: &[&str]| {
-            let text = properties.get(name).map_or(usual, String::as_str);
-            if !known.contains(&text) {
-                let help = format!("write {}", known.join(" or "));
-                problems.push((name.to_owned(), format!("{text:?} is none of sysbench's"), help));
-            }
-            text.to_owned()
-        };
-        let script = choice("script", "oltp_read_write", &scripts);
-        let rand_type = choice("rand_type", "special", &["uniform", "gaussian", "special", "pareto"]);
+        let script = one_of(properties, ("script", "oltp_read_write"), &scripts, &mut problems);
+        let rand_type =
+            one_of(properties, ("rand_type", "special"), &["uniform", "gaussian", "special", "pareto"], &mut problems);
         let tables = whole(properties, "tables", 1, &mut problems);
         (Self { script, tables, rows: 1, rand_type }, problems)
     }

@@ -202,7 +202,7 @@ fn what_cannot_be_asked_for_is_told() {
         150_000,
         &[("protocol", "fast"), ("job", "2"), ("jobs", "0")],
         expect![[
-            r#"job: is not known (there are: script, builtin, protocol, jobs); protocol: "fast" is none of pgbench's (write simple or extended or prepared); jobs: "0" is not a whole number from 1 on (write 1); records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)"#
+            r#"job: is not known (there are: script, builtin, protocol, jobs); protocol: "fast" is not known (write simple or extended or prepared); jobs: "0" is not a whole number from 1 on (write 1); records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)"#
         ]],
     );
     problem(
@@ -210,7 +210,7 @@ fn what_cannot_be_asked_for_is_told() {
         100,
         &[("script", "mine"), ("tables", "3")],
         expect![[
-            r#"script: "mine" is none of sysbench's (write oltp_read_write or oltp_read_only or oltp_write_only or oltp_point_select or oltp_update_index or oltp_update_non_index or oltp_insert or oltp_delete); tables: 100 records do not share evenly among 3 tables (change `tables` or the records of `[data]`)"#
+            r#"script: "mine" is not known (write oltp_read_write or oltp_read_only or oltp_write_only or oltp_point_select or oltp_update_index or oltp_update_non_index or oltp_insert or oltp_delete); tables: 100 records do not share evenly among 3 tables (change `tables` or the records of `[data]`)"#
         ]],
     );
     problem(
