@@ -1,0 +1,111 @@
+//! `tithe inspect` over all servers that run here, side by side.
+//!
+//! A product that is not installed is left out and said so; with `CI` set it fails.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use support::{Bench, err, out, status};
+use tithe_harness::{
+    database::{Address, Database, Search},
+    inspect::Feature,
+    protection::{Setup, named},
+    sandbox::{Sandbox, process::Running, server},
+};
+use tithe_model::experiment::Protection;
+
+/// A running server with some of its protections; it stops before its folder goes.
+struct Served {
+    url: String,
+    /// The environment variable that a client takes the password from, and the password.
+    password: (&'static str, String),
+    _running: Option<Running>,
+    _sandbox: Sandbox,
+}
+
+/// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password goes.
+type Product = (&'static str, &'static [&'static str], [&'static str; 2], &'static str);
+
+const PRODUCTS: [Product; 4] = [
+    ("postgres", &["tls", "scram"], ["postgres://tithe@", "/postgres?sslmode=verify-full&sslrootcert="], "PGPASSWORD"),
+    ("mariadb", &["password", "encryption", "server-audit"], ["mariadb://tithe@", "/"], "MYSQL_PWD"),
+    ("redis", &["tls", "requirepass"], ["rediss://", "/0?ca="], "REDISCLI_AUTH"),
+    (
+        "cassandra",
+        &["tls", "password", "audit-file"],
+        ["cassandra://tithe_administrator@", "?ca="],
+        "CASSANDRA_PASSWORD",
+    ),
+];
+
+#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+fn serve(product: &Product) -> Option<Served> {
+    let (id, protections, [before, after], variable) = product;
+    let database: &dyn Database = *tithe_databases::all().iter().find(|found| found.id() == *id).expect("a database");
+    let install = match database.find(&Search::default()) {
+        Ok(install) => install,
+        Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
+        Err(missing) => {
+            eprintln!("SKIPPED: {missing:?}");
+            return None;
+        }
+    };
+    let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let mut setup = Setup::plain(BTreeMap::new(), sandbox.materials().expect("materials"));
+    for id in *protections {
+        let protection = named(database, id).expect("a protection");
+        let options = protection.options().iter();
+        let options = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
+        protection.apply(&Protection { id: (*id).to_owned(), options }, &mut setup);
+    }
+    let place = sandbox.place(id).expect("a place");
+    let launch = database.launch(&install, &setup, &place);
+    let (launched, running) = server::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
+    let Address::Tcp { host, port } = &launched.address else { panic!("a TCP server") };
+    let authority = if after.ends_with('=') { setup.materials.authority.display().to_string() } else { String::new() };
+    Some(Served {
+        url: format!("{before}{host}:{port}{after}{authority}"),
+        password: (variable, setup.materials.password.expose_text().to_owned()),
+        _running: running,
+        _sandbox: sandbox,
+    })
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "the matrix is what a reader wants to see")]
+fn all_running_servers_stand_side_by_side() {
+    let servers: Vec<Served> = PRODUCTS.iter().filter_map(serve).collect();
+    let bench = Bench::new("inspect");
+    let run = |arguments: &[&str]| {
+        let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
+        let mut command = bench.command(&[&["inspect"], &urls[..], arguments].concat());
+        command.envs(servers.iter().map(|server| (server.password.0, server.password.1.as_str())));
+        command.output().expect("tithe starts")
+    };
+    let output = run(&["--format", "markdown"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    let text = out(&output);
+    eprintln!("{text}");
+    let rows: Vec<&str> = text.lines().take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 2 + Feature::ALL.len());
+    for row in &rows {
+        let cells = row.trim_matches('|').split('|');
+        assert!(cells.clone().all(|cell| !cell.trim().is_empty()), "{row}");
+        assert_eq!(cells.count(), 1 + servers.len(), "{row}");
+    }
+    let cells = |feature: &str| -> Vec<&str> {
+        let row = rows.iter().find(|row| row.starts_with(&format!("| {feature} |"))).expect("a row");
+        row.trim_matches('|').split('|').skip(1).map(str::trim).collect()
+    };
+    assert!(cells("authentication").iter().all(|state| *state == "enforced"), "{text}");
+    assert!(servers.iter().all(|server| !text.contains(&server.password.1)), "a password is shown");
+
+    // What is required of all and not enforced by one ends the program with its own status, and is named.
+    let output = run(&["--require", "audit"]);
+    assert_eq!(status(&output), 5, "{}", err(&output));
+    assert_eq!(
+        err(&output).matches("auditing is ").count(),
+        cells("auditing").iter().filter(|s| **s != "enforced").count()
+    );
+}
