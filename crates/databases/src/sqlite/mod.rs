@@ -208,6 +208,8 @@ fn open(path: &Path, setup: &Setup) -> Result<Connection, Fault> {
 /// The file at `path` with the key of `setup` set, if it has one, and nothing read.
 fn unlocked(path: &Path, setup: &Setup, mode: Mode) -> Result<Connection, Fault> {
     let mut connection = Connection::open(path, mode)?;
+    // Until the settings are applied: many connections open at once, and the first of them may have to read the journal.
+    connection.scalar("PRAGMA busy_timeout = 5000")?;
     if let Some(at_rest) = &setup.at_rest {
         connection.unlock(at_rest)?;
     }

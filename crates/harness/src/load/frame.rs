@@ -40,6 +40,9 @@ use crate::{
     workload::{ArmState, Workload, program::desk::Desk},
 };
 
+/// What a lane says that could not begin because another one could not.
+const ELSEWHERE: &str = "another client could not connect";
+
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
 const OPERATIONS_PER_SLOT: u64 = 40;
 
@@ -230,7 +233,9 @@ impl<'a> Rig<'a> {
                 .collect();
             (seen, before, site.look(), host.until_now())
         });
-        let seen = seen.into_iter().collect::<Result<Vec<Seen<'_>>, Fault>>()?;
+        // A lane that only heard of another's fault has nothing to say beside it.
+        let told = seen.into_iter().filter(|one| !matches!(one, Err(Fault::Connection(words)) if words == ELSEWHERE));
+        let seen = told.collect::<Result<Vec<Seen<'_>>, Fault>>()?;
         if cancelled.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -366,7 +371,7 @@ impl Site<'_> {
         barrier.wait();
         let (mut opened, warmed_up) = opened?;
         if failed.load(Ordering::SeqCst) {
-            return Err(Fault::Connection("another client could not connect".to_owned()));
+            return Err(Fault::Connection(ELSEWHERE.to_owned()));
         }
         schedule.start_ns = match &opened.lane.clock {
             Clock::Real => start_ns.load(Ordering::SeqCst),
