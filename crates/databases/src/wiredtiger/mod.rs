@@ -80,6 +80,11 @@ impl Database for WiredTiger {
     }
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
+        // An engine that is closed has done nothing, and is not opened to be asked: which arm's engine is opened first, and
+        // so gets its memory first, is for the frame to draw.
+        if !all_opened().contains_key(folder(server).ok()?) {
+            return Some(CacheUse::default());
+        }
         let statistics = opened(server, setup).ok()?.engine.statistics().ok()?;
         Some(CacheUse { asked: statistics.value(engine::PAGES_ASKED), missed: statistics.value(engine::PAGES_READ) })
     }

@@ -434,10 +434,15 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
             let key = key(number * 7919 % 10_000);
             assert_eq!(session.call(&Request::Read { key: &key, fields: Fields::All }, &mut Discard).unwrap(), 1);
         }
+        assert!(WiredTiger.cache_use(&bench.server, &bench.setup).is_some_and(|cache| cache.asked >= 60_000));
         let sight = bench.look(&evidence::cache::CacheFits);
         assert_eq!(matches!(sight, Sight::Protected(_)), fits, "{cache_mb} MB: {sight:?}");
         let usage = WiredTiger.usage(&bench.server, &bench.setup).unwrap();
         assert!(usage.cpu_ns > 0 && usage.written_bytes > Some(20_000_000), "{usage:?}");
+        drop(session);
+        bench.close();
+        assert_eq!(WiredTiger.cache_use(&bench.server, &bench.setup), Some(CacheUse::default()));
+        assert!(!all_opened().contains_key(bench.folder()), "a closed engine is not opened to be asked");
     }
 }
 
