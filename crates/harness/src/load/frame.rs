@@ -40,9 +40,6 @@ use crate::{
     workload::{ArmState, Workload, program::desk::Desk},
 };
 
-/// What a lane says that could not begin because another one could not.
-const ELSEWHERE: &str = "another client could not connect";
-
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
 const OPERATIONS_PER_SLOT: u64 = 40;
 
@@ -225,7 +222,7 @@ impl<'a> Rig<'a> {
             // Far enough away for every lane to be there in time.
             start_ns.store(Clock::Real.now() + 500_000, Ordering::SeqCst);
             barrier.wait(); // every lane knows when to start
-            let seen: Vec<Result<Seen<'_>, Fault>> = threads
+            let seen: Vec<Result<Option<Seen<'_>>, Fault>> = threads
                 .into_iter()
                 .map(|thread| {
                     thread.join().unwrap_or_else(|_| Err(Fault::Machine("a client thread panicked".to_owned())))
@@ -233,9 +230,9 @@ impl<'a> Rig<'a> {
                 .collect();
             (seen, before, site.look(), host.until_now())
         });
-        // A lane that only heard of another's fault has nothing to say beside it.
-        let told = seen.into_iter().filter(|one| !matches!(one, Err(Fault::Connection(words)) if words == ELSEWHERE));
-        let seen = told.collect::<Result<Vec<Seen<'_>>, Fault>>()?;
+        // Where one lane could not connect, the others saw nothing, and its fault is the one that is told.
+        let seen = seen.into_iter().collect::<Result<Vec<Option<Seen<'_>>>, Fault>>()?;
+        let seen: Vec<Seen<'_>> = seen.into_iter().flatten().collect();
         if cancelled.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -342,6 +339,7 @@ impl Site<'_> {
         self.clocks.len()
     }
 
+    /// One lane's part of a frame; `None` where another lane could not connect.
     fn run_lane(
         &self,
         number: usize,
@@ -349,7 +347,7 @@ impl Site<'_> {
         pinned: bool,
         behind: &[u64],
         shared: &Shared<'_>,
-    ) -> Result<Seen<'_>, Fault> {
+    ) -> Result<Option<Seen<'_>>, Fault> {
         let Shared { barrier, start_ns, failed, cancelled, warmup_ns } = *shared;
         let bound = self.prepare_thread(number, pinned);
         let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
@@ -371,7 +369,7 @@ impl Site<'_> {
         barrier.wait();
         let (mut opened, warmed_up) = opened?;
         if failed.load(Ordering::SeqCst) {
-            return Err(Fault::Connection(ELSEWHERE.to_owned()));
+            return Ok(None);
         }
         schedule.start_ns = match &opened.lane.clock {
             Clock::Real => start_ns.load(Ordering::SeqCst),
@@ -387,7 +385,7 @@ impl Site<'_> {
         let wire = wire.collect();
         let statements = opened.lane.arms.iter().zip(statements_before).map(|(arm, before)| arm.statements() - before);
         let statements = statements.collect();
-        Ok(Seen { opened, slots, wire, statements, warmed_up })
+        Ok(Some(Seen { opened, slots, wire, statements, warmed_up }))
     }
 
     /// Binds the calling thread to the processor of lane `number`, or to none, and lets its sleeps end on time.
