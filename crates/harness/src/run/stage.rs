@@ -328,8 +328,11 @@ impl<'a> Stage<'a> {
             let launch = run.database.launch(&run.install, setup, &place);
             self.logs.push((name, place.folder.join(server::LOG)));
             origin = kept_set.map(|(holds, kept)| kept.restore(holds, &place.folder)).transpose()?.flatten();
-            let start = if origin.is_some() { server::start_on_copy } else { server::start };
-            let (server, running) = start(run.database, &self.sandbox, &place, &launch, setup)?;
+            match origin {
+                Some(_) => self.sandbox.prepare_on_copy(&launch)?,
+                None => self.sandbox.prepare(&launch)?,
+            }
+            let (server, running) = server::serve(run.database, &self.sandbox, &place, &launch, setup)?;
             let configuration = configuration(&launch, setup, &place);
             (server, running.map(|running| (running, launch)), configuration)
         };

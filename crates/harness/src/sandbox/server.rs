@@ -31,22 +31,11 @@ pub fn start(
     serve(database, sandbox, place, launch, setup)
 }
 
-/// As [`start`], on a copy of the data folder of another server, which stands in `place` already.
+/// As [`start`], where everything is prepared already.
 ///
 /// # Errors
 /// As [`start`].
-pub fn start_on_copy(
-    database: &dyn Database,
-    sandbox: &Sandbox,
-    place: &Place,
-    launch: &Launch,
-    setup: &Setup,
-) -> Result<(Server, Option<Running>), Fault> {
-    sandbox.prepare_on_copy(launch)?;
-    serve(database, sandbox, place, launch, setup)
-}
-
-fn serve(
+pub fn serve(
     database: &dyn Database,
     sandbox: &Sandbox,
     place: &Place,
