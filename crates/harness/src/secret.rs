@@ -1,4 +1,8 @@
-//! Passwords and keys that cannot be printed by accident.
+//! Passwords and keys that cannot be printed by accident, and what files of keys have in common.
+
+use std::{fs::File, os::unix::fs::PermissionsExt, path::Path};
+
+use crate::fault::Fault;
 
 /// Bytes that no `Debug`, `Display` or serialiser shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,5 +54,52 @@ impl Secret {
 impl std::fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("***")
+    }
+}
+
+/// Refuses `file`, which was opened at `path`, when others than its owner may do anything with it.
+///
+/// # Errors
+/// [`Fault::Refused`] then; [`Fault::Machine`] when the kernel does not say.
+pub fn owners_alone(file: &File, path: &Path) -> Result<(), Fault> {
+    // Asked of the open file, not of the name: what is checked is what is read.
+    let metadata = file.metadata().map_err(|error| Fault::machine(path.display(), error))?;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(Fault::Refused(format!("{} is readable by others than its owner (mode {mode:o}): chmod 600", path.display())))
+}
+
+/// The bytes that `text` says in hexadecimal digits of either case; `None` where it says anything else.
+pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn digits_are_read_back_and_nothing_else_is_a_key(
+            key in any::<[u8; 32]>(),
+            other in "[0-9a-fA-F]{64}|[0-9a-fA-F]{0,100}|\\PC{60,64}",
+        ) {
+            prop_assert_eq!(unhex(&Secret::new(key.to_vec()).expose_hex()), Some(key));
+            let is_key = other.len() == 64 && other.bytes().all(|digit| digit.is_ascii_hexdigit());
+            prop_assert_eq!(unhex::<32>(&other).is_some(), is_key);
+        }
     }
 }

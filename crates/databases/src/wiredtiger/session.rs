@@ -88,7 +88,7 @@ impl TableSession {
             session,
             records,
             index,
-            names: (0..table.fields).map(|number| format!("{}{number}", table.field_prefix)).collect(),
+            names: (0..table.fields).map(|number| table.field(number)).collect(),
             free,
             answer: Answer::None,
             index_key: Vec::new(),

@@ -9,12 +9,15 @@
 use std::{
     fs::{self, File},
     io::{ErrorKind, Read, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use aes_kw::{KeyInit, KwAes256};
-use tithe_harness::fault::Fault;
+use tithe_harness::{
+    fault::Fault,
+    secret::{owners_alone, unhex},
+};
 use zeroize::Zeroizing;
 
 use super::cipher::{KEY_BYTES, Key};
@@ -135,20 +138,6 @@ pub fn read_master_key(path: &Path) -> Result<Key, Fault> {
     key.filter(|_| file.read(&mut [0]).is_ok_and(|more| more == 0)).ok_or_else(unfit)
 }
 
-/// Refuses `file`, which was opened at `path`, when others than its owner may do anything with it.
-///
-/// # Errors
-/// [`Fault::Refused`] then; [`Fault::Machine`] when the kernel does not say.
-pub fn owners_alone(file: &File, path: &Path) -> Result<(), Fault> {
-    // Asked of the open file, not of the name: what is checked is what is read.
-    let metadata = file.metadata().map_err(|error| Fault::machine(path.display(), error))?;
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(Fault::Refused(format!("{} is readable by others than its owner (mode {mode:o}): chmod 600", path.display())))
-}
-
 /// The file of the master key of the server in `folder`: beside the folder, so that no copy of the folder holds it.
 pub fn master_key_path(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
@@ -160,21 +149,10 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use expect_test::expect;
     use proptest::prelude::*;
 

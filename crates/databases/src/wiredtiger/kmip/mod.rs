@@ -16,15 +16,13 @@ use std::fs::File;
 use tithe_harness::{
     fault::Fault,
     protection::{KeyServer, TlsVersion},
+    secret::owners_alone,
     wire::{Identity, Trust, Wire, client_config},
 };
 use zeroize::Zeroizing;
 
 use self::ttlv::{HEAD_BYTES, Item, Value};
-use super::encryptor::{
-    cipher::{KEY_BYTES, Key},
-    keystore::owners_alone,
-};
+use super::encryptor::cipher::{KEY_BYTES, Key};
 
 /// Version of the protocol: that of 2014, which servers of today still speak.
 const VERSION: (i32, i32) = (1, 2);
