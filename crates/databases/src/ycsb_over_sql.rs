@@ -48,7 +48,7 @@ impl Dialect {
 
     /// The quoted name of field number `field`.
     pub fn field(&self, table: &Table, field: usize) -> String {
-        self.quoted(&format!("{}{field}", table.field_prefix))
+        self.quoted(&table.field(field))
     }
 }
 

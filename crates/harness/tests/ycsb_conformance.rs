@@ -143,7 +143,7 @@ type Delivered = (Option<Vec<u8>>, Vec<(usize, Vec<u8>)>);
 impl Recorder {
     fn names(&self, fields: Fields) -> String {
         match fields {
-            Fields::One(field) if self.table.fields > 1 => format!("{}{field}", self.table.field_prefix),
+            Fields::One(field) if self.table.fields > 1 => self.table.field(field),
             Fields::All | Fields::One(_) => "*".to_owned(),
         }
     }

@@ -76,7 +76,7 @@ pub fn qualified(keyspace: &str, table: &Table) -> String {
 
 /// The column of a field, for a statement.
 pub fn field_of(table: &Table, field: usize) -> String {
-    quoted(&format!("{}{field}", table.field_prefix))
+    quoted(&table.field(field))
 }
 
 /// A name as CQL takes it whatever it holds.

@@ -41,7 +41,7 @@ impl MongoSession {
         Self {
             records: link.collection(DATABASE, &table.name),
             link,
-            fields: (0..table.fields).map(|field| format!("{}{field}", table.field_prefix)).collect(),
+            fields: (0..table.fields).map(|field| table.field(field)).collect(),
             field_prefix: table.field_prefix.clone(),
             answer: Answer::Nothing,
         }

@@ -27,7 +27,7 @@ impl Selection {
         if self.names.is_empty() {
             return (0..of_share(self.share, table.fields)).collect();
         }
-        (0..table.fields).filter(|field| self.names.contains(&name(table, *field))).collect()
+        (0..table.fields).filter(|field| self.names.contains(&table.field(*field))).collect()
     }
 
     /// Looks whether every name is that of a field of `table`.
@@ -35,7 +35,7 @@ impl Selection {
     /// # Errors
     /// [`Fault::Refused`] with the first that is not.
     pub fn check(&self, table: &Table) -> Result<(), Fault> {
-        let known: Vec<String> = (0..table.fields).map(|field| name(table, field)).collect();
+        let known: Vec<String> = (0..table.fields).map(|field| table.field(field)).collect();
         match self.names.iter().find(|name| !known.contains(name)) {
             Some(name) => Err(Fault::Refused(format!("no field is called `{name}`: there are {}", known.join(", ")))),
             None => Ok(()),
@@ -55,10 +55,6 @@ impl Selection {
 /// How many of `fields` the share stands for, to the nearest whole field.
 fn of_share(share: f64, fields: usize) -> usize {
     ((share.clamp(0.0, 1.0) * fields as f64).round() as usize).min(fields)
-}
-
-fn name(table: &Table, field: usize) -> String {
-    format!("{}{field}", table.field_prefix)
 }
 
 #[cfg(test)]

@@ -508,7 +508,7 @@ pub struct SqlWrapperIdle(pub Subject);
 impl SqlWrapperIdle {
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         let subject = &self.0;
-        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.share == 0.0 && columns.names.is_empty()) {
+        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
             return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
         }
         let mut session = subject.connect(scene, scene.server, scene.setup)?;

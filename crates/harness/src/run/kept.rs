@@ -73,7 +73,7 @@ impl Holds {
             lines.push(format!("encrypted with {}", at_rest.cipher));
             keys.push(at_rest.key.clone());
         }
-        let columns = setup.columns.as_ref().filter(|columns| columns.share > 0.0 || !columns.names.is_empty());
+        let columns = setup.columns.as_ref().filter(|columns| !columns.selection().is_none());
         if let Some(columns) = columns {
             let (share, names) = (columns.share, columns.names.join(","));
             let mode = if columns.deterministic { "deterministically " } else { "" };
@@ -164,11 +164,10 @@ impl Kept {
 
     /// Lets go of the sets that are not of a workload for which `needed` holds.
     pub(super) fn let_go(&mut self, needed: impl Fn(usize) -> bool) {
-        let (needed, done) = std::mem::take(&mut self.sets).into_iter().partition(|set| needed(set.holds.workload));
-        self.sets = needed;
-        // What cannot be removed goes with the sandbox.
-        let done: Vec<Set> = done;
-        done.iter().for_each(|set| drop(fs::remove_dir_all(&set.folder)));
+        for set in self.sets.extract_if(.., |set| !needed(set.holds.workload)) {
+            // What cannot be removed goes with the sandbox.
+            let _ = fs::remove_dir_all(&set.folder);
+        }
     }
 }
 

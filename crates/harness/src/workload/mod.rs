@@ -185,3 +185,10 @@ pub struct Table {
     /// What stands before a field's number in its name.
     pub field_prefix: String,
 }
+
+impl Table {
+    /// The name of field number `field`.
+    pub fn field(&self, field: usize) -> String {
+        format!("{}{field}", self.field_prefix)
+    }
+}
