@@ -211,12 +211,7 @@ struct Encrypted {
     statements: Vec<Carried>,
     /// The statement whose answer is awaited.
     current: usize,
-    /// The stored values of the statement in hand, one after the other.
-    sealed: Vec<u8>,
-    /// Where each of them lies; `None` for a parameter that is not encrypted.
-    ranges: Vec<Option<Range<usize>>>,
-    /// Empty between statements; keeps its capacity.
-    parameters: Vec<Parameter<'static>>,
+    sealing: Sealing,
     /// The first value of the answer in hand that did not decrypt.
     wrong: Option<String>,
 }
@@ -254,6 +249,56 @@ impl Ciphers {
     }
 }
 
+/// The stored values of what is sent in one piece.
+#[derive(Default)]
+struct Sealing {
+    /// One after the other.
+    sealed: Vec<u8>,
+    /// Where each of them lies; `None` for a value that is not encrypted.
+    ranges: Vec<Option<Range<usize>>>,
+    /// Empty between statements; keeps its capacity.
+    parameters: Vec<Parameter<'static>>,
+}
+
+impl Sealing {
+    /// Hands over what is stored for `parameters`, each of which belongs to the place of its number.
+    fn with<T>(
+        &mut self,
+        ciphers: &mut Ciphers,
+        parameters: &[Parameter<'_>],
+        place: impl Fn(usize) -> Option<Place>,
+        then: impl FnOnce(&[Parameter<'_>]) -> T,
+    ) -> T {
+        self.sealed.clear();
+        self.ranges.clear();
+        for (number, parameter) in parameters.iter().enumerate() {
+            let start = self.sealed.len();
+            let is_sealed = match (place(number), parameter) {
+                (None, _) | (_, Parameter::Null) => false,
+                (Some(place), Parameter::Integer(number)) => {
+                    ciphers.seal(&place, &number.to_be_bytes(), &mut self.sealed);
+                    true
+                }
+                (Some(place), Parameter::Text(bytes) | Parameter::Bytes(bytes)) => {
+                    ciphers.seal(&place, bytes, &mut self.sealed);
+                    true
+                }
+            };
+            self.ranges.push(is_sealed.then_some(start..self.sealed.len()));
+        }
+        let mut stored: Vec<Parameter<'_>> = std::mem::take(&mut self.parameters);
+        stored.extend(parameters.iter().zip(&self.ranges).map(|(parameter, range)| match range {
+            Some(range) => Parameter::Bytes(&self.sealed[range.clone()]),
+            None => *parameter,
+        }));
+        let outcome = then(&stored);
+        stored.clear();
+        // An empty list borrows nothing; collecting a mapped vector of the same element size reuses its memory.
+        self.parameters = stored.into_iter().map(|_| Parameter::Null).collect();
+        outcome
+    }
+}
+
 impl Encrypted {
     fn new(inner: Box<dyn SqlSession>, columns: &Columns, chosen: Chosen) -> Result<Self, Fault> {
         Ok(Self {
@@ -268,9 +313,7 @@ impl Encrypted {
             },
             statements: Vec::new(),
             current: 0,
-            sealed: Vec::new(),
-            ranges: Vec::new(),
-            parameters: Vec::new(),
+            sealing: Sealing::default(),
             wrong: None,
         })
     }
@@ -313,34 +356,16 @@ impl SqlSession for Encrypted {
         let carried = self.statements.get(statement.0).ok_or_else(unknown)?;
         self.current = statement.0;
         self.wrong = None;
-        self.sealed.clear();
-        self.ranges.clear();
-        for (number, parameter) in parameters.iter().enumerate() {
-            let place = carried.parameters.get(number).copied().flatten();
-            let start = self.sealed.len();
-            let is_sealed = match (place, parameter) {
-                (None, _) | (_, Parameter::Null) => false,
-                (Some(place), Parameter::Integer(number)) => {
-                    self.ciphers.seal(&place, &number.to_be_bytes(), &mut self.sealed);
-                    true
-                }
-                (Some(place), Parameter::Text(bytes) | Parameter::Bytes(bytes)) => {
-                    self.ciphers.seal(&place, bytes, &mut self.sealed);
-                    true
-                }
-            };
-            self.ranges.push(is_sealed.then_some(start..self.sealed.len()));
-        }
-        let mut stored: Vec<Parameter<'_>> = std::mem::take(&mut self.parameters);
-        stored.extend(parameters.iter().zip(&self.ranges).map(|(parameter, range)| match range {
-            Some(range) => Parameter::Bytes(&self.sealed[range.clone()]),
-            None => *parameter,
-        }));
-        let outcome = self.inner.submit(carried.inner, &stored);
-        stored.clear();
-        // An empty list borrows nothing; collecting a mapped vector of the same element size reuses its memory.
-        self.parameters = stored.into_iter().map(|_| Parameter::Null).collect();
-        outcome
+        let Self { inner, ciphers, sealing, .. } = self;
+        let place = |number: usize| carried.parameters.get(number).copied().flatten();
+        sealing.with(ciphers, parameters, place, |stored| inner.submit(carried.inner, stored))
+    }
+
+    fn copy_in(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
+        let places: Vec<Option<Place>> = table.columns.iter().map(|column| self.place(column)).collect();
+        let Self { inner, ciphers, sealing, .. } = self;
+        let place = |number: usize| places[number % places.len()];
+        sealing.with(ciphers, values, place, |stored| inner.copy_in(table, stored))
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {

@@ -1,4 +1,5 @@
-//! Loads the initial population: many rows in one `INSERT`, each job in one transaction.
+//! Loads the initial population: the product's own way of adding many rows where it has one, else many in one `INSERT`;
+//! each job in one transaction.
 
 use std::{
     collections::BTreeMap,
@@ -19,6 +20,8 @@ use crate::{
 
 /// Parameters in one `INSERT`, at most; beyond some hundred a larger number saves nothing more.
 const WIDEST: usize = 1000;
+/// Values of a table that wait until they are sent.
+const WAITING: usize = 10_000;
 
 /// Loads the jobs whose number leaves `partition` when divided by `of`; adds each row to `done`.
 ///
@@ -68,20 +71,15 @@ impl Loader<'_> {
         Ok(statement)
     }
 
-    /// Sends what waits: a full batch at once, fewer rows by powers of two, so that few statements serve every number.
+    /// Sends what waits.
     fn flush(&mut self, table: usize) -> Result<(), Fault> {
-        let (rows, columns) = (self.tables[table].rows, TABLES[table].columns.len());
-        let mut sent = 0;
-        while sent < rows {
-            let left = rows - sent;
-            let at_once = if left == capacity(table) { left } else { 1 << left.ilog2() };
-            let statement = self.statement(table, at_once)?;
-            let Self { session, tables, .. } = self;
-            tables[table].parameters.with(|parameters| {
-                let values = &parameters[sent * columns..(sent + at_once) * columns];
-                session.call(statement, values, &mut Discard).map(drop)
-            })?;
-            sent += at_once;
+        let Self { session, tables, .. } = self;
+        let rows = tables[table].rows;
+        if rows == 0 {
+            return Ok(());
+        }
+        if !tables[table].parameters.with(|values| session.copy_in(&TABLES[table], values))? {
+            self.insert(table, rows)?;
         }
         let batch = &mut self.tables[table];
         self.done.fetch_add(rows as u64, Ordering::Relaxed);
@@ -89,11 +87,24 @@ impl Loader<'_> {
         batch.parameters.clear();
         Ok(())
     }
-}
 
-/// Rows of a full batch.
-fn capacity(table: usize) -> usize {
-    WIDEST / TABLES[table].columns.len()
+    /// As many rows at once as the widest statement takes, fewer by powers of two: few statements serve every number.
+    fn insert(&mut self, table: usize, rows: usize) -> Result<(), Fault> {
+        let columns = TABLES[table].columns.len();
+        let mut sent = 0;
+        while sent < rows {
+            let left = rows - sent;
+            let at_once = (WIDEST / columns).min(1 << left.ilog2());
+            let statement = self.statement(table, at_once)?;
+            let Self { session, tables, .. } = self;
+            tables[table].parameters.with(|values| {
+                let values = &values[sent * columns..(sent + at_once) * columns];
+                session.call(statement, values, &mut Discard).map(drop)
+            })?;
+            sent += at_once;
+        }
+        Ok(())
+    }
 }
 
 impl Sink for Loader<'_> {
@@ -101,6 +112,7 @@ impl Sink for Loader<'_> {
         let batch = &mut self.tables[table];
         fill(&mut batch.parameters);
         batch.rows += 1;
-        if batch.rows == capacity(table) { self.flush(table) } else { Ok(()) }
+        let full = WAITING / TABLES[table].columns.len();
+        if batch.rows == full { self.flush(table) } else { Ok(()) }
     }
 }
