@@ -176,7 +176,7 @@ impl Run<'_> {
         stage.set(self, part, &mut carried.kept, diary)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
-        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks());
+        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell));
         if self.cancelled() {
             return Ok((0, false));
         }

@@ -6,6 +6,7 @@
 mod slices;
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc, Barrier,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -25,6 +26,7 @@ use super::{
     carry_over::{self, Profile},
     lane::{Arm, Lane, Renewal, Seat},
     recorder::Recorder,
+    turnstile::Turnstile,
 };
 use crate::{
     clock::{Clock, Modes, VirtualTime},
@@ -88,6 +90,8 @@ struct Site<'a> {
     cold: bool,
     /// Where another program works, by arm; empty where Tithe's own clients do.
     desks: Vec<Desk>,
+    /// The folder of the servers' sandbox, where they stand still while another arm is measured.
+    stands_in: Option<PathBuf>,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -102,6 +106,7 @@ struct Shared<'a> {
     start_ns: &'a AtomicU64,
     failed: &'a AtomicBool,
     cancelled: &'a AtomicBool,
+    turnstile: &'a Turnstile,
     warmup_ns: u64,
 }
 
@@ -147,6 +152,7 @@ impl<'a> Rig<'a> {
                 arms,
                 cold: false,
                 desks: Vec::new(),
+                stands_in: None,
             },
         }
     }
@@ -155,6 +161,13 @@ impl<'a> Rig<'a> {
     #[must_use]
     pub fn at_desks(mut self, desks: Vec<Desk>) -> Self {
         self.site.desks = desks;
+        self
+    }
+
+    /// The same, whose servers stand still while another arm is measured, where they are in the sandbox of this folder.
+    #[must_use]
+    pub fn standing_in(mut self, sandbox: Option<PathBuf>) -> Self {
+        self.site.stands_in = sandbox;
         self
     }
 
@@ -207,17 +220,19 @@ impl<'a> Rig<'a> {
         let barrier = Barrier::new(site.lanes() + 1);
         let start_ns = AtomicU64::new(0);
         let failed = AtomicBool::new(false);
-        let (seen, before, after, host) = std::thread::scope(|scope| {
+        let turnstile = site.turnstile()?;
+        let (seen, before, host) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..site.lanes())
                 .map(|lane| {
-                    let shared =
-                        Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled, warmup_ns };
+                    let (barrier, start_ns, failed, turnstile) = (&barrier, &start_ns, &failed, &turnstile);
+                    let shared = Shared { barrier, start_ns, failed, cancelled, turnstile, warmup_ns };
                     let behind = &behind;
                     scope.spawn(move || site.run_lane(lane, number, pinned, behind, &shared))
                 })
                 .collect();
             barrier.wait(); // every lane is connected and warm, or has failed
             let before = site.look();
+            turnstile.close();
             let host = HostSample::take();
             // Far enough away for every lane to be there in time.
             start_ns.store(Clock::Real.now() + 500_000, Ordering::SeqCst);
@@ -228,8 +243,10 @@ impl<'a> Rig<'a> {
                     thread.join().unwrap_or_else(|_| Err(Fault::Machine("a client thread panicked".to_owned())))
                 })
                 .collect();
-            (seen, before, site.look(), host.until_now())
+            (seen, before, host)
         });
+        let not_stopped = turnstile.open();
+        let (after, host) = (site.look(), host.until_now());
         // Where one lane could not connect, the others saw nothing, and its fault is the one that is told.
         let seen = seen.into_iter().collect::<Result<Vec<Option<Seen<'_>>>, Fault>>()?;
         let seen: Vec<Seen<'_>> = seen.into_iter().flatten().collect();
@@ -247,7 +264,7 @@ impl<'a> Rig<'a> {
             epoch,
             start_unix_ns,
             duration_ns,
-            spoiled: None,
+            spoiled: not_stopped,
             free,
             slot_ns: site.cell.slot_ns,
             guard_ns: site.cell.guard_ns,
@@ -339,6 +356,14 @@ impl Site<'_> {
         self.clocks.len()
     }
 
+    /// Who stands still while another is measured: nobody, where the arms take turns every few milliseconds.
+    fn turnstile(&self) -> Result<Turnstile, Fault> {
+        match &self.stands_in {
+            Some(folder) => Turnstile::new(folder, self.arms.iter().map(|arm| arm.server.process).collect()),
+            None => Ok(Turnstile::open_to(self.arms.len())),
+        }
+    }
+
     /// One lane's part of a frame; `None` where another lane could not connect.
     fn run_lane(
         &self,
@@ -348,7 +373,7 @@ impl Site<'_> {
         behind: &[u64],
         shared: &Shared<'_>,
     ) -> Result<Option<Seen<'_>>, Fault> {
-        let Shared { barrier, start_ns, failed, cancelled, warmup_ns } = *shared;
+        let Shared { barrier, start_ns, failed, cancelled, turnstile, warmup_ns } = *shared;
         let bound = self.prepare_thread(number, pinned);
         let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
         let opened = self.open(number, frame, pinned);
@@ -377,7 +402,7 @@ impl Site<'_> {
         };
         let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(|arm| arm.wire_bytes()).collect();
         let statements_before: Vec<u64> = opened.lane.arms.iter().map(|arm| arm.statements()).collect();
-        let slots = opened.lane.run(&schedule, &|| cancelled.load(Ordering::Relaxed));
+        let slots = opened.lane.run(&schedule, turnstile, &|| cancelled.load(Ordering::Relaxed));
         let wire = opened.lane.arms.iter_mut().zip(wire_before).map(|(arm, (sent, received))| {
             let (sent_now, received_now) = arm.wire_bytes();
             (sent_now - sent, received_now - received)
@@ -564,7 +589,7 @@ impl Look {
 }
 
 /// Length and allocated size of all files at and below `paths`, bytes. Files that vanish meanwhile do not count.
-fn sizes(paths: &[std::path::PathBuf]) -> (u64, u64) {
+fn sizes(paths: &[PathBuf]) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
     let mut sum = (0, 0);
     let mut waiting = paths.to_vec();

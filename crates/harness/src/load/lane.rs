@@ -11,7 +11,11 @@ use std::{collections::VecDeque, os::fd::RawFd};
 
 use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
 
-use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
+use super::{
+    Schedule, Turn, arrivals,
+    recorder::{PartTimes, Recorder},
+    turnstile::Turnstile,
+};
 use crate::{
     clock::{Clock, Modes},
     fault::Fault,
@@ -264,8 +268,8 @@ impl<'a> Lane<'a> {
         done
     }
 
-    /// Runs all turns of a frame; stops early when `cancelled` says so.
-    pub fn run(&mut self, schedule: &Schedule, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
+    /// Runs all turns of a frame, each through `turnstile`; stops early when `cancelled` says so.
+    pub fn run(&mut self, schedule: &Schedule, turnstile: &Turnstile, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
         for turn in schedule.turns(self.number) {
@@ -273,6 +277,7 @@ impl<'a> Lane<'a> {
                 break;
             }
             self.clock.wait_until(turn.start_ns);
+            let _stay = turnstile.enter(turn.arm);
             slots.push(self.turn(schedule, turn, &watch));
         }
         slots
