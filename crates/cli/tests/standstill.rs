@@ -15,10 +15,11 @@ use support::{Bench, err, out, server::installed, status};
 
 const ARMS: &str = "[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
 
-/// Slices of Tithe's own load, or of pgbench.
+/// Slices of Tithe's own load, or of pgbench, which loads 100,000 rows at least.
 fn experiment(workload: &str, measure: &str) -> String {
+    let records = if workload.starts_with("pgbench") { 100_000 } else { 1000 };
     format!(
-        "title = \"Slices\"\ndatabase = \"postgres\"\n[data]\nrecords = 100_000\n[load]\nclients = 2\n[measure]\n\
+        "title = \"Slices\"\ndatabase = \"postgres\"\n[data]\nrecords = {records}\n[load]\nclients = 2\n[measure]\n\
          budget = \"1 h\"\nprecision = \"0.01%\"\nepochs = 1\n{measure}\n[[workload]]\n{workload}\n{ARMS}"
     )
 }
