@@ -53,12 +53,13 @@ mod tests {
         let told: String = all.iter().map(|(form, text)| format!("{form}\n{}", around(text, "48,310 op/s"))).collect();
         expect![[r#"
             text
-            38.4 µs [not enough data]
-            38.4 µs [not enough data]       –
+            48,310 op/s [not enough data]
+            48,310 op/s [not enough data]  33,317 op/s [32,618, 34,017]
             markdown
-            38.4 µs [not enough data] |  | 34.1 µs [not enough data] | 36.9 µs
-            38.4 µs [not enough data] | *–* | *–* | *–* | *–* | *–* | *–* |
+            48,310 op/s [not enough data] |
+            48,310 op/s [not enough data] | 33,317 op/s [32,618, 34,017] | *(42,790 op/s [41,891, 43,689])* | *(
             page
+            48,310 op/s</title><path class="bar" d="M0 2H111.7V10H0z"/></svg><span class="v">48,310 op/s <small>
         "#]]
         .assert_eq(&told);
         assert!(all.iter().all(|(_, text)| !text.contains('∞')));
