@@ -35,7 +35,7 @@ mod tests {
 
     /// The lines of `text` that hold `what`, with nothing before and little behind it.
     fn around(text: &str, what: &str) -> String {
-        let from = |line: &str| line.find(what).map(|begin| line[begin..].chars().take(100).collect::<String>());
+        let from = |line: &str| line.find(what).map(|begin| line[begin..].chars().take(130).collect::<String>());
         text.lines().filter_map(from).map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 
@@ -57,9 +57,9 @@ mod tests {
             48,310 op/s [not enough data]  33,317 op/s [32,618, 34,017]
             markdown
             48,310 op/s [not enough data] |
-            48,310 op/s [not enough data] | 33,317 op/s [32,618, 34,017] | *(42,790 op/s [41,891, 43,689])* | *(
+            48,310 op/s [not enough data] | 33,317 op/s [32,618, 34,017] | *(42,790 op/s [41,891, 43,689])* | *(48,118 op/s [47,107, 49,128])*
             page
-            48,310 op/s</title><path class="bar" d="M0 2H111.7V10H0z"/></svg><span class="v">48,310 op/s <small>
+            48,310 op/s</title><path class="bar" d="M0 2H111.7V10H0z"/></svg><span class="v">48,310 op/s <small>[not enough data]</small></spa
         "#]]
         .assert_eq(&told);
         assert!(all.iter().all(|(_, text)| !text.contains('∞')));

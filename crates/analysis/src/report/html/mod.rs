@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use tithe_model::record::Host;
 
 pub use comparison::comparison;
-pub use story::{Curve, Moment, Story};
+pub use story::{Curve, Moment, Story, Teller};
 
 use self::markup::{section, text};
 use super::{number, view, words};
@@ -35,10 +35,15 @@ use crate::{Analysis, CellAnalysis, Proof};
 /// Cells up to which everything is shown; of more, only the costs and the evidence, so that the page stays small.
 const CELLS_DRAWN: usize = 60;
 
+/// Said once before the cells of such a page.
+const ABRIDGED: &str = "<p class=\"note\">So many cells are told in short: every figure of each is in report.csv and \
+                        report.json.</p>\n";
+
 /// The page on `analysis`.
 pub fn render(analysis: &Analysis, story: &Story) -> String {
     let cells: String =
         analysis.cells.iter().enumerate().map(|(index, cell)| self::cell(analysis, cell, index, story)).collect();
+    let cells = if analysis.cells.len() > CELLS_DRAWN { ABRIDGED.to_owned() + &cells } else { cells };
     let body = [
         costs::chart(analysis),
         sweep::chart(analysis),
@@ -148,8 +153,6 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -
         body.push_str(&latency::curves(cell, index, story));
         body.push_str(&levels::bars(cell));
         body.push_str(&figures::all(analysis, cell));
-    } else {
-        body.push_str("<p class=\"note\">Every figure of this cell is in report.csv and report.json.</p>\n");
     }
     body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
     section(&anchor(cell), &format!("Cell {}", cell.id), &view::conditions(cell), &body)
