@@ -226,12 +226,14 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     };
     let class = class(estimate.verdict);
     let quoted: Vec<&PublishedCost> = arm.published.iter().filter(|it| it.estimate == column.name).collect();
-    let drawing = if column.drawn { interval(estimate, column, index, &quoted) } else { String::new() };
+    let told = format!("{open}{}<small>{}</small>{close}{flag}", lead(estimate, &figure), figure.rest);
+    if !column.drawn {
+        return format!("<td class=\"{class}\">{told}</td>");
+    }
     format!(
-        "<td class=\"{class}\" title=\"{}\">{drawing}<span class=\"v\">{open}{}<small>{}</small>{close}{flag}</span></td>",
+        "<td class=\"{class}\" title=\"{}\">{}<span class=\"v\">{told}</span></td>",
         text(&words::outcome(estimate, analysis.margin)),
-        lead(estimate, &figure),
-        figure.rest
+        interval(estimate, column, index, &quoted)
     )
 }
 
