@@ -9,6 +9,7 @@ pub mod arrivals;
 pub mod carry_over;
 pub mod frame;
 pub mod lane;
+mod look;
 pub mod recorder;
 pub mod turnstile;
 
