@@ -22,9 +22,8 @@ use tithe_model::{
     record::{ArmFacts, Event, Finding, Frame, Machine, Slot},
 };
 
-pub use parts::Parts;
-
 use crate::{fault::Fault, sandbox::try_lock};
+pub use parts::Parts;
 
 /// How each cell is carried out: what the plan cannot know before the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ use crate::{
     descriptors,
     fault::Fault,
     folder::{Contents, RunFolder, file_name},
+    limits,
     load::frame::{ArmRig, Rig},
     saturation::Served,
     workload::Workload,
@@ -121,6 +122,9 @@ impl Run<'_> {
         diary: &mut Diary<'_>,
     ) -> Result<String, Fault> {
         let cell = self.with_rate(number, &carried.served)?;
+        if let Some(words) = limits::crowding(self.database, &self.plan.experiment, cell.resources) {
+            diary.warn(format!("cell {}: {words}", cell.id))?;
+        }
         let done = before
             .map_or(&[][..], |contents| &contents.frames[..])
             .iter()
