@@ -94,7 +94,7 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
         of_name.flat_map(|it| [it.low, it.high]).collect::<Vec<_>>()
     };
     let width = (ROOM / names.len().max(1) as f64 - 16.0).clamp(*WIDTHS.start(), *WIDTHS.end()).round();
-    let few = analysis.cells.len() <= super::CELLS_DRAWN;
+    let few = !super::is_abridged(analysis);
     let column = |(index, (name, title)): (usize, (String, String))| Column {
         scale: scale(&of(&name), &quoted(&name), analysis.margin, width),
         drawn: few || index == 0,
@@ -166,12 +166,13 @@ fn axis(column: &Column) -> String {
 
 /// The guarded arms of a cell, under a row with its name.
 fn rows(analysis: &Analysis, cell: &CellAnalysis, columns: &[Column]) -> String {
-    let mut rows = format!(
-        "<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{}\"><a href=\"#{}\">{}</a></th></tr>\n",
-        columns.len() + 1,
-        super::anchor(cell),
-        text(&cell.id)
-    );
+    let (anchor, id, columns_all) = (super::anchor(cell), text(&cell.id), columns.len() + 1);
+    let name = match super::is_abridged(analysis) {
+        true => format!(" id=\"{anchor}\">{id} <span class=\"mark\">{}</span>", text(&super::brief(cell))),
+        false => format!("><a href=\"#{anchor}\">{id}</a>"),
+    };
+    let mut rows =
+        format!("<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{columns_all}\"{name}</th></tr>\n");
     for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || !arm.estimates.is_empty()) {
         let _ = write!(
             rows,
