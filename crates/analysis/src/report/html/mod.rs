@@ -151,7 +151,10 @@ fn brief(cell: &CellAnalysis) -> String {
     let mut parts = view::load(cell);
     parts.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
     parts.push(words::plural(cell.frames as u64, "frame"));
-    parts.push(words::ending(&cell.ending));
+    // How many cells reached their precision is said at the top.
+    if cell.ending != "precision" {
+        parts.push(words::ending(&cell.ending));
+    }
     parts.join(" · ")
 }
 
