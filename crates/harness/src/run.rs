@@ -21,6 +21,7 @@ use crate::{
     descriptors,
     fault::Fault,
     folder::{Contents, RunFolder, file_name},
+    limits,
     load::frame::{ArmRig, Rig},
     saturation::Served,
     workload::Workload,
@@ -121,6 +122,9 @@ impl Run<'_> {
         diary: &mut Diary<'_>,
     ) -> Result<String, Fault> {
         let cell = self.with_rate(number, &carried.served)?;
+        if let Some(words) = limits::crowding(self.database, &self.plan.experiment, cell.resources) {
+            diary.warn(format!("cell {}: {words}", cell.id))?;
+        }
         let done = before
             .map_or(&[][..], |contents| &contents.frames[..])
             .iter()
@@ -176,7 +180,7 @@ impl Run<'_> {
         stage.set(self, part, &mut carried.kept, diary)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
-        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks());
+        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell));
         if self.cancelled() {
             return Ok((0, false));
         }
