@@ -5,6 +5,7 @@
 
 mod kept;
 mod proof;
+mod rotating;
 mod stage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +27,7 @@ use crate::{
     workload::Workload,
 };
 use kept::Kept;
+use rotating::Rotations;
 use stage::Stage;
 
 /// Sees what happens, and decides when a cell has been measured enough.
@@ -80,7 +82,8 @@ impl Run<'_> {
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
-        let mut carried = Carried { served: Served::default(), kept: Kept::new(diary.folder.path()) };
+        let kept = Kept::new(diary.folder.path());
+        let mut carried = Carried { served: Served::default(), kept, rotations: Rotations::default() };
         carried.served.add(before.iter().flat_map(|contents| &contents.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
@@ -120,7 +123,10 @@ impl Run<'_> {
         before: Option<&Contents>,
         diary: &mut Diary<'_>,
     ) -> Result<String, Fault> {
-        let cell = self.with_rate(number, &carried.served)?;
+        let mut cell = self.with_rate(number, &carried.served)?;
+        // A key is changed over many frames, and a server that is started anew would never come to the end of it.
+        cell.restarts &= !self.rotates()?;
+        carried.rotations = Rotations::default();
         let done = before
             .map_or(&[][..], |contents| &contents.frames[..])
             .iter()
@@ -194,6 +200,7 @@ impl Run<'_> {
         let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
         rig.warm_up_next(warmup_ns);
         let mut caches = Caches::of(self.cache_use(rig.arms()));
+        let rotating = self.rotate(&mut rig)?;
         let mut measured = 0;
         let mut enough = false;
         let mut free = 0;
@@ -227,7 +234,12 @@ impl Run<'_> {
             if let Some(words) = stage.ended() {
                 return Err(Fault::Connection(words));
             }
+            if rotating.failed() {
+                break;
+            }
         }
+        rotating.end(&mut carried.rotations)?;
+        self.tell_rotations(number, &carried.rotations, diary)?;
         caches.stop(&self.cache_use(rig.arms()));
         self.note(number, diary, |arm| caches.hits(arm))?;
         self.prove(part, Phase::After, rig.arms(), diary)?;
@@ -308,6 +320,8 @@ impl Caches {
 struct Carried {
     served: Served,
     kept: Kept,
+    /// Those of the cell that is being measured, all epochs together.
+    rotations: Rotations,
 }
 
 /// The frames of a cell between two starts of its servers.

@@ -23,6 +23,7 @@ use tithe_model::{
 use super::{
     CONNECT, Schedule, Turn,
     carry_over::{self, Profile},
+    gate::{Gate, Held, Inside},
     lane::{Arm, Lane, Renewal, Seat},
     recorder::Recorder,
 };
@@ -88,6 +89,8 @@ struct Site<'a> {
     cold: bool,
     /// Where another program works, by arm; empty where Tithe's own clients do.
     desks: Vec<Desk>,
+    /// Before the server of each arm; empty where servers run all the time.
+    gates: Vec<Arc<Gate>>,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -147,6 +150,7 @@ impl<'a> Rig<'a> {
                 arms,
                 cold: false,
                 desks: Vec::new(),
+                gates: Vec::new(),
             },
         }
     }
@@ -163,6 +167,14 @@ impl<'a> Rig<'a> {
     pub fn left_cold(mut self, cold: bool) -> Self {
         self.site.cold = cold;
         self
+    }
+
+    /// Lets each server run in its own arm's slots only, from the next frame on. The servers must be launched ones that are
+    /// not started anew from here on.
+    pub fn gate(&mut self) -> &[Arc<Gate>] {
+        let processes = self.site.arms.iter().filter_map(|arm| arm.server.process);
+        self.site.gates = processes.map(|process| Arc::new(Gate::new(process))).collect();
+        &self.site.gates
     }
 
     /// The arms, in the experiment's order.
@@ -207,6 +219,7 @@ impl<'a> Rig<'a> {
         let barrier = Barrier::new(site.lanes() + 1);
         let start_ns = AtomicU64::new(0);
         let failed = AtomicBool::new(false);
+        let held = Held::new(&site.gates);
         let (seen, before, after, host) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..site.lanes())
                 .map(|lane| {
@@ -230,6 +243,7 @@ impl<'a> Rig<'a> {
                 .collect();
             (seen, before, site.look(), host.until_now())
         });
+        drop(held);
         // Where one lane could not connect, the others saw nothing, and its fault is the one that is told.
         let seen = seen.into_iter().collect::<Result<Vec<Option<Seen<'_>>>, Fault>>()?;
         let seen: Vec<Seen<'_>> = seen.into_iter().flatten().collect();
@@ -412,6 +426,7 @@ impl Site<'_> {
         let caches_are_empty = cache_each || (self.cell.restarts && number == 0);
         let mut opened: Vec<(usize, Arm<'_>, u64)> = Vec::with_capacity(self.arms.len());
         for index in block_order(self.cell.seed, frame.into(), u64::MAX, self.arms.len()) {
+            let _inside = self.enter(index);
             let rig = &self.arms[index];
             let how = Connect {
                 blocking: clients.len() == 1,
@@ -443,10 +458,13 @@ impl Site<'_> {
                 seats[..cold].iter_mut().try_for_each(Seat::warm)?;
             }
             let renews = self.cell.reconnect_every.is_some();
+            // What a server does in the background of its slots is its own.
+            let gated = !self.gates.is_empty();
             let recorder = Recorder::new(self.workload.operations().len(), renews, open_loop);
             let mut arm = Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?;
             match (rig.server.process, task) {
                 (Some(process), task) if renews => arm.watch_whole(TaskWatch::of_changing(process, &task, lanes)),
+                (Some(process), _) if gated => arm.watch_whole(TaskWatch::whole(process, lanes)),
                 (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, lanes)),
                 _ => {}
             }
@@ -454,8 +472,13 @@ impl Site<'_> {
         }
         opened.sort_by_key(|(index, ..)| *index);
         let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
-        let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index);
+        let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index).between(&self.gates);
         Ok(Opened { lane, connect_ns })
+    }
+
+    /// Has the server of `arm` run while the visitor stays.
+    fn enter(&self, arm: usize) -> Option<Inside<'_>> {
+        self.gates.get(arm).map(|gate| gate.enter())
     }
 
     /// Opens one connection to an arm, and binds whoever serves it to the lane's processor.
@@ -475,7 +498,15 @@ impl Site<'_> {
             return self.arms.iter().map(|_| Look::default()).collect();
         }
         let census = Census::take();
-        let look = |arm: &ArmRig| Look {
+        let look = |(number, arm): (usize, &ArmRig)| {
+            let _inside = self.enter(number);
+            self.look_at(&census, arm)
+        };
+        self.arms.iter().enumerate().map(look).collect()
+    }
+
+    fn look_at(&self, census: &Census, arm: &ArmRig) -> Look {
+        Look {
             tree: match arm.server.process {
                 Some(process) => Some(census.usage(process)),
                 None => self.database.usage(&arm.server, &arm.setup),
@@ -483,8 +514,7 @@ impl Site<'_> {
             wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
-        };
-        self.arms.iter().map(look).collect()
+        }
     }
 
     fn arm_frame(&self, arm: usize, seen: &[Seen<'_>], mut counters: Counters) -> ArmFrame {

@@ -7,11 +7,15 @@
 
 mod paced;
 
-use std::{collections::VecDeque, os::fd::RawFd};
+use std::{collections::VecDeque, os::fd::RawFd, sync::Arc};
 
 use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
 
-use super::{Schedule, Turn, arrivals, recorder::PartTimes, recorder::Recorder};
+use super::{
+    Schedule, Turn, arrivals,
+    gate::Gate,
+    recorder::{PartTimes, Recorder},
+};
 use crate::{
     clock::{Clock, Modes},
     fault::Fault,
@@ -227,13 +231,23 @@ pub struct Lane<'a> {
     pub arms: Vec<Arm<'a>>,
     /// Index of the cell, for the records.
     pub cell: u32,
+    /// The gates before the arms' servers; empty where these run all the time.
+    gates: &'a [Arc<Gate>],
     intended: Vec<u64>,
 }
 
 impl<'a> Lane<'a> {
     /// A lane over `arms`.
     pub fn new(number: usize, lanes: usize, clock: Clock, arrivals: Arrivals, arms: Vec<Arm<'a>>, cell: u32) -> Self {
-        Self { number, lanes, clock, arrivals, arms, cell, intended: Vec::with_capacity(1 << 16) }
+        Self { number, lanes, clock, arrivals, arms, cell, gates: &[], intended: Vec::with_capacity(1 << 16) }
+    }
+
+    /// The same between `gates`, one an arm: what its clients wait for may then be the server's own work in the background,
+    /// so waits for a processor are not taken for a neighbour's doing, and are not recorded.
+    #[must_use]
+    pub fn between(mut self, gates: &'a [Arc<Gate>]) -> Self {
+        self.gates = gates;
+        self
     }
 
     /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `behind` by so
@@ -312,6 +326,7 @@ impl<'a> Lane<'a> {
         for seat in &mut arm.seats {
             seat.client.seed(stream_seed(schedule.seed, u64::from(schedule.frame), u64::from(turn.block), seat.number));
         }
+        let _inside = self.gates.get(turn.arm).map(|gate| gate.enter());
         arm.toggle(true);
         let server_before = arm.server_usage();
         let client_before = watch.read();
@@ -344,8 +359,10 @@ impl<'a> Lane<'a> {
         slot.client_cpu_ns = (client_after.cpu_ns - client_before.cpu_ns).saturating_sub(idle_cpu_ns);
         slot.server_cpu_ns = server_after.cpu_ns.saturating_sub(server_before.cpu_ns)
             + (simulated_server_cpu(&self.clock) - simulated_before);
-        slot.wait_ns =
-            (client_after.wait_ns - client_before.wait_ns) + server_after.wait_ns.saturating_sub(server_before.wait_ns);
+        if self.gates.is_empty() {
+            let of_server = server_after.wait_ns.saturating_sub(server_before.wait_ns);
+            slot.wait_ns = (client_after.wait_ns - client_before.wait_ns) + of_server;
+        }
         slot
     }
 }

@@ -8,6 +8,7 @@
 pub mod arrivals;
 pub mod carry_over;
 pub mod frame;
+pub mod gate;
 pub mod lane;
 pub mod recorder;
 

@@ -120,6 +120,7 @@ impl<'a> Stage<'a> {
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
         let shared = shares_server(&experiment.arms);
+        let rotates = run.rotates()?;
         diary.folder.cell(number, |facts| {
             facts.mode = mode(cell, shared);
             facts.notes = workload.describe();
@@ -127,6 +128,10 @@ impl<'a> Stage<'a> {
                 && let Arrivals::Poisson(rate) = cell.arrivals
             {
                 facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
+            }
+            if rotates {
+                let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
+                facts.notes.push(("servers".to_owned(), turns));
             }
             if let Some(every) = cell.reconnect_every {
                 facts.notes.push(("connections".to_owned(), format!("opened anew after every {every} operations")));
