@@ -23,7 +23,7 @@ use aes::Aes256;
 use tithe_harness::fault::Fault;
 
 use self::{
-    cipher::{Aes, Cbc, Gcm, Key, PageCipher, Refusal},
+    cipher::{Aes, Cbc, Gcm, Key, Nothing, PageCipher, Refusal},
     portable::PortableAes256,
 };
 use super::{ffi, messages::Messages};
@@ -31,7 +31,10 @@ use super::{ffi, messages::Messages};
 /// The name by which the engine's configuration knows the encryptor.
 pub const NAME: &str = "tithe";
 
-/// Every cipher.
+/// Calls the encryptor and encrypts nothing.
+pub const NONE: &str = "none";
+
+/// Every cipher that encrypts.
 pub const CIPHERS: [&str; 3] = ["aes-256-cbc", "aes-256-cbc-hmac", "aes-256-gcm"];
 
 /// What carries out AES.
@@ -79,6 +82,7 @@ fn carried_out_by<A: Aes + 'static>(name: &str, data_key: &Key) -> Result<Arc<dy
         "aes-256-cbc" => Arc::new(Cbc::<A>::new(data_key, false)?),
         "aes-256-cbc-hmac" => Arc::new(Cbc::<A>::new(data_key, true)?),
         "aes-256-gcm" => Arc::new(Gcm::<A>::new(data_key)?),
+        NONE => Arc::new(Nothing),
         _ => return Err(Fault::Refused(format!("there is no cipher `{name}`; {} are", CIPHERS.join(", ")))),
     })
 }

@@ -4,6 +4,7 @@
 
 pub mod cache;
 pub mod data_key;
+pub mod idle;
 pub mod key_server;
 pub mod keys_locked;
 pub mod repeats;
@@ -143,4 +144,65 @@ fn each_unit(path: &Path, mut look: impl FnMut(usize, &[u8])) -> Result<(), Faul
         }
     }
     Ok(())
+}
+
+/// The head of a page: `WT_PAGE_HEADER` and `WT_BLOCK_HEADER` (`src/include/btmem.h` and `block.h` of WiredTiger 3.2),
+/// little-endian. Its type is byte 24, its flags are byte 25, byte 26 is zero, byte 27 is its version, and bytes 28 to 31
+/// are its length on disk.
+struct PageHead {
+    /// It is a list of free places.
+    list: bool,
+    /// The engine gave it to an encryptor.
+    encrypted: bool,
+    /// Length of the page.
+    units: usize,
+}
+
+impl PageHead {
+    /// The head that `unit` begins with; `None` in the middle of a page, where nothing looks like one but by an accident
+    /// of one in 2^30.
+    fn of(unit: &[u8]) -> Option<Self> {
+        /// `WT_PAGE_BLOCK_MANAGER`, the first of the types.
+        const LIST: u8 = 1;
+        /// `WT_PAGE_ROW_LEAF`, the last of them.
+        const ROW_LEAF: u8 = 7;
+        /// `WT_PAGE_VERSION_TS`, the highest: lists have it, pages of tables have 0.
+        const VERSION: u8 = 1;
+        /// `WT_PAGE_ENCRYPTED`.
+        const ENCRYPTED: u8 = 8;
+        let kind = *unit.get(24)?;
+        let length = u32::from_le_bytes(unit.get(28..32)?.try_into().ok()?) as usize;
+        let fits = length != 0 && length.is_multiple_of(FILE_UNIT) && unit[26] == 0 && unit[27] <= VERSION;
+        (fits && (LIST..=ROW_LEAF).contains(&kind)).then_some(Self {
+            list: kind == LIST,
+            encrypted: unit[25] & ENCRYPTED != 0,
+            units: length / FILE_UNIT,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_told_from_the_middle_of_a_page() {
+        let mut unit = vec![0; FILE_UNIT];
+        let mut texts = Vec::new();
+        let mut note = |unit: &[u8]| texts.push(PageHead::of(unit).map(|head| (head.list, head.encrypted, head.units)));
+        note(&unit);
+        unit[24] = 1;
+        unit[27] = 1;
+        unit[29] = 0x20;
+        note(&unit);
+        unit[24] = 7;
+        unit[27] = 0;
+        note(&unit);
+        unit[25] = 0x0C;
+        note(&unit);
+        unit[28] = 1;
+        note(&unit);
+        note(&[1; 10]);
+        assert_eq!(texts, [None, Some((true, false, 2)), Some((false, false, 2)), Some((false, true, 2)), None, None]);
+    }
 }
