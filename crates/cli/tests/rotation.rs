@@ -79,9 +79,50 @@ fn refuse(from: &str, to: &str, expect: Expect) {
 
 #[test]
 fn what_cannot_be_measured_is_refused_before_anything_starts() {
-    refuse("epochs = 1", "epochs = 1\ndesign = \"duet\"", expect![[""]]);
-    refuse("ycsb = \"b\"", "pgbench = \"select-only\"", expect![[""]]);
-    refuse("database = \"mariadb\"", "database = \"postgres\"", expect![[""]]);
-    refuse("rotate = true", "rotate = 3", expect![[""]]);
-    refuse("{ use = \"encryption\", rotate", "{ use = \"tls\", rotate", expect![[""]]);
+    refuse(
+        "epochs = 1",
+        "epochs = 1\ndesign = \"duet\"",
+        expect![[r#"
+        2
+        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
+    "#]],
+    );
+    let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"20 ms\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
+    let program = "budget = \"1 h\"\n[[workload]]\nsysbench = \"oltp_read_only\"";
+    refuse(own, program, expect![[r#"
+        2
+        tithe: arm rotating: its key is rotated while it is measured, which is done under the load of Tithe's own clients, and not of workload oltp_read_only; nothing was started
+    "#]]);
+    refuse(
+        "rotate = true",
+        "rotate = 3",
+        expect![[r#"
+        2
+        error: `rotate` must be true or false, this is a whole number
+          --> e.toml:23:47
+           |
+        23 | protections = [{ use = "encryption", rotate = 3 }]
+           |                                               ^
+           |
+           = help: write for example `rotate = false`
+
+        tithe: 1 problem in e.toml; nothing was started
+    "#]],
+    );
+    refuse(
+        "{ use = \"encryption\", rotate",
+        "{ use = \"tls\", rotate",
+        expect![[r#"
+        2
+        error: `tls` has no option `rotate`
+          --> e.toml:23:31
+           |
+        23 | protections = [{ use = "tls", rotate = true }]
+           |                               ^^^^^^
+           |
+           = help: its options are: `mutual`, `resumption`, `version`
+
+        tithe: 1 problem in e.toml; nothing was started
+    "#]],
+    );
 }
