@@ -89,10 +89,14 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
     );
     let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"20 ms\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
     let program = "budget = \"1 h\"\n[[workload]]\nsysbench = \"oltp_read_only\"";
-    refuse(own, program, expect![[r#"
+    refuse(
+        own,
+        program,
+        expect![[r#"
         2
         tithe: arm rotating: its key is rotated while it is measured, which is done under the load of Tithe's own clients, and not of workload oltp_read_only; nothing was started
-    "#]]);
+    "#]],
+    );
     refuse(
         "rotate = true",
         "rotate = 3",

@@ -56,8 +56,8 @@ impl Gate {
         if let Some(since) = state.since.take() {
             state.before += since.elapsed();
         }
-        // SAFETY: kill(2) takes numbers only. The group's leader is a child of this process that is not waited for while
-        // a rig stands on it.
+        // SAFETY: kill(2) takes numbers only. The group's leader is a child of this process; once it is waited for, because it
+        // ended by itself, no further frame is run.
         unsafe { libc::kill(-self.process, if runs { libc::SIGCONT } else { libc::SIGSTOP }) };
         state.since = runs.then(Instant::now);
     }
