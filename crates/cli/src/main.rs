@@ -119,6 +119,10 @@ pub struct InspectArgs {
     /// Features that must be enforced, else the exit status is 5: tls, audit, authentication, ...
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     require: Vec<String>,
+    /// Also write records into a table of Tithe's own, look for them in the server's logs and, where they are on this
+    /// machine, in its files, and remove the table; without this nothing is written
+    #[arg(long)]
+    write_canary: bool,
     /// Format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json"])]
     format: String,

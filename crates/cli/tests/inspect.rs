@@ -108,4 +108,13 @@ fn all_running_servers_stand_side_by_side() {
         err(&output).matches("auditing is ").count(),
         cells("auditing").iter().filter(|s| **s != "enforced").count()
     );
+
+    // Where canaries are known it says what became of them; elsewhere that nothing was written.
+    let output = run(&["--write-canary", "--format", "markdown"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    let text = out(&output);
+    eprintln!("{text}");
+    let of_files =
+        text.lines().filter(|line| line.starts_with("- encryption at rest: ") && line.contains("; canary: "));
+    assert_eq!(of_files.count(), servers.len());
 }

@@ -13,7 +13,7 @@ use tithe_model::{experiment::Url, record::ArmFacts};
 use crate::{
     clock::Clock,
     fault::Fault,
-    inspect::Observation,
+    inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup, TlsVersion},
     rotation::Rotator,
     secret::Secret,
@@ -161,6 +161,12 @@ pub trait Database: Sync {
     /// When the server cannot be reached; what could not be seen on one that can is an observation.
     fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Observation>, Fault> {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
+    }
+
+    /// How it is found out what canaries can show on a running server; `None` for a product where Tithe does not know where
+    /// to look.
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        None
     }
 
     /// What workloads on SQL tables need; `None` for a database without them.

@@ -2,7 +2,18 @@
 //!
 //! The rows are those of a published table that compares products by their documentation; here nothing is taken from a
 //! documentation but whether a product offers a feature at all. Looking changes nothing on the server: settings are read,
-//! and logins are tried that must be refused, which a server may log.
+//! and logins are tried that must be refused, which a server may log. Only [`with_canary`] writes: into a table of its own,
+//! which it removes.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::{
+    database::{Database, Paths, Server},
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    protection::Setup,
+    workload::Table,
+};
 
 /// A row of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,5 +131,97 @@ impl Observation {
     /// A cell.
     pub fn new(feature: Feature, state: State, seen: impl Into<String>) -> Self {
         Self { feature, state, seen: seen.into() }
+    }
+}
+
+/// Finds out what canaries can show on a running server with a table of Tithe's. Fails when the server refuses.
+pub type FindCanaryChecks = fn(&Server, &Setup, &Table) -> Result<CanaryChecks, Fault>;
+
+/// What canaries can show on a running server.
+pub struct CanaryChecks {
+    /// Where the server's files are on this machine; empty where they cannot be seen, or may be another server's.
+    pub paths: Paths,
+    /// What is looked at for which row.
+    pub checks: Vec<(Feature, Box<dyn Evidence>)>,
+}
+
+/// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a canary
+/// disproves is no longer called enforced; a canary that is not found raises no state, because files that were not looked
+/// into may hold it. Where Tithe does not know where to look, nothing is written, and that is said.
+///
+/// # Errors
+/// When the table cannot be made or removed.
+pub fn with_canary(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    cells: &mut [Observation],
+) -> Result<(), Fault> {
+    let Some(find) = database.canary_checks() else {
+        let looked_for = |cell: &&mut Observation| [Feature::AtRest, Feature::Auditing].contains(&cell.feature);
+        cells
+            .iter_mut()
+            .filter(looked_for)
+            .for_each(|cell| cell.seen.push_str("; canary: none is known for this product"));
+        return Ok(());
+    };
+    let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let table = Table { name: format!("tithe_inspect_{nonce:016x}"), fields: 2, field_prefix: "field".to_owned() };
+    database.create(server, setup, &table)?;
+    let looked = find(server, setup, &table).map(|CanaryChecks { paths, checks }| {
+        let server = Server { paths, ..server.clone() };
+        for (number, (feature, check)) in (0..).zip(checks) {
+            let nonce = nonce.wrapping_add(number);
+            let sight =
+                check.look(&mut Scene { database, server: &server, setup, table: &table, guarded: true, nonce });
+            cells.iter_mut().filter(|cell| cell.feature == feature).for_each(|cell| cell.add(&check.claim(), &sight));
+        }
+    });
+    // Whatever was seen or not, nothing of it stays.
+    database.remove(server, setup, &table).and(looked)
+}
+
+impl Observation {
+    fn add(&mut self, claim: &str, sight: &Sight) {
+        let word = match sight {
+            Sight::Protected(_) => "holds",
+            Sight::Exposed(_) => "does not hold",
+            Sight::Unknown(_) => "could not be looked at",
+        };
+        self.seen.push_str(&format!("; canary: {claim}: {word} ({})", sight.quotation()));
+        if let (State::Enforced, Sight::Exposed(_)) = (self.state, sight) {
+            self.state = State::Available;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_canary_lowers_what_it_disproves_and_raises_nothing() {
+        let mut text = String::new();
+        for state in [State::Enforced, State::Off, State::NotOffered] {
+            for sight in [Sight::Protected, Sight::Exposed, Sight::Unknown] {
+                let mut cell = Observation::new(Feature::AtRest, state, "set");
+                cell.add("nothing is readable", &sight("0 of 9".to_owned()));
+                text += &format!("{}: {}\n", cell.state.words(), cell.seen);
+            }
+        }
+        expect![[r#"
+            enforced: set; canary: nothing is readable: holds (0 of 9)
+            available but not enforced: set; canary: nothing is readable: does not hold (0 of 9)
+            enforced: set; canary: nothing is readable: could not be looked at (0 of 9)
+            off: set; canary: nothing is readable: holds (0 of 9)
+            off: set; canary: nothing is readable: does not hold (0 of 9)
+            off: set; canary: nothing is readable: could not be looked at (0 of 9)
+            not offered by this product: set; canary: nothing is readable: holds (0 of 9)
+            not offered by this product: set; canary: nothing is readable: does not hold (0 of 9)
+            not offered by this product: set; canary: nothing is readable: could not be looked at (0 of 9)
+        "#]]
+        .assert_eq(&text);
     }
 }

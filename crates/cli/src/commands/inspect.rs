@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use tithe_harness::{
     database::{Address, Database, Server},
-    inspect::{Feature, Observation, State},
+    fault::Fault,
+    inspect::{self, Feature, Observation, State},
     protection::Setup,
 };
 use tithe_model::experiment::Url;
@@ -27,7 +28,7 @@ struct Column {
 /// Runs the command; returns the exit status.
 pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     let required = required(&arguments.require)?;
-    let columns = arguments.urls.iter().map(|url| look(url)).collect::<Result<Vec<_>, _>>()?;
+    let columns = arguments.urls.iter().map(|url| look(url, arguments.write_canary)).collect::<Result<Vec<_>, _>>()?;
     let text = match arguments.format.as_str() {
         "markdown" => markdown(&columns),
         "json" => json(&columns),
@@ -49,7 +50,7 @@ fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
     names.iter().map(find).collect()
 }
 
-fn look(url: &str) -> Result<Column, Stop> {
+fn look(url: &str, write_canary: bool) -> Result<Column, Stop> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let databases = prepare::databases();
     let database = databases.iter().find(|database| database.schemes().contains(&scheme)).ok_or_else(|| {
@@ -64,12 +65,15 @@ fn look(url: &str) -> Result<Column, Stop> {
         paths: Default::default(),
         folder: std::path::PathBuf::new(),
     };
-    see(*database, &server, &name).map_err(|fault| Stop::new(exit::FAILED, format!("{name}: {fault}")))
+    see(*database, &server, &name, write_canary).map_err(|fault| Stop::new(exit::FAILED, format!("{name}: {fault}")))
 }
 
-fn see(database: &dyn Database, server: &Server, name: &str) -> Result<Column, tithe_harness::fault::Fault> {
+fn see(database: &dyn Database, server: &Server, name: &str, write_canary: bool) -> Result<Column, Fault> {
     let setup = Setup::bare();
     let mut cells = database.inspect(server, &setup)?;
+    if write_canary {
+        inspect::with_canary(database, server, &setup, &mut cells)?;
+    }
     cells.sort_by_key(|cell| cell.feature);
     // An account that may not ask for every setting can still be shown what was seen.
     let version = database.facts(server, &setup).map_or_else(|_| database.title().to_owned(), |facts| facts.version);

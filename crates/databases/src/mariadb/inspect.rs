@@ -1,14 +1,19 @@
 //! The security matrix of a running MariaDB or MySQL.
 
+use std::path::Path;
+
 use tithe_harness::{
-    database::Server,
+    database::{Paths, Server},
+    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, scan::Places},
     fault::Fault,
-    inspect::{Feature, Observation, State},
+    inspect::{CanaryChecks, Feature, Observation, State},
     protection::Setup,
     session::SqlSession as _,
+    workload::Table,
 };
 
 use super::{
+    evidence::{audit_complete::AuditComplete, general_log::GeneralLogComplete},
     proof::CACHING_SHA2,
     schema::{tls_of, unencrypted},
     session::MariaDbSession,
@@ -111,4 +116,42 @@ fn proxies(session: &mut MariaDbSession) -> Result<(State, String), Fault> {
     let count = session.value("SELECT COUNT(*) FROM mysql.proxies_priv WHERE User <> 'root'")?;
     let state = if count == "0" { State::Off } else { State::Available };
     Ok((state, format!("{count} grants that let an account act as another (GRANT PROXY)")))
+}
+
+/// What canaries can show: the table's own file and the redo log, and the log that the settings name.
+///
+/// # Errors
+/// When the server refuses.
+pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
+    let mut session = MariaDbSession::open(&PRODUCT.target(server, setup)?)?;
+    let mut setting = |name: &str| session.shown("GLOBAL VARIABLES", name).map(|value| value.unwrap_or_default());
+    let mut checks: Vec<(Feature, Box<dyn Evidence>)> = vec![
+        (Feature::AtRest, Box::new(DiskCanary::new(Places::DATA, Targets::Everything))),
+        (Feature::AtRest, Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything))),
+    ];
+    let mut log = None;
+    if setting("server_audit_logging")? == "ON" {
+        let events = setting("server_audit_events")?.to_ascii_uppercase();
+        // No list at all means every event.
+        let events = if events.is_empty() { "CONNECT,QUERY".to_owned() } else { events };
+        checks.push((Feature::Auditing, Box::new(AuditComplete::new(&events))));
+        log = Some(setting("server_audit_file_path")?);
+    } else if setting("general_log")? == "ON" {
+        checks.push((Feature::Auditing, Box::new(GeneralLogComplete)));
+        log = Some(setting("general_log_file")?);
+    }
+    let folder = setting("datadir")?;
+    Ok(CanaryChecks { paths: files(Path::new(&folder), log.as_deref(), table).unwrap_or_default(), checks })
+}
+
+/// The file of `table` in `folder`, the redo log and the `log`; `None` where the file cannot be seen from here. Its name is
+/// unlike that of every other server's, so that it is the one of this server.
+fn files(folder: &Path, log: Option<&str>, table: &Table) -> Option<Paths> {
+    let file = folder.join("tithe").join(format!("{}.ibd", table.name));
+    file.metadata().ok()?;
+    Some(Paths {
+        data: vec![file],
+        journal: vec![folder.join("ib_logfile0")],
+        logs: log.map(|log| folder.join(log)).into_iter().collect(),
+    })
 }

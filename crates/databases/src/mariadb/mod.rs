@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use tithe_harness::{
     database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
     fault::Fault,
-    inspect::Observation,
+    inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
     rotation::Rotator,
     session::{Session, SqlSession as _},
@@ -119,6 +119,10 @@ impl Database for MariaDb {
 
     fn rotator(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
         Ok(Box::new(rotation::KeyRotator::new(server, setup)?))
+    }
+
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        Some(inspect::canary_checks)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

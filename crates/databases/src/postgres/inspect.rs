@@ -1,14 +1,23 @@
 //! The security matrix of a running PostgreSQL.
 
+use std::{fs::File, io::Read as _, path::Path};
+
 use tithe_harness::{
-    database::Server,
+    database::{Paths, Server},
+    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, scan::Places},
     fault::Fault,
-    inspect::{Feature, Observation, State},
+    inspect::{CanaryChecks, Feature, Observation, State},
     protection::Setup,
     session::SqlSession as _,
+    workload::Table,
 };
 
-use super::{schema::tls_of, session::PostgresSession, target::PRODUCT};
+use super::{
+    evidence::{audit_complete::AuditComplete, statement_log::StatementLog},
+    schema::{DIALECT, tls_of},
+    session::PostgresSession,
+    target::PRODUCT,
+};
 use crate::{
     inspect::{authentication, not_offered, observe, transport},
     target::Target,
@@ -85,4 +94,41 @@ fn replication(session: &mut PostgresSession) -> Result<(State, String), Fault> 
         (all, "0") => (State::Enforced, format!("all {all} connected servers speak TLS")),
         (all, plain) => (State::Available, format!("{plain} of {all} connected servers speak plaintext")),
     })
+}
+
+/// What canaries can show: the table's own file and the journal, and the log that the settings name.
+///
+/// # Errors
+/// When the server refuses.
+pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
+    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, false)?;
+    let mut checks: Vec<(Feature, Box<dyn Evidence>)> = vec![
+        (Feature::AtRest, Box::new(DiskCanary::new(Places::DATA, Targets::Everything))),
+        (Feature::AtRest, Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything))),
+    ];
+    let pgaudit = session.value("SELECT coalesce(current_setting('pgaudit.log', true), 'none')")?;
+    if session.value("SHOW log_statement")? == "all" {
+        checks.push((Feature::Auditing, Box::new(StatementLog)));
+    } else if !matches!(pgaudit.as_str(), "none" | "") {
+        let parameter = session.value("SHOW pgaudit.log_parameter")? == "on";
+        checks.push((Feature::Auditing, Box::new(AuditComplete::new(true, true, parameter))));
+    }
+    Ok(CanaryChecks { paths: files(&mut session, table).unwrap_or_default(), checks })
+}
+
+/// The files of `table` and the journal; `None` where they cannot be read from here, or are not those of this server.
+fn files(session: &mut PostgresSession, table: &Table) -> Option<Paths> {
+    let folder = session.value("SHOW data_directory").ok()?;
+    let folder = Path::new(&folder);
+    let identifier: u64 = session.value("SELECT system_identifier FROM pg_control_system()").ok()?.parse().ok()?;
+    // A forwarded port may lead to another machine, whose folder has the same name here. The first member of
+    // `ControlFileData` (PostgreSQL's pg_control.h) tells the servers apart.
+    let mut begins = [0; 8];
+    File::open(folder.join("global/pg_control")).ok()?.read_exact(&mut begins).ok()?;
+    if u64::from_ne_bytes(begins) != identifier {
+        return None;
+    }
+    let name = DIALECT.qualified(table).replace('\'', "''");
+    let file = session.value(&format!("SELECT pg_relation_filepath('{name}')")).ok()?;
+    Some(Paths { data: vec![folder.join(file)], journal: vec![folder.join("pg_wal")], logs: Vec::new() })
 }

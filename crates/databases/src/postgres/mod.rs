@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use tithe_harness::{
     database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
     fault::Fault,
-    inspect::Observation,
+    inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
     session::{Session, SqlSession as _},
     workload::Table,
@@ -116,6 +116,10 @@ impl Database for Postgres {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        Some(inspect::canary_checks)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -389,9 +389,12 @@ fn evidence_holds_with_every_cipher_and_names_what_bare_cbc_lacks() {
         key-rotation: Holds
     "#]],
     );
-    check_evidence("none", expect![[r#"
+    check_evidence(
+        "none",
+        expect![[r#"
         encryptor-idle: Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

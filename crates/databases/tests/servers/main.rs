@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 
 mod cassandra;
+mod inspection;
 mod load;
 mod mariadb;
 mod misconfigured;

@@ -52,6 +52,7 @@ impl DiskCanary {
         }
         match report.unreadable.first() {
             Some(file) => Sight::Unknown(format!("cannot read {file}")),
+            None if report.bytes == 0 => Sight::Unknown("nothing stands in these files yet".to_owned()),
             None if canaries == 0 => Sight::Unknown("the share of fields rounds to none".to_owned()),
             None => Sight::Protected(format!("none of {canaries} canaries in {}", report.extent())),
         }
@@ -69,5 +70,18 @@ impl Evidence for DiskCanary {
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
         self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_hold_nothing_yet_show_nothing() {
+        let check = DiskCanary::new(Places::DATA, Targets::Everything);
+        let sight = |bytes| check.conclude(&Report { files: 1, bytes, ..Report::default() }, 9, true);
+        assert_eq!(sight(0), Sight::Unknown("nothing stands in these files yet".to_owned()));
+        assert_eq!(sight(4096), Sight::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned()));
     }
 }

@@ -24,8 +24,12 @@ use crate::{
 /// The threads of one epoch; when dropped they begin nothing more.
 pub(super) struct Rotating {
     stop: Arc<AtomicBool>,
-    threads: Vec<(usize, JoinHandle<Result<Vec<Duration>, Fault>>)>,
+    /// By arm.
+    threads: Vec<(usize, JoinHandle<Outcome>)>,
 }
+
+/// How long each change of a key took, or why one failed.
+type Outcome = Result<Vec<Duration>, Fault>;
 
 /// How long the changes of each arm's key took, by arm, in the order in which there was a first one.
 #[derive(Debug, Default)]
@@ -75,7 +79,7 @@ impl Run<'_> {
 }
 
 /// Has `rotator` change the key again and again until `stop` is set; how long the server behind `gate` ran during each.
-fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, gate: &Gate) -> Result<Vec<Duration>, Fault> {
+fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, gate: &Gate) -> Outcome {
     let mut took = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         let begun = gate.ran();

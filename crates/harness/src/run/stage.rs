@@ -378,9 +378,11 @@ impl<'a> Stage<'a> {
         self.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload))
     }
 
-    /// How the first server that ended by itself did so.
+    /// How the first server that ended by itself did so; that its memory was too little explains more than how it ended.
     pub(super) fn ended(&mut self) -> Option<String> {
-        self.servers.iter_mut().filter_map(|started| started.process.as_mut()).find_map(|(running, _)| running.ended())
+        let mut running = self.servers.iter_mut().filter_map(|started| started.process.as_mut());
+        let ended = running.find_map(|(running, _)| running.ended());
+        self.sandbox.short_of_memory().or(ended)
     }
 
     /// Keeps what the servers said, as files that begin with `prefix`.

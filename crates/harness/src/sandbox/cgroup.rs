@@ -242,6 +242,19 @@ impl Group {
         self.folders.iter().map(open).collect::<io::Result<_>>().map_err(|error| Fault::machine("control group", error))
     }
 
+    /// What the kernel did because the memory was too little, in words; `None` where it did nothing.
+    pub fn short_of_memory(&self) -> Option<String> {
+        let limit = crate::evidence::scan::size(self.limits.memory_bytes?);
+        // Version 2 and version 1 of control groups.
+        let files = ["memory.events", "memory.oom_control"];
+        let all = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
+        let killed: u64 = all.filter_map(|file| kills(&fs::read_to_string(file).ok()?)).sum();
+        (killed > 0).then(|| {
+            let processes = if killed == 1 { "a process" } else { "processes" };
+            format!("the kernel ended {processes} of the server, to which {limit} of memory were not enough: raise its `memory`")
+        })
+    }
+
     /// `processors 1, memory 512.0 MB with page cache, by control groups of version 1`.
     pub fn in_words(&self) -> String {
         let cpus = self.limits.cpus.map(|cpus| format!("processors {cpus}"));
@@ -287,6 +300,11 @@ fn settings(found: &Controllers, limits: Limits) -> Vec<(PathBuf, Vec<(&'static 
         all.push((place.clone(), Vec::new()));
     }
     all
+}
+
+/// How many processes were ended, as a group's file on its memory says it.
+fn kills(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
 /// Writes the calling process into the group behind `door`. Async-signal-safe.
@@ -367,6 +385,13 @@ mod tests {
     }
 
     #[test]
+    fn both_versions_count_what_was_ended() {
+        assert_eq!(kills("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), Some(3));
+        assert_eq!(kills("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 0\n"), Some(2));
+        assert_eq!(kills("oom_kill_disable 0\n"), None);
+    }
+
+    #[test]
     #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
     fn a_child_is_in_its_group_from_the_start_and_the_group_vanishes() {
         let limits = Limits { cpus: Some(0.5), memory_bytes: Some(32 << 20), account: true };
@@ -388,6 +413,24 @@ mod tests {
         while running.ended().is_none() {
             std::thread::sleep(Duration::from_millis(5));
         }
+        assert_eq!(group.short_of_memory(), None);
+        let greedy = crate::database::Command {
+            program: "sh".into(),
+            arguments: vec!["-c".to_owned(), "head -c 100000000 /dev/zero | tail".to_owned()],
+            ..Default::default()
+        };
+        let end = std::env::temp_dir().join(format!("tithe-test-volumes-greedy-{}", std::process::id()));
+        File::create(&end).expect("a log");
+        let mut running =
+            super::super::process::start(&greedy, None, Some(&group), &end, libc::SIGTERM).expect("started");
+        while running.ended().is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        fs::remove_file(&end).expect("removed");
+        expect![
+            "the kernel ended a process of the server, to which 33.6 MB of memory were not enough: raise its `memory`"
+        ]
+        .assert_eq(&group.short_of_memory().expect("it was"));
         let folders = group.folders.clone();
         let seen = fs::read_to_string(&log).expect("a log");
         let inside =

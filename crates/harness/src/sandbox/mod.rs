@@ -141,6 +141,11 @@ impl Sandbox {
         }
     }
 
+    /// How the memory of a server was too little, in words; `None` where none's was.
+    pub fn short_of_memory(&self) -> Option<String> {
+        self.groups.values().find_map(Group::short_of_memory)
+    }
+
     /// Starts the server of `launch`, its output going to `log`; `None` for an embedded database.
     ///
     /// # Errors
