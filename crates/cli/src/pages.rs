@@ -238,6 +238,9 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
         lines.push(format!("clients: name and password by {mechanism}"));
     }
     lines.extend(setup.at_rest.as_ref().map(|at_rest| format!("data files: encrypted with {}", at_rest.cipher)));
+    if setup.rotates {
+        lines.push("data files: encrypted anew with another key while measured, again and again".to_owned());
+    }
     lines.extend(setup.volume.as_ref().map(|asked| format!("data folder: on {}", asked.kind.layers(asked).join(", "))));
     lines.extend(setup.columns.as_ref().map(|_| "clients: encrypt field values before they send them".to_owned()));
     lines
@@ -255,6 +258,7 @@ pub fn placeholders() -> Materials {
         stranger: file("stranger.pem"),
         password: Secret::new(*b"not a password"),
         key: Secret::new([0; 32]),
+        second_key: Secret::new([0; 32]),
     }
 }
 

@@ -20,6 +20,7 @@ pub fn plain() -> Setup {
         stranger: "/m/stranger.pem".into(),
         password: Secret::new("correct horse"),
         key: Secret::new([7; 32]),
+        second_key: Secret::new([8; 32]),
     };
     Setup::plain(BTreeMap::new(), materials)
 }

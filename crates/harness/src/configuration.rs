@@ -54,6 +54,9 @@ fn client(setup: &Setup) -> Vec<String> {
     if let Some(at_rest) = &setup.at_rest {
         lines.push(format!("files: cipher {}, key ***", at_rest.cipher));
     }
+    if setup.rotates {
+        lines.push("files: encrypted anew with another key while measured, again and again".to_owned());
+    }
     if let Some(server) = &setup.key_server {
         lines.push(format!("files: master key {} of the key server {}", server.key_id, server.address));
     }

@@ -15,6 +15,7 @@ use crate::{
     fault::Fault,
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup, TlsVersion},
+    rotation::Rotator,
     secret::Secret,
     session::Session,
     sql::SqlDatabase,
@@ -171,6 +172,15 @@ pub trait Database: Sync {
     /// What workloads on SQL tables need; `None` for a database without them.
     fn sql(&self) -> Option<&dyn SqlDatabase> {
         None
+    }
+
+    /// What encrypts the data of an arm with another key, through a connection of its own, on a server whose data are
+    /// loaded. Asked for where the set-up [rotates](Setup::rotates).
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where this database cannot; the server's error.
+    fn rotator(&self, _server: &Server, _setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
+        Err(Fault::Refused(format!("{} does not change its keys while it is measured", self.title())))
     }
 
     /// How a program that is not Tithe's reaches the server as Tithe's clients do.

@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod limits;
 pub mod load;
 pub mod protection;
+pub mod rotation;
 pub mod run;
 pub mod sandbox;
 mod saturation;

@@ -17,6 +17,7 @@ use crate::{
     database::{Database, Install, Missing},
     evidence::Evidence,
     fault::Fault,
+    rotation,
     secret::Secret,
     sql::{Compute, SqlTable},
     volume::{self, Asked},
@@ -107,6 +108,9 @@ pub struct Setup {
     pub authentication: Authentication,
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
+    /// The data files are encrypted with another key, again and again, while they are measured: [`Materials::second_key`]
+    /// takes turns with the key of `at_rest`.
+    pub rotates: bool,
     /// Gives the key of encryption at rest; `None` where Tithe makes one.
     pub key_server: Option<KeyServer>,
     /// Values are encrypted by the client.
@@ -132,6 +136,7 @@ impl Setup {
             transport: Transport::Plain,
             authentication: Authentication::None,
             at_rest: None,
+            rotates: false,
             key_server: None,
             columns: None,
             compute: None,
@@ -204,7 +209,7 @@ impl Setup {
                 }
             }
         }
-        Ok(())
+        rotation::check(database, experiment, workloads)
     }
 
     /// The set-up of a client that brings nothing of Tithe's own: no settings, certificates, passwords or keys.
@@ -351,6 +356,8 @@ pub struct Materials {
     pub password: Secret,
     /// A data key of 32 bytes.
     pub key: Secret,
+    /// Another one, for arms that rotate keys.
+    pub second_key: Secret,
 }
 
 impl Materials {
@@ -367,6 +374,7 @@ impl Materials {
             stranger: none(),
             password,
             key,
+            second_key: Secret::random(32),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod kept;
 mod proof;
+mod rotating;
 mod stage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +28,7 @@ use crate::{
     workload::Workload,
 };
 use kept::Kept;
+use rotating::Rotations;
 use stage::Stage;
 
 /// Sees what happens, and decides when a cell has been measured enough.
@@ -81,7 +83,8 @@ impl Run<'_> {
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
-        let mut carried = Carried { served: Served::default(), kept: Kept::new(diary.folder.path()) };
+        let kept = Kept::new(diary.folder.path());
+        let mut carried = Carried { served: Served::default(), kept, rotations: Rotations::default() };
         carried.served.add(before.iter().flat_map(|contents| &contents.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
@@ -121,7 +124,10 @@ impl Run<'_> {
         before: Option<&Contents>,
         diary: &mut Diary<'_>,
     ) -> Result<String, Fault> {
-        let cell = self.with_rate(number, &carried.served)?;
+        let mut cell = self.with_rate(number, &carried.served)?;
+        // A key is changed over many frames, and a server that is started anew would never come to the end of it.
+        cell.restarts &= !self.rotates()?;
+        carried.rotations = Rotations::default();
         if let Some(words) = limits::crowding(self.database, &self.plan.experiment, cell.resources) {
             diary.warn(format!("cell {}: {words}", cell.id))?;
         }
@@ -180,7 +186,8 @@ impl Run<'_> {
         stage.set(self, part, &mut carried.kept, diary)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
-        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell));
+        let mut rig =
+            rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell, self.rotates()?));
         if self.cancelled() {
             return Ok((0, false));
         }
@@ -198,6 +205,7 @@ impl Run<'_> {
         let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
         rig.warm_up_next(warmup_ns);
         let mut caches = Caches::of(self.cache_use(rig.arms()));
+        let rotating = self.rotate(&mut rig)?;
         let mut measured = 0;
         let mut enough = false;
         let mut free = 0;
@@ -231,7 +239,12 @@ impl Run<'_> {
             if let Some(words) = stage.ended() {
                 return Err(Fault::Connection(words));
             }
+            if rotating.failed() {
+                break;
+            }
         }
+        rotating.end(&mut carried.rotations)?;
+        self.tell_rotations(number, &carried.rotations, diary)?;
         caches.stop(&self.cache_use(rig.arms()));
         self.note(number, diary, |arm| caches.hits(arm))?;
         self.prove(part, Phase::After, rig.arms(), diary)?;
@@ -312,6 +325,8 @@ impl Caches {
 struct Carried {
     served: Served,
     kept: Kept,
+    /// Those of the cell that is being measured, all epochs together.
+    rotations: Rotations,
 }
 
 /// The frames of a cell between two starts of its servers.

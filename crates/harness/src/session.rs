@@ -341,6 +341,14 @@ pub trait SqlSession: Connection {
 /// # Errors
 /// When the machine cannot wait, or nothing happens for 60 seconds.
 pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
+    wait_ready_for(connection, 60)
+}
+
+/// The same with a patience of its own, seconds.
+///
+/// # Errors
+/// As [`wait_ready`].
+pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, patience_s: u16) -> Result<(), Fault> {
     let Some(descriptor) = connection.descriptor() else { return Ok(()) };
     let mut events = libc::POLLIN;
     if connection.wants_write() {
@@ -348,8 +356,8 @@ pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
     }
     let mut poll = libc::pollfd { fd: descriptor, events, revents: 0 };
     // SAFETY: `poll` is one valid pollfd for the whole call.
-    match unsafe { libc::poll(&raw mut poll, 1, 60_000) } {
-        0 => Err(Fault::Connection("the server did not answer for 60 s".to_owned())),
+    match unsafe { libc::poll(&raw mut poll, 1, i32::from(patience_s) * 1000) } {
+        0 => Err(Fault::Connection(format!("the server did not answer for {patience_s} s"))),
         -1 => {
             let error = std::io::Error::last_os_error();
             if error.kind() == std::io::ErrorKind::Interrupted { Ok(()) } else { Err(error.into()) }

@@ -21,6 +21,7 @@ use tithe_harness::{
 use super::{
     install::INSTALLER,
     proof::{ED25519, NATIVE},
+    rotation::KEYS,
     target::USER,
 };
 
@@ -120,8 +121,11 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let folders = [data.clone(), place.folder.join("tmp"), place.folder.join("binlog")];
     let mut steps: Vec<Step> = folders.into_iter().map(Step::Folder).collect();
     if let Some(at_rest) = &setup.at_rest {
-        // A list of numbered keys in hexadecimal: number 1 is the only one that is needed.
-        let content = Content::Secret(Secret::new(format!("1;{}\n", at_rest.key.expose_hex())));
+        // A list of numbered keys in hexadecimal: number 1 is the only one that is needed, but where keys are changed.
+        let second = setup.rotates.then_some(&setup.materials.second_key);
+        let keys = KEYS.into_iter().zip([Some(&at_rest.key), second].into_iter().flatten());
+        let lines: String = keys.map(|(number, key)| format!("{number};{}\n", key.expose_hex())).collect();
+        let content = Content::Secret(Secret::new(lines));
         steps.push(Step::Write { path: key_file(setup, place), content, mode: 0o600 });
     }
     let configuration = place.folder.join("my.cnf");

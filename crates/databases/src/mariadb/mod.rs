@@ -11,6 +11,7 @@ mod launch;
 mod proof;
 mod protection;
 mod protocol;
+mod rotation;
 mod schema;
 mod session;
 mod sql;
@@ -24,6 +25,7 @@ use tithe_harness::{
     fault::Fault,
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
+    rotation::Rotator,
     session::{Session, SqlSession as _},
     sql::SqlDatabase,
     workload::Table,
@@ -113,6 +115,10 @@ impl Database for MariaDb {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn rotator(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
+        Ok(Box::new(rotation::KeyRotator::new(server, setup)?))
     }
 
     fn canary_checks(&self) -> Option<FindCanaryChecks> {

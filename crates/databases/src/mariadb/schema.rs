@@ -159,6 +159,15 @@ fn look(session: &mut MariaDbSession) -> Result<Found, Fault> {
     Ok(Found::Ours)
 }
 
+/// Names of the measured tables.
+///
+/// # Errors
+/// The server's error.
+pub fn measured_tables(session: &mut MariaDbSession) -> Result<Vec<String>, Fault> {
+    let ours = tables(session)?.into_iter().filter(|(name, comment)| name != MARKER && comment == MARK);
+    Ok(ours.map(|(name, _)| name).collect())
+}
+
 /// Names and comments of all tables and views in Tithe's database.
 fn tables(session: &mut MariaDbSession) -> Result<Vec<(String, String)>, Fault> {
     let sql = "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'tithe'";

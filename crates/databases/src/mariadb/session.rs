@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use tithe_harness::{
     fault::Fault,
-    session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready},
+    session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready, wait_ready_for},
     sql::Dialect,
     wire::{TlsFacts, Wire},
 };
@@ -21,6 +21,9 @@ use super::{
     startup::open,
 };
 use crate::target::Target;
+
+/// How long the server may take to answer a statement, s.
+const PATIENCE_S: u16 = 60;
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
@@ -142,6 +145,26 @@ impl MariaDbSession {
             self.wire.flush()?;
         }
         Ok(())
+    }
+
+    /// As [`SqlSession::run`], for what the server may work at for `patience_s` seconds before it answers. The session must
+    /// not block.
+    ///
+    /// # Errors
+    /// As [`SqlSession::run`].
+    pub fn run_for(&mut self, sql: &str, patience_s: u16) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        self.send(COM_QUERY, sql.as_bytes())?;
+        let mut rows = Vec::new();
+        loop {
+            match self.event()? {
+                Event::Pending => wait_ready_for(self, patience_s)?,
+                Event::Done(_) => return Ok(rows),
+                Event::Row(body) => {
+                    rows.push(texts(&self.wire.unread()[body.clone()])?);
+                    self.wire.consume(body.end);
+                }
+            }
+        }
     }
 
     fn begin(&mut self) {
@@ -285,18 +308,7 @@ impl SqlSession for MariaDbSession {
     }
 
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
-        self.send(COM_QUERY, sql.as_bytes())?;
-        let mut rows = Vec::new();
-        loop {
-            match self.event()? {
-                Event::Pending => wait_ready(self)?,
-                Event::Done(_) => return Ok(rows),
-                Event::Row(body) => {
-                    rows.push(texts(&self.wire.unread()[body.clone()])?);
-                    self.wire.consume(body.end);
-                }
-            }
-        }
+        self.run_for(sql, PATIENCE_S)
     }
 }
 

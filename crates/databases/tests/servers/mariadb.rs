@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 use tithe_databases::mariadb::MariaDb;
 use tithe_harness::{
     database::{Address, Database, Server},
+    evidence::Sight,
     fault::Fault,
     protection::{Authentication, Setup, TlsVersion, Transport},
     secret::Secret,
@@ -12,7 +13,7 @@ use tithe_harness::{
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{
-    disprove, how, key_value, rows,
+    disprove, how, key_value, look, rows,
     sandbox::{self, Sandbox},
     table,
 };
@@ -112,6 +113,42 @@ fn encryption_is_proven() {
         key-apart Claim Holds
     "#]],
     );
+}
+
+#[test]
+fn keys_that_are_rotated_are_proven() {
+    for cipher in ["AES_CTR", "AES_CBC"] {
+        prove(
+            &chosen("encryption", &[("cipher", text(cipher)), ("rotate", OptionValue::Flag(true))]),
+            expect![[r#"
+                encryption-in-force Claim Holds
+                disk-canary Claim Holds
+                journal-canary Claim Holds
+                key-apart Claim Holds
+                key-rotated Claim Holds
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_changed_is_found_out() {
+    let rotating = chosen("encryption", &[("rotate", OptionValue::Flag(true))]);
+    let Some(one_key) = start(&[chosen("encryption", &[])]) else { return };
+    MariaDb.create(&one_key.server, &one_key.setup, &table()).expect("a table");
+    let checks = sandbox::protection(&MariaDb, "encryption").evidence(&rotating);
+    let check = checks.iter().find(|check| check.id() == "key-rotated").expect("the check");
+    let sight = look(&one_key, true, check.as_ref());
+    expect!["the server does not change the key: 1478 (HY000): Table storage engine 'InnoDB' does not support the create option 'ENCRYPTION_KEY_ID'"]
+        .assert_eq(sight.quotation());
+    assert!(matches!(sight, Sight::Exposed(_)));
+    let mut rotator = MariaDb.rotator(&one_key.server, &one_key.setup).expect("a rotator");
+    assert!(matches!(rotator.rotate(), Err(Fault::Server(_))));
+    let Some(plain) = start(&[]) else { return };
+    assert!(matches!(MariaDb.rotator(&plain.server, &plain.setup), Err(Fault::Refused(_))));
+    MariaDb.create(&plain.server, &plain.setup, &table()).expect("a table");
+    let mut rotator = MariaDb.rotator(&plain.server, &plain.setup).expect("a rotator");
+    assert!(matches!(rotator.rotate(), Err(Fault::Wrong(_))));
 }
 
 #[test]

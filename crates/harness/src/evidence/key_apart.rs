@@ -24,7 +24,7 @@ impl KeyApart {
         let setup = scene.setup;
         let at_rest = setup.at_rest.as_ref().map(|at_rest| &at_rest.key);
         let columns = setup.columns.as_ref().map(|columns| &columns.key);
-        let keys = [at_rest, columns, Some(&setup.materials.key)];
+        let keys = [at_rest, columns, Some(&setup.materials.key), Some(&setup.materials.second_key)];
         let keys = keys.into_iter().flatten().map(|key| ("data key", key.expose()));
         let token = Source::new(scene, self.id()).text(TOKEN_BYTES);
         let needles = Needles::new(keys.chain([("marker", token.as_slice())]));

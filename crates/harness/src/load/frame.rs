@@ -93,6 +93,10 @@ struct Site<'a> {
     desks: Vec<Desk>,
     /// The folder of the servers' sandbox, where they stand still while another arm is measured.
     stands_in: Option<PathBuf>,
+    /// How long each arm's server has stood still, ns.
+    stood: Vec<Arc<AtomicU64>>,
+    /// Keys are rotated: what a server does in the background of its slots is its own.
+    rotates: bool,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -136,6 +140,7 @@ impl<'a> Rig<'a> {
         let clock =
             || if database.simulated() { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
         let clocks = (0..lanes).map(|_| clock()).collect();
+        let stood = arms.iter().map(|_| Arc::default()).collect();
         Self {
             done: vec![0; arms.len()],
             profiles: vec![Profile::default(); arms.len()],
@@ -154,6 +159,8 @@ impl<'a> Rig<'a> {
                 cold: false,
                 desks: Vec::new(),
                 stands_in: None,
+                stood,
+                rotates: false,
             },
         }
     }
@@ -177,6 +184,13 @@ impl<'a> Rig<'a> {
     pub fn left_cold(mut self, cold: bool) -> Self {
         self.site.cold = cold;
         self
+    }
+
+    /// Has everything that a server does in its slots counted as its own, from the next frame on: its keys are rotated. Returns
+    /// how long each arm's server has stood still, ns, as it grows.
+    pub fn rotating(&mut self) -> &[Arc<AtomicU64>] {
+        self.site.rotates = true;
+        &self.site.stood
     }
 
     /// The arms, in the experiment's order.
@@ -360,7 +374,10 @@ impl Site<'_> {
     /// Who stands still while another is measured: nobody, where the arms take turns every few milliseconds.
     fn turnstile(&self) -> Result<Turnstile, Fault> {
         match &self.stands_in {
-            Some(folder) => Turnstile::new(folder, self.arms.iter().map(|arm| arm.server.process).collect()),
+            Some(folder) => {
+                let servers = self.arms.iter().map(|arm| arm.server.process).collect();
+                Turnstile::new(folder, servers, self.stood.clone())
+            }
             None => Ok(Turnstile::open_to(self.arms.len())),
         }
     }
@@ -473,6 +490,7 @@ impl Site<'_> {
             let mut arm = Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?;
             match (rig.server.process, task) {
                 (Some(process), task) if renews => arm.watch_whole(TaskWatch::of_changing(process, &task, lanes)),
+                (Some(process), _) if self.rotates => arm.watch_whole(TaskWatch::whole(process, lanes)),
                 (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, lanes)),
                 _ => {}
             }
@@ -480,7 +498,7 @@ impl Site<'_> {
         }
         opened.sort_by_key(|(index, ..)| *index);
         let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
-        let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index);
+        let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index).beside(self.rotates);
         Ok(Opened { lane, connect_ns })
     }
 

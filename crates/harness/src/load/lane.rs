@@ -233,13 +233,23 @@ pub struct Lane<'a> {
     pub arms: Vec<Arm<'a>>,
     /// Index of the cell, for the records.
     pub cell: u32,
+    /// Servers work in the background of their slots.
+    beside: bool,
     intended: Vec<u64>,
 }
 
 impl<'a> Lane<'a> {
     /// A lane over `arms`.
     pub fn new(number: usize, lanes: usize, clock: Clock, arrivals: Arrivals, arms: Vec<Arm<'a>>, cell: u32) -> Self {
-        Self { number, lanes, clock, arrivals, arms, cell, intended: Vec::with_capacity(1 << 16) }
+        Self { number, lanes, clock, arrivals, arms, cell, beside: false, intended: Vec::with_capacity(1 << 16) }
+    }
+
+    /// The same, `beside` work of the servers' own in the background: clients may then wait for that, so waits for a
+    /// processor are not taken for a neighbour's doing, and are not recorded.
+    #[must_use]
+    pub fn beside(mut self, beside: bool) -> Self {
+        self.beside = beside;
+        self
     }
 
     /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `behind` by so
@@ -351,8 +361,10 @@ impl<'a> Lane<'a> {
         slot.client_cpu_ns = (client_after.cpu_ns - client_before.cpu_ns).saturating_sub(idle_cpu_ns);
         slot.server_cpu_ns = server_after.cpu_ns.saturating_sub(server_before.cpu_ns)
             + (simulated_server_cpu(&self.clock) - simulated_before);
-        slot.wait_ns =
-            (client_after.wait_ns - client_before.wait_ns) + server_after.wait_ns.saturating_sub(server_before.wait_ns);
+        if !self.beside {
+            let of_server = server_after.wait_ns.saturating_sub(server_before.wait_ns);
+            slot.wait_ns = (client_after.wait_ns - client_before.wait_ns) + of_server;
+        }
         slot
     }
 }

@@ -1,8 +1,13 @@
-//! In slices an arm has the machine to itself: the servers of the others stand still while clients are at it.
+//! In slices an arm has the machine to itself: the servers of the others stand still while clients are at it. So they do
+//! where keys are rotated, which goes on in the background of an arm for longer than its slot.
 
 use std::{
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use crate::{fault::Fault, sandbox::standstill::Standstill};
@@ -19,6 +24,10 @@ struct Inside {
     standstill: Option<Standstill>,
     /// Lanes at each arm.
     lanes: Vec<u32>,
+    /// Since when the server of each arm stands still; `None` while it runs.
+    since: Vec<Option<Instant>>,
+    /// How long it has stood still before, ns.
+    stood: Vec<Arc<AtomicU64>>,
     /// Why a server did not stand still.
     failed: Option<String>,
 }
@@ -32,19 +41,19 @@ pub struct Stay<'a> {
 impl Turnstile {
     /// For `arms` whose servers always run.
     pub fn open_to(arms: usize) -> Self {
-        let inside = Inside { standstill: None, lanes: vec![0; arms], failed: None };
-        Self { servers: vec![None; arms], inside: Mutex::new(inside) }
+        let stood = (0..arms).map(|_| Arc::default()).collect();
+        Self { servers: vec![None; arms], inside: Mutex::new(Inside::new(None, stood)) }
     }
 
-    /// For `servers`, by arm, of the sandbox in `folder`. All run until it is closed.
+    /// For `servers`, by arm, of the sandbox in `folder`. All run until it is closed. How long each has stood still is added to
+    /// `stood`, ns, when it goes on.
     ///
     /// # Errors
     /// When it cannot be written down there who stands still.
-    pub fn new(folder: &Path, servers: Vec<Option<i32>>) -> Result<Self, Fault> {
+    pub fn new(folder: &Path, servers: Vec<Option<i32>>, stood: Vec<Arc<AtomicU64>>) -> Result<Self, Fault> {
         let any = servers.iter().any(Option::is_some);
         let standstill = any.then(|| Standstill::new(folder)).transpose()?;
-        let inside = Inside { standstill, lanes: vec![0; servers.len()], failed: None };
-        Ok(Self { servers, inside: Mutex::new(inside) })
+        Ok(Self { servers, inside: Mutex::new(Inside::new(standstill, stood)) })
     }
 
     /// Stops every server at whose arm nobody is.
@@ -52,7 +61,7 @@ impl Turnstile {
         let mut inside = self.inside();
         for (arm, server) in self.servers.iter().enumerate() {
             if let (Some(server), 0) = (server, inside.lanes[arm]) {
-                inside.stop(*server);
+                inside.stop(arm, *server);
             }
         }
     }
@@ -65,6 +74,7 @@ impl Turnstile {
             if let Some(standstill) = &mut inside.standstill {
                 standstill.go_on(server);
             }
+            inside.runs_again(arm);
         }
         Stay { turnstile: self, arm }
     }
@@ -79,7 +89,7 @@ impl Turnstile {
         let mut inside = self.inside();
         inside.lanes[arm] -= 1;
         if inside.lanes[arm] == 0 {
-            inside.stop(server);
+            inside.stop(arm, server);
         }
     }
 
@@ -90,11 +100,30 @@ impl Turnstile {
 }
 
 impl Inside {
-    fn stop(&mut self, server: i32) {
+    fn new(standstill: Option<Standstill>, stood: Vec<Arc<AtomicU64>>) -> Self {
+        let arms = stood.len();
+        Self { standstill, lanes: vec![0; arms], since: vec![None; arms], stood, failed: None }
+    }
+
+    fn runs_again(&mut self, arm: usize) {
+        if let Some(since) = self.since[arm].take() {
+            self.stood[arm].fetch_add(since.elapsed().as_nanos() as u64, Ordering::SeqCst);
+        }
+    }
+
+    fn stop(&mut self, arm: usize, server: i32) {
         let Some(standstill) = &mut self.standstill else { return };
+        self.since[arm].get_or_insert_with(Instant::now);
         if let Err(error) = standstill.stop(server) {
             self.failed.get_or_insert(format!("a server could not be stopped while another was measured: {error}"));
         }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.standstill = None;
+        (0..self.since.len()).for_each(|arm| self.runs_again(arm));
     }
 }
 
@@ -132,9 +161,11 @@ mod tests {
         let mut servers = [sleep(), sleep()];
         let processes = servers.each_ref().map(|server| server.id() as i32);
         // The arm in the middle has no server that Tithe started.
+        let stood: Vec<Arc<AtomicU64>> = vec![Arc::default(), Arc::default(), Arc::default()];
         let by_arm = vec![Some(processes[0]), None, Some(processes[1])];
-        let turnstile = Turnstile::new(&folder, by_arm).expect("a turnstile");
+        let turnstile = Turnstile::new(&folder, by_arm, stood.clone()).expect("a turnstile");
         await_standing(&processes, [false, false]);
+        assert!(stood.iter().all(|stood| stood.load(Ordering::SeqCst) == 0));
         let early = turnstile.enter(0);
         turnstile.close();
         await_standing(&processes, [false, true]);
@@ -149,6 +180,7 @@ mod tests {
         await_standing(&processes, [true, true]);
         assert_eq!(turnstile.open(), None);
         await_standing(&processes, [false, false]);
+        assert_eq!([0, 1, 2].map(|arm| stood[arm].load(Ordering::SeqCst) > 0), [true, false, true]);
         for server in &mut servers {
             server.kill().expect("sleep can be killed");
             server.wait().expect("sleep ends");

@@ -120,6 +120,7 @@ impl<'a> Stage<'a> {
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
         let shared = shares_server(&experiment.arms);
+        let rotates = run.rotates()?;
         diary.folder.cell(number, |facts| {
             facts.mode = mode(cell, shared, self.launches(&experiment.arms));
             facts.notes = workload.describe();
@@ -127,6 +128,10 @@ impl<'a> Stage<'a> {
                 && let Arrivals::Poisson(rate) = cell.arrivals
             {
                 facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
+            }
+            if rotates {
+                let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
+                facts.notes.push(("servers".to_owned(), turns));
             }
             if let Some(every) = cell.reconnect_every {
                 facts.notes.push(("connections".to_owned(), format!("opened anew after every {every} operations")));
@@ -272,9 +277,10 @@ impl<'a> Stage<'a> {
         std::mem::take(&mut self.rigs)
     }
 
-    /// Where servers stand still while another arm has its slice: in slices, and only those that Tithe started.
-    pub(super) fn stands_in(&self, cell: &Cell) -> Option<PathBuf> {
-        (cell.design == Design::Slices).then(|| self.sandbox.folder().to_owned())
+    /// Where servers stand still while another arm is measured: in slices and where keys are rotated (`rotates`), and only those
+    /// that Tithe started.
+    pub(super) fn stands_in(&self, cell: &Cell, rotates: bool) -> Option<PathBuf> {
+        (cell.design == Design::Slices || rotates).then(|| self.sandbox.folder().to_owned())
     }
 
     /// True when Tithe starts the server of some arm.

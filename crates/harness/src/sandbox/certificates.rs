@@ -87,7 +87,7 @@ impl Certificates {
         })
     }
 
-    /// Writes them into `folder`, keys with mode 0600, and adds a password and a data key.
+    /// Writes them into `folder`, keys with mode 0600, and adds a password and two data keys.
     ///
     /// # Errors
     /// When a file cannot be written or is there already.
@@ -105,6 +105,7 @@ impl Certificates {
             stranger: public("stranger.pem", &self.stranger)?,
             password: Secret::random_text(32),
             key: Secret::random(32),
+            second_key: Secret::random(32),
         })
     }
 }

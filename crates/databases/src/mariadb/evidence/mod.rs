@@ -3,6 +3,8 @@
 pub mod audit_complete;
 pub mod encryption_in_force;
 pub mod general_log;
+mod innodb_file;
+pub mod key_rotated;
 pub mod logs_free;
 
 use std::{

@@ -14,7 +14,11 @@ use tithe_model::{
     experiment,
 };
 
-use crate::mariadb::{evidence::encryption_in_force::EncryptionInForce, install::needs_plugin, launch::load_plugin};
+use crate::mariadb::{
+    evidence::{encryption_in_force::EncryptionInForce, key_rotated::KeyRotated},
+    install::needs_plugin,
+    launch::load_plugin,
+};
 
 /// `file_key_management`.
 pub struct Encryption;
@@ -48,12 +52,21 @@ impl Protection for Encryption {
     }
 
     fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "cipher",
-            kind: OptionKind::Choice(&["AES_CTR", "AES_CBC"]),
-            default: Some(Default::Text("AES_CTR")),
-            help: "Cipher of pages and logs (file_key_management_encryption_algorithm).",
-        }]
+        &[
+            OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&["AES_CTR", "AES_CBC"]),
+                default: Some(Default::Text("AES_CTR")),
+                help: "Cipher of pages and logs (file_key_management_encryption_algorithm).",
+            },
+            OptionEntry {
+                name: "rotate",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(false)),
+                help: "Tables are encrypted with another key, again and again, while they are measured (ALTER TABLE … \
+                       ENCRYPTION_KEY_ID).",
+            },
+        ]
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
@@ -69,15 +82,20 @@ impl Protection for Encryption {
         }
         // An experiment may choose how many threads encrypt old pages; none would never end.
         setup.settings.entry("innodb_encryption_threads".to_owned()).or_insert_with(|| "2".to_owned());
+        setup.rotates = chosen.flag("rotate");
         setup.at_rest = Some(AtRest { cipher, key: setup.materials.key.clone() });
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
             Box::new(EncryptionInForce::new(chosen.text("cipher"))),
             Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
             Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything)),
             Box::new(KeyApart),
-        ]
+        ];
+        if chosen.flag("rotate") {
+            checks.push(Box::new(KeyRotated::new(chosen.text("cipher"))));
+        }
+        checks
     }
 }

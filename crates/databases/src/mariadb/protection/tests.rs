@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tithe_harness::{
-    database::{Install, Place},
+    database::{Content, Install, Place, Step},
     protection::Setup,
 };
 use tithe_model::experiment;
@@ -97,6 +97,33 @@ fn encryption() {
         + plugin_load_add = file_key_management
     "#]],
     );
+}
+
+/// But for the second key in the key file, the server is that of an arm which keeps its key.
+#[test]
+fn keys_that_take_turns() {
+    let (mut keeping, mut rotating) = (plain(), plain());
+    test_setup::apply(ALL, &[chosen("encryption", &[])], &mut keeping);
+    test_setup::apply(ALL, &[chosen("encryption", &[("rotate", "true")])], &mut rotating);
+    assert_eq!(shown(&keeping), shown(&rotating));
+    let key_file = |setup: &Setup| {
+        let install = Install { programs: "/usr/sbin".into(), version: String::new(), facts: BTreeMap::new() };
+        let steps = launch(&install, setup, &Place { folder: "/run/02-arm".into(), port: 13306 }).steps;
+        let secrets = steps.into_iter().filter_map(|step| match step {
+            Step::Write { path, content: Content::Secret(secret), .. } if path.starts_with("/m") => Some(secret),
+            _ => None,
+        });
+        secrets.map(|secret| secret.expose_text().to_owned()).collect::<String>()
+    };
+    expect![[r#"
+        1;0707070707070707070707070707070707070707070707070707070707070707
+    "#]]
+    .assert_eq(&key_file(&keeping));
+    expect![[r#"
+        1;0707070707070707070707070707070707070707070707070707070707070707
+        2;0808080808080808080808080808080808080808080808080808080808080808
+    "#]]
+    .assert_eq(&key_file(&rotating));
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! Ctrl-C while servers on volumes are measured: nothing of the run stays mounted, looped or running.
+//!
+//! What a volume needs (root, loop devices, tools) or a database that is not installed skips a test, loudly; with `CI` set
+//! that fails.
+
+mod support;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use support::{Bench, err, status};
+use tithe_databases::all;
+use tithe_harness::{database::Search, protection::named};
+use tithe_model::experiment::Protection;
+
+/// A run that would take an hour. Every arm stands on a volume: the plain one on a plain volume.
+fn experiment(database: &str, volume: &str) -> String {
+    format!(
+        "title = \"Interrupted\"\ndatabase = \"{database}\"\n[data]\nrecords = 200\n[measure]\nbudget = \"1 h\"\n\
+         precision = \"0.01%\"\n[[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"{volume}\"\n\
+         protections = [{{ use = \"{volume}\", size_mb = 500 }}]\n"
+    )
+}
+
+/// True where `database` can stand on `volume`; says loudly where it cannot.
+#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+fn possible(database: &str, volume: &str) -> bool {
+    let database = *all().iter().find(|found| found.id() == database).expect("a database of this build");
+    let protection = named(database, volume).expect("a volume");
+    let options = protection.options().iter();
+    let defaults = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
+    let chosen = Protection { id: volume.to_owned(), options: defaults };
+    let install = database.find(&Search::default());
+    match install.and_then(|install| protection.needs(&install, &chosen)) {
+        Ok(()) => true,
+        Err(missing) => {
+            assert!(std::env::var_os("CI").is_none(), "{missing:?}");
+            eprintln!("SKIPPED: {missing:?}");
+            false
+        }
+    }
+}
+
+/// What there is of the sandboxes of process `tithe`, which bear its number: mounts, loop devices, processes, folders.
+fn left(tithe: u32, run: &Path) -> Vec<String> {
+    let mark = format!("tithe-sandbox-{tithe}-");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+    let mut left: Vec<String> = mounts.lines().map(|line| format!("mount {line}")).collect();
+    let read = |folder: &str, file: &str| {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().join(file));
+        files.filter_map(|path| Some((path.clone(), fs::read(path).ok()?))).collect::<Vec<(PathBuf, Vec<u8>)>>()
+    };
+    for (folder, file) in [("/sys/block", "loop/backing_file"), ("/proc", "cmdline")] {
+        let all = read(folder, file).into_iter();
+        left.extend(all.map(|(path, text)| format!("{} {}", path.display(), String::from_utf8_lossy(&text))));
+    }
+    left.extend(fs::read_dir(run).into_iter().flatten().flatten().map(|entry| entry.path().display().to_string()));
+    left.retain(|line| line.contains(&mark));
+    left
+}
+
+fn interrupt(database: &str, volume: &str, processes: usize) {
+    if !possible(database, volume) {
+        return;
+    }
+    let bench = Bench::new(&format!("interrupted-{database}"));
+    bench.file("e.toml", &experiment(database, volume));
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let runs = || fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten().map(|run| run.path());
+    while !runs().any(|run| fs::read_to_string(run.join("frames.jsonl")).is_ok_and(|frames| !frames.is_empty())) {
+        if child.try_wait().expect("a state").is_some() {
+            let output = child.wait_with_output().expect("it has ended");
+            panic!("the run ended before it was interrupted: {}", err(&output));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let tithe = child.id();
+    let run = bench.run_folder();
+    let count = |what: &str| left(tithe, &run).iter().filter(|line| line.starts_with(what)).count();
+    assert!(count("mount ") >= 2 && count("/sys/block") >= 2, "nothing is there: {:?}", left(tithe, &run));
+    assert!(count("/proc/") >= processes, "nothing is there: {:?}", left(tithe, &run));
+    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
+    unsafe { libc::kill(tithe as i32, libc::SIGINT) };
+    let output = child.wait_with_output().expect("the child ends");
+    assert_eq!(status(&output), 130, "{}", err(&output));
+    // The kernel lets a loop device go shortly after its last user.
+    for _ in 0..500 {
+        if count("/sys/block") == 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(left(tithe, &run), Vec::<String>::new());
+    let frames = fs::read_to_string(run.join("frames.jsonl")).expect("frames");
+    assert!(!frames.is_empty(), "what was measured is kept");
+}
+
+#[test]
+fn an_interrupted_server_leaves_no_volume() {
+    interrupt("postgres", "volume-fscrypt", 2);
+}
+
+#[test]
+fn an_interrupted_embedded_database_leaves_no_helper_of_its_volume() {
+    interrupt("sqlite", "volume-gocryptfs", 1);
+}

@@ -1,0 +1,122 @@
+//! Does another key take the place of the old one, in every page?
+
+use std::path::Path;
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    protection::Setup,
+    rotation::Rotator as _,
+    secret::Secret,
+};
+
+use super::innodb_file::{Cipher, Keys, examine};
+use crate::{
+    evidence::sight,
+    mariadb::{
+        rotation::{KEYS, KeyRotator},
+        schema::{administrator, write_table},
+    },
+};
+
+/// Changes the key once, as it is changed while measuring, and looks at each table before and afterwards: which key the
+/// server names, and, in the table's file, which of the two keys its pages of records open with. Id `key-rotated`.
+///
+/// The control of the new key is the old one, which must have opened all pages before and none afterwards.
+pub struct KeyRotated {
+    cipher: Cipher,
+}
+
+impl KeyRotated {
+    /// A check of `cipher`, in the words of `file_key_management_encryption_algorithm`.
+    pub fn new(cipher: &str) -> Self {
+        Self { cipher: if cipher == "AES_CBC" { Cipher::Cbc } else { Cipher::Ctr } }
+    }
+
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        if scene.setup.at_rest.is_none() {
+            return Ok(Sight::Exposed("tables have no key that could be changed".to_owned()));
+        }
+        let before = self.state(scene)?;
+        // Said by the server, and so an answer: `Unknown` is for what could not be asked.
+        if let Err(Fault::Server(words)) = KeyRotator::new(scene.server, scene.setup)?.rotate() {
+            return Ok(Sight::Exposed(format!("the server does not change the key: {words}")));
+        }
+        let after = self.state(scene)?;
+        let changed = before.iter().zip(&after).all(|(before, after)| before.number != after.number);
+        let whole = before.iter().chain(&after).all(Table::is_whole);
+        let told: Vec<String> =
+            before.iter().zip(&after).map(|(before, after)| format!("{before}; then {}", after.told())).collect();
+        let quotation = told.join(". ");
+        Ok(if changed && whole { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+
+    /// Every measured table, by the server's word and by its file.
+    fn state(&self, scene: &Scene<'_>) -> Result<Vec<Table>, Fault> {
+        let keys = KeyRotator::new(scene.server, scene.setup)?.keys()?;
+        let mut session = administrator(scene.server, scene.setup)?;
+        let page_bytes = session.value("SELECT @@innodb_page_size")?;
+        let page_bytes = page_bytes.parse().map_err(|_| Fault::Wrong("the size of a page is no number".to_owned()))?;
+        let folder = session.value("SELECT @@datadir")?;
+        let mut tables = Vec::with_capacity(keys.len());
+        for (name, number) in keys {
+            write_table(&mut session, &format!("`tithe`.`{name}`"))?;
+            let file = Path::new(&folder).join("tithe").join(format!("{name}.ibd"));
+            let seen = examine(&file, page_bytes, self.cipher, &secrets(scene.setup)?)?;
+            tables.push(Table { name, number, seen });
+        }
+        Ok(tables)
+    }
+}
+
+/// The two keys, in the order of their numbers.
+fn secrets(setup: &Setup) -> Result<[&Secret; 2], Fault> {
+    let at_rest = setup.at_rest.as_ref().ok_or_else(|| Fault::Wrong("the arm has no key".to_owned()))?;
+    Ok([&at_rest.key, &setup.materials.second_key])
+}
+
+/// One table at one moment.
+struct Table {
+    name: String,
+    /// The number of its key, as the server says.
+    number: u32,
+    seen: Keys,
+}
+
+impl Table {
+    /// True when the file names the same key as the server, and all its pages of records open with it and with no other.
+    fn is_whole(&self) -> bool {
+        let expected = KEYS.map(|number| if number == self.number { self.seen.pages } else { 0 });
+        self.seen.named == self.number && self.seen.pages > 0 && self.seen.opened == expected
+    }
+
+    fn told(&self) -> String {
+        let Keys { named, pages, opened } = &self.seen;
+        let [first, second] = KEYS;
+        format!(
+            "key {}, in the file key {named}; of {pages} pages of records {} open with key {first}, {} with key {second}",
+            self.number, opened[0], opened[1]
+        )
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.name, self.told())
+    }
+}
+
+impl Evidence for KeyRotated {
+    fn id(&self) -> &'static str {
+        "key-rotated"
+    }
+
+    fn claim(&self) -> String {
+        "every table gets another key, which opens all its pages of records, and the old one opens none of them"
+            .to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}

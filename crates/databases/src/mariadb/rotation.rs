@@ -1,0 +1,96 @@
+//! Changes the key of the measured tables.
+//!
+//! `ALTER TABLE … ENCRYPTION_KEY_ID` builds a table anew in a file of its own, whose pages are all encrypted with the other
+//! key, while clients go on reading and writing (documentation, "InnoDB Online DDL Operations with the INPLACE Alter
+//! Algorithm"); `LOCK = NONE` has the server refuse rather than lock them out. The background threads of InnoDB
+//! (`innodb_encryption_threads`, `innodb_encryption_rotate_key_age`) would encrypt pages where they stand, but only for a
+//! new *version* of a key, and a key of `file_key_management` has version 1 for ever: on a server of 10.11 they do nothing.
+//!
+//! Not changed is the key of what has no table of ours: the redo log, the binary log, temporary files, the server's own
+//! tables.
+
+use tithe_harness::{database::Server, fault::Fault, protection::Setup, rotation::Rotator, session::SqlSession as _};
+
+use super::{
+    schema::{administrator, measured_tables},
+    session::MariaDbSession,
+};
+
+/// The numbers of the two keys in the key file, that of the materials' first key and that of the second one.
+pub const KEYS: [u32; 2] = [1, 2];
+
+/// How long one table may take, s: the server says nothing meanwhile.
+const PATIENCE_S: u16 = 3600;
+
+/// The measured tables of one server, and an administrator's session there.
+pub struct KeyRotator {
+    session: MariaDbSession,
+    tables: Vec<String>,
+}
+
+impl KeyRotator {
+    /// A rotator of all measured tables that are there.
+    ///
+    /// # Errors
+    /// The server's error; [`Fault::Refused`] when there is no table.
+    pub fn new(server: &Server, setup: &Setup) -> Result<Self, Fault> {
+        let mut session = administrator(server, setup)?;
+        let tables = measured_tables(&mut session)?;
+        if tables.is_empty() {
+            return Err(Fault::Refused("there is no table whose key could be changed".to_owned()));
+        }
+        // Waiting for an answer that takes long is this side's to bound, not the socket's.
+        session.set_blocking(false)?;
+        Ok(Self { session, tables })
+    }
+
+    /// The measured tables with the number of the key that each is encrypted with, as the server says.
+    ///
+    /// # Errors
+    /// The server's error; [`Fault::Wrong`] when some table is not encrypted, or is not yet so with one key alone.
+    pub fn keys(&mut self) -> Result<Vec<(String, u32)>, Fault> {
+        let sql = "SELECT NAME, CURRENT_KEY_ID FROM information_schema.INNODB_TABLESPACES_ENCRYPTION \
+                   WHERE ENCRYPTION_SCHEME = 1 AND MIN_KEY_VERSION > 0 AND ROTATING_OR_FLUSHING = 0";
+        let rows = self.session.run(sql)?;
+        let of = |table: &String| {
+            let space = format!("tithe/{table}");
+            let row = rows.iter().find(|row| matches!(row.as_slice(), [Some(name), _] if *name == space));
+            let key = row.and_then(|row| row[1].as_deref()?.parse().ok());
+            let wrong = || Fault::Wrong(format!("table {table} is not wholly encrypted with one key"));
+            Ok((table.clone(), key.ok_or_else(wrong)?))
+        };
+        self.tables.iter().map(of).collect()
+    }
+}
+
+impl Rotator for KeyRotator {
+    /// Gives all tables the key that the first one does not have, and asks the server whether they have it.
+    fn rotate(&mut self) -> Result<(), Fault> {
+        let before = self.keys()?;
+        let next = if before[0].1 == KEYS[0] { KEYS[1] } else { KEYS[0] };
+        for table in &self.tables {
+            self.session.run_for(&statement(table, next), PATIENCE_S)?;
+        }
+        match self.keys()?.into_iter().find(|(_, key)| *key != next) {
+            Some((table, key)) => Err(Fault::Wrong(format!("table {table} still has key {key} and not key {next}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn statement(table: &str, key: u32) -> String {
+    format!("ALTER TABLE `tithe`.`{table}` ENCRYPTION_KEY_ID = {key}, ALGORITHM = INPLACE, LOCK = NONE")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_changed_by_one_statement_a_table() {
+        expect!["ALTER TABLE `tithe`.`usertable` ENCRYPTION_KEY_ID = 2, ALGORITHM = INPLACE, LOCK = NONE"]
+            .assert_eq(&statement("usertable", 2));
+    }
+}

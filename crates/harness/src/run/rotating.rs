@@ -1,0 +1,202 @@
+//! Keys that are changed while frames are measured: the threads that have it done, and what they saw.
+//!
+//! One change follows the other, over the frames of an epoch, which cut them where they happen to be: all parts of a change
+//! are measured as often as they take place. The last one is let come to its end after the last frame, and is not counted.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tithe_model::experiment::Arm;
+
+use super::{Diary, Run};
+use crate::{
+    fault::Fault,
+    load::frame::Rig,
+    rotation::{self, Rotator},
+};
+
+/// The threads of one epoch; when dropped they begin nothing more.
+pub(super) struct Rotating {
+    stop: Arc<AtomicBool>,
+    /// By arm.
+    threads: Vec<(usize, JoinHandle<Outcome>)>,
+}
+
+/// How long each change of a key took, or why one failed.
+type Outcome = Result<Vec<Duration>, Fault>;
+
+/// How long the changes of each arm's key took, by arm, in the order in which there was a first one.
+#[derive(Debug, Default)]
+pub(super) struct Rotations(Vec<(usize, Vec<Duration>)>);
+
+impl Run<'_> {
+    /// True when an arm rotates its key while it is measured.
+    pub(super) fn rotates(&self) -> Result<bool, Fault> {
+        let asked = |arm: &Arm| rotation::asked(self.database, arm);
+        Ok(self.plan.experiment.arms.iter().map(asked).collect::<Result<Vec<_>, _>>()?.contains(&true))
+    }
+
+    /// Begins to rotate the keys of the arms that ask for it.
+    pub(super) fn rotate(&self, rig: &mut Rig<'_>) -> Result<Rotating, Fault> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut rotators = Vec::new();
+        for (number, arm) in rig.arms().iter().enumerate().filter(|(_, arm)| arm.setup.rotates) {
+            rotators.push((number, self.database.rotator(&arm.server, &arm.setup)?));
+        }
+        let stood = if rotators.is_empty() { &[] } else { rig.rotating() };
+        let threads = rotators.into_iter().map(|(arm, mut rotator)| {
+            let (stood, stop) = (Arc::clone(&stood[arm]), Arc::clone(&stop));
+            (arm, std::thread::spawn(move || until(&stop, rotator.as_mut(), &stood)))
+        });
+        Ok(Rotating { threads: threads.collect(), stop })
+    }
+
+    /// Tells how often keys were changed and how long that took, in the facts of the arms of `cell`.
+    pub(super) fn tell_rotations(
+        &self,
+        cell: usize,
+        rotations: &Rotations,
+        diary: &mut Diary<'_>,
+    ) -> Result<(), Fault> {
+        for (arm, took) in &rotations.0 {
+            if took.is_empty() {
+                let name = &self.plan.experiment.arms[*arm].name;
+                diary.warn(format!("arm {name}: its key was never changed to the end while it was measured"))?;
+            }
+        }
+        self.note(cell, diary, |arm| {
+            let (_, took) = rotations.0.iter().find(|(number, _)| *number == arm)?;
+            Some(("key rotations".to_owned(), told(took)))
+        })
+    }
+}
+
+/// Has `rotator` change the key again and again until `stop` is set; how long the server ran during each, which has `stood`
+/// still for so many ns.
+fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, stood: &AtomicU64) -> Outcome {
+    let mut took = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        let (begun, stood_before) = (Instant::now(), stood.load(Ordering::SeqCst));
+        rotator.rotate()?;
+        let stood = Duration::from_nanos(stood.load(Ordering::SeqCst) - stood_before);
+        if !stop.load(Ordering::SeqCst) {
+            took.push(begun.elapsed().saturating_sub(stood));
+        }
+    }
+    Ok(took)
+}
+
+impl Rotating {
+    /// True once a key could not be changed; [`Rotating::end`] says why.
+    pub(super) fn failed(&self) -> bool {
+        self.threads.iter().any(|(_, thread)| thread.is_finished())
+    }
+
+    /// Has the changes that are under way come to their end, and adds those that ended before to `rotations`.
+    ///
+    /// # Errors
+    /// The first change that failed.
+    pub(super) fn end(mut self, rotations: &mut Rotations) -> Result<(), Fault> {
+        self.stop.store(true, Ordering::SeqCst);
+        for (arm, thread) in std::mem::take(&mut self.threads) {
+            let panicked = |_| Err(Fault::Machine("the thread that changes keys panicked".to_owned()));
+            rotations.add(arm, thread.join().unwrap_or_else(panicked)?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Rotating {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Rotations {
+    fn add(&mut self, arm: usize, took: Vec<Duration>) {
+        match self.0.iter_mut().find(|(number, _)| *number == arm) {
+            Some((_, all)) => all.extend(took),
+            None => self.0.push((arm, took)),
+        }
+    }
+}
+
+/// How many there were, and how long they took.
+fn told(took: &[Duration]) -> String {
+    let mut seconds: Vec<f64> = took.iter().map(Duration::as_secs_f64).collect();
+    seconds.sort_unstable_by(f64::total_cmp);
+    let (Some(least), Some(most)) = (seconds.first(), seconds.last()) else {
+        return "none came to its end while measuring".to_owned();
+    };
+    // The lower one of the two in the middle: one that took place.
+    let median = seconds[(seconds.len() - 1) / 2];
+    format!(
+        "{} while measuring; one takes {median:.2} s (median; {least:.2} to {most:.2} s) of the time in which the arm's server runs",
+        seconds.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    /// Changes keys until it has done so `left` times, and then sets `stop` or fails.
+    struct Counting<'a> {
+        left: u32,
+        stop: Option<&'a AtomicBool>,
+    }
+
+    impl Rotator for Counting<'_> {
+        fn rotate(&mut self) -> Result<(), Fault> {
+            self.left -= 1;
+            match (self.left, self.stop) {
+                (0, None) => return Err(Fault::Server("no such key".to_owned())),
+                (0, Some(stop)) => stop.store(true, Ordering::SeqCst),
+                _ => {}
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_change_follows_the_other_and_the_last_is_not_counted() {
+        let stop = AtomicBool::new(false);
+        let took = until(&stop, &mut Counting { left: 5, stop: Some(&stop) }, &AtomicU64::new(0));
+        assert_eq!(took.map(|took| took.len()), Ok(4));
+    }
+
+    #[test]
+    fn a_change_that_fails_is_a_fault() {
+        let failed = until(&AtomicBool::new(false), &mut Counting { left: 3, stop: None }, &AtomicU64::new(0));
+        assert_eq!(failed, Err(Fault::Server("no such key".to_owned())));
+        let thread = std::thread::spawn(|| Err(Fault::Server("no such key".to_owned())));
+        let rotating = Rotating { stop: Arc::default(), threads: vec![(2, thread)] };
+        while !rotating.failed() {
+            std::thread::yield_now();
+        }
+        assert_eq!(rotating.end(&mut Rotations::default()), Err(Fault::Server("no such key".to_owned())));
+    }
+
+    #[test]
+    fn what_is_told_is_of_all_epochs() {
+        let mut rotations = Rotations::default();
+        let seconds = |all: &[f64]| all.iter().map(|seconds| Duration::from_secs_f64(*seconds)).collect();
+        rotations.add(2, seconds(&[2.5, 1.25]));
+        rotations.add(1, Vec::new());
+        rotations.add(2, seconds(&[1.75, 9.0]));
+        let lines: Vec<_> = rotations.0.iter().map(|(arm, took)| format!("{arm}: {}\n", told(took))).collect();
+        expect![[r#"
+            2: 4 while measuring; one takes 1.75 s (median; 1.25 to 9.00 s) of the time in which the arm's server runs
+            1: none came to its end while measuring
+        "#]]
+        .assert_eq(&lines.concat());
+    }
+}
