@@ -17,6 +17,7 @@ use tithe_harness::{
         Schedule,
         lane::{Arm, Lane, Seat},
         recorder::Recorder,
+        turnstile::Turnstile,
     },
     session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, ServerTask, Session},
     wire::Wire,
@@ -98,7 +99,7 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
         start_ns,
     };
     let mut lane = Lane::new(0, 1, clock, Arrivals::Closed, vec![arm], 0);
-    let slots = lane.run(&schedule, &|| false);
+    let slots = lane.run(&schedule, &Turnstile::open_to(schedule.arms), &|| false);
     match lane.arms[0].recorder.spoiled.take() {
         Some(reason) => Err(Fault::Wrong(reason)),
         None => {

@@ -2,8 +2,15 @@
 
 use std::path::Path;
 
-use tithe_analysis::Records;
-use tithe_harness::folder::Contents;
+use tithe_analysis::{
+    Analysis, Records,
+    assess::Assessor,
+    report::html::{Story, Teller},
+};
+use tithe_harness::{
+    fault::Fault,
+    folder::{self, Contents},
+};
 use tithe_model::record::Event;
 
 /// The records of the run folder at `path`.
@@ -37,7 +44,24 @@ pub fn of(path: &Path, contents: Contents) -> Records {
     }
 }
 
+/// Assesses the run folder at `path` with one cell in memory at a time: the analysis, and what a page tells beyond it.
+///
+/// # Errors
+/// When it is not a run folder, or of another format.
+pub fn assess(path: &Path) -> Result<(Analysis, Story), Fault> {
+    let (contents, parts) = folder::open(path)?;
+    let mut records = of(path, contents);
+    let mut assessor = Assessor::new(&records);
+    let mut teller = Teller::default();
+    for cell in 0..records.plan.cells.len() {
+        (records.frames, records.slots) = parts.cell(cell)?;
+        assessor.next_cell(&records);
+        teller.hear(&records.frames, records.plan.experiment.arms.len());
+    }
+    Ok((assessor.finish(&records), teller.tell(&experiment(path))))
+}
+
 /// The experiment file as the run folder at `path` keeps it; empty where it cannot be read.
-pub fn experiment(path: &Path) -> String {
+fn experiment(path: &Path) -> String {
     std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default()
 }

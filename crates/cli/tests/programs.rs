@@ -58,7 +58,7 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
     let report: Value = serde_json::from_str(&text).expect("the report is JSON");
     let cell = report["tithe_report"]["cells"][0].clone();
-    assert_eq!(cell["mode"], "twin, slices, not bound to processors");
+    assert_eq!(cell["mode"], "twin, slices, the other servers stopped, not bound to processors");
     let slots = fs::read_to_string(bench.run_folder().join("slots.csv")).expect("the slots");
     for row in slots.lines().skip(1) {
         let fields: Vec<u64> = row.split(',').map(|field| field.parse().expect("a number")).collect();

@@ -3,6 +3,8 @@
 //! Files only grow, line by line, so that a killed run keeps what it measured. A frame counts once its line
 //! stands in `frames.jsonl`; its slots are written before that line. FORMAT.md documents every file.
 
+mod parts;
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     fs::{self, File, OpenOptions},
@@ -21,6 +23,7 @@ use tithe_model::{
 };
 
 use crate::{fault::Fault, sandbox::try_lock};
+pub use parts::Parts;
 
 /// How each cell is carried out: what the plan cannot know before the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -236,11 +239,26 @@ fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Result<String, Box<dy
     Ok(String::from_utf8(text)?)
 }
 
-/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out.
+/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out. Frames and
+/// slots come cell by cell.
 ///
 /// # Errors
 /// When it is not a run folder, or of another format.
 pub fn read(path: &Path) -> Result<Contents, Fault> {
+    let (mut contents, parts) = open(path)?;
+    for cell in 0..contents.plan.cells.len() {
+        let (frames, slots) = parts.cell(cell)?;
+        contents.frames.extend(frames);
+        contents.slots.extend(slots);
+    }
+    Ok(contents)
+}
+
+/// Reads a run folder but for its frames and slots, which are left to be read from its parts.
+///
+/// # Errors
+/// As [`read`].
+pub fn open(path: &Path) -> Result<(Contents, Parts), Fault> {
     let plan_text = text(&path.join("plan.json"))?;
     let format: FormatOnly = json(&plan_text, "plan.json")?;
     if format.format != FORMAT {
@@ -251,31 +269,17 @@ pub fn read(path: &Path) -> Result<Contents, Fault> {
         )));
     }
     let plan: Plan = json(&plan_text, "plan.json")?;
-    let frames: Vec<Frame> = json_lines(&text(&path.join("frames.jsonl"))?, "frames.jsonl")?;
-    let known: std::collections::HashSet<(u32, u32)> = frames.iter().map(|frame| (frame.cell, frame.frame)).collect();
-    let cells = plan.cells.len() as u32;
-    let arms = plan.experiment.arms.len();
-    if frames.iter().any(|frame| frame.cell >= cells || frame.arms.len() != arms) {
-        return Err(Fault::Machine(format!("frames.jsonl in {} does not belong to its plan.json", path.display())));
-    }
-    let mut slots = Vec::new();
-    for line in text(&path.join("slots.csv"))?.lines().skip(1) {
-        if let Some(slot) = slot_of(line)
-            && known.contains(&(slot.cell, slot.frame))
-            && (slot.arm as usize) < arms
-        {
-            slots.push(slot);
-        }
-    }
-    Ok(Contents {
+    let parts = Parts::open(path, plan.cells.len(), plan.experiment.arms.len())?;
+    let contents = Contents {
         machine: json(&text(&path.join("machine.json"))?, "machine.json")?,
         cells: json(&text(&path.join("cells.json"))?, "cells.json")?,
         findings: json_lines(&text(&path.join("evidence.jsonl"))?, "evidence.jsonl")?,
         events: json_lines(&text(&path.join("events.jsonl"))?, "events.jsonl")?,
         plan,
-        frames,
-        slots,
-    })
+        frames: Vec::new(),
+        slots: Vec::new(),
+    };
+    Ok((contents, parts))
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use crate::{
     database::{Database, Missing},
     evidence::scan::size,
     sandbox::cgroup::{self, Limits},
+    watch::process::value,
     workload,
 };
 
@@ -61,9 +62,7 @@ fn too_small(
     described: &experiment::Resources,
     limits: Limits,
 ) -> Option<Missing> {
-    let mut settings: BTreeMap<String, String> = experiment.settings.clone();
-    settings.extend(described.settings.clone());
-    let (limit, needed) = (limits.memory_bytes?, database.memory_needed(&settings)?);
+    let (limit, needed) = (limits.memory_bytes?, needed(database, experiment, described)?);
     (limit < needed).then(|| Missing {
         what: format!("memory that {} can live in", database.title()),
         looked_in: vec![format!(
@@ -76,6 +75,36 @@ fn too_small(
             "allow more memory, load more data, or set a smaller buffer pool in `settings`".to_owned(),
         ],
     })
+}
+
+/// What the reader of a cell with these `resources` should know where its servers may need more memory together than this
+/// machine has; `None` where they do not, or where that is not known.
+///
+/// All servers of a cell are there at once, in every design: one that is stopped keeps its memory.
+pub fn crowding(database: &dyn Database, experiment: &Experiment, resources: usize) -> Option<String> {
+    let servers = experiment.arms.iter().filter(|arm| arm.url.is_none()).count() as u64;
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let have = value(&meminfo, "MemTotal:")?.saturating_mul(1024);
+    crowded(servers, needed(database, experiment, &experiment.resources[resources])?, have)
+}
+
+/// What is said of so many `servers` that may each need `needed` bytes, on a machine that has `have`; `None` where they fit.
+fn crowded(servers: u64, needed: u64, have: u64) -> Option<String> {
+    (servers.saturating_mul(needed) > have).then(|| {
+        format!(
+            "with these settings {servers} servers may need {} each, and this machine has {}: once their buffers fill they take \
+             memory from each other; set smaller buffers, or measure fewer arms",
+            size(needed),
+            size(have)
+        )
+    })
+}
+
+/// What a server needs with the settings of `described`, bytes.
+fn needed(database: &dyn Database, experiment: &Experiment, described: &experiment::Resources) -> Option<u64> {
+    let mut settings: BTreeMap<String, String> = experiment.settings.clone();
+    settings.extend(described.settings.clone());
+    database.memory_needed(&settings)
 }
 
 /// Bytes in a server's setting of memory, as PostgreSQL and MariaDB write them: `256MB`, `256M`, `1G`; a number alone is
@@ -96,7 +125,17 @@ pub fn setting_bytes(text: &str, alone: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
+
+    #[test]
+    fn servers_that_do_not_fit_together_are_told() {
+        assert_eq!(crowded(3, 8 << 30, 24 << 30), None);
+        expect![[r#"with these settings 3 servers may need 8.6 GB each, and this machine has 24.7 GB: once their buffers fill they take memory from each other; set smaller buffers, or measure fewer arms"#]]
+            .assert_eq(&crowded(3, 8 << 30, 23 << 30).expect("a warning"));
+        assert!(crowded(u64::MAX, 2, 5).is_some());
+    }
 
     #[test]
     fn settings_of_memory_are_read_as_servers_read_them() {

@@ -22,6 +22,7 @@ use crate::{
     descriptors,
     fault::Fault,
     folder::{Contents, RunFolder, file_name},
+    limits,
     load::frame::{ArmRig, Rig},
     saturation::Served,
     workload::Workload,
@@ -127,6 +128,9 @@ impl Run<'_> {
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
         cell.restarts &= !self.rotates()?;
         carried.rotations = Rotations::default();
+        if let Some(words) = limits::crowding(self.database, &self.plan.experiment, cell.resources) {
+            diary.warn(format!("cell {}: {words}", cell.id))?;
+        }
         let done = before
             .map_or(&[][..], |contents| &contents.frames[..])
             .iter()
@@ -182,7 +186,7 @@ impl Run<'_> {
         stage.set(self, part, &mut carried.kept, diary)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
-        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks());
+        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell));
         if self.cancelled() {
             return Ok((0, false));
         }

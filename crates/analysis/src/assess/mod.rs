@@ -32,27 +32,54 @@ use measured::Measured;
 
 /// What the records say. The same records give the same analysis.
 pub fn assess(records: &Records) -> Analysis {
-    let experiment = &records.plan.experiment;
-    let mut warnings = records.warnings.clone();
-    let cells: Vec<CellAnalysis> =
-        (0..records.plan.cells.len()).map(|index| assess_cell(records, index, &mut warnings)).collect();
-    Analysis {
-        run: records.run.clone(),
-        title: experiment.title.clone(),
-        database: experiment.database.clone(),
-        tithe: records.tithe.clone(),
-        seed: experiment.measure.seed,
-        confidence: CONFIDENCE,
-        margin: experiment.measure.margin,
-        machine: records.machine.clone(),
-        sweeps: sweep::sweeps(records, &cells),
-        cells,
-        warnings,
+    let mut assessor = Assessor::new(records);
+    (0..records.plan.cells.len()).for_each(|_| assessor.next_cell(records));
+    assessor.finish(records)
+}
+
+/// Assesses a run cell by cell, for records that are not all in memory at once.
+pub struct Assessor {
+    cells: Vec<CellAnalysis>,
+    warnings: Vec<String>,
+    /// ln(operations per second) by cell, arm and frame, for what several cells say together.
+    throughputs: Vec<Vec<Vec<f64>>>,
+}
+
+impl Assessor {
+    /// For a run; frames and slots are not looked at.
+    pub fn new(records: &Records) -> Self {
+        Self { cells: Vec::new(), warnings: records.warnings.clone(), throughputs: Vec::new() }
+    }
+
+    /// Assesses the next cell in the plan's order, of which `records` hold at least the frames and slots.
+    pub fn next_cell(&mut self, records: &Records) {
+        let index = self.cells.len();
+        let measured = Measured::new(records, index);
+        let arms = 0..records.plan.experiment.arms.len();
+        self.throughputs.push(arms.map(|arm| sweep::throughputs(&measured, arm)).collect());
+        self.cells.push(assess_cell(records, index, measured, &mut self.warnings));
+    }
+
+    /// The analysis, once every cell is assessed.
+    pub fn finish(self, records: &Records) -> Analysis {
+        let experiment = &records.plan.experiment;
+        Analysis {
+            run: records.run.clone(),
+            title: experiment.title.clone(),
+            database: experiment.database.clone(),
+            tithe: records.tithe.clone(),
+            seed: experiment.measure.seed,
+            confidence: CONFIDENCE,
+            margin: experiment.measure.margin,
+            machine: records.machine.clone(),
+            sweeps: sweep::sweeps(records, &self.cells, &self.throughputs),
+            cells: self.cells,
+            warnings: self.warnings,
+        }
     }
 }
 
-fn assess_cell(records: &Records, index: usize, warnings: &mut Vec<String>) -> CellAnalysis {
-    let measured = Measured::new(records, index);
+fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings: &mut Vec<String>) -> CellAnalysis {
     let (cell, experiment) = (measured.cell, &records.plan.experiment);
     let (primary, because) = match experiment.measure.primary {
         // Without a frame nothing is known that could speak against the metric that was asked for.

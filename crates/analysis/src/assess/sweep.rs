@@ -9,7 +9,9 @@ use crate::{
 };
 
 /// One sweep per workload and set of resources that was measured with several numbers of clients.
-pub(super) fn sweeps(records: &Records, analysed: &[CellAnalysis]) -> Vec<Sweep> {
+///
+/// `throughputs`: those of [`throughputs`], by cell and arm.
+pub(super) fn sweeps(records: &Records, analysed: &[CellAnalysis], throughputs: &[Vec<Vec<f64>>]) -> Vec<Sweep> {
     let cells = &records.plan.cells;
     let settings = |cell: &Cell| &records.plan.experiment.resources[cell.resources].settings;
     let alike = |a: &Cell, b: &Cell| a.workload == b.workload && settings(a) == settings(b);
@@ -22,18 +24,22 @@ pub(super) fn sweeps(records: &Records, analysed: &[CellAnalysis]) -> Vec<Sweep>
         closed.dedup_by_key(|index| cells[*index].clients);
         if of_sweep[0] == first && closed.len() > 1 {
             let rated = of_sweep.into_iter().find(|index| matches!(cells[*index].arrivals, Arrivals::OfSaturation(_)));
-            sweeps.push(sweep(records, analysed, &closed, rated));
+            sweeps.push(sweep(records, (analysed, throughputs), &closed, rated));
         }
     }
     sweeps
 }
 
 /// The sweep over the `closed` cells, by rising clients, with the cell at a rate below saturation.
-fn sweep(records: &Records, analysed: &[CellAnalysis], closed: &[usize], rated: Option<usize>) -> Sweep {
-    let measured: Vec<Measured<'_>> = closed.iter().map(|index| Measured::new(records, *index)).collect();
+fn sweep(
+    records: &Records,
+    (analysed, throughputs): (&[CellAnalysis], &[Vec<Vec<f64>>]),
+    closed: &[usize],
+    rated: Option<usize>,
+) -> Sweep {
     let of_arm = |(arm, name): (usize, String)| {
         let steps: Vec<(u32, Vec<f64>)> =
-            measured.iter().map(|cell| (cell.cell.clients, throughputs(cell, arm))).collect();
+            closed.iter().map(|cell| (records.plan.cells[*cell].clients, throughputs[*cell][arm].clone())).collect();
         let saturated_at = saturation(&steps);
         let at = steps.iter().position(|(clients, _)| Some(*clients) == saturated_at).unwrap_or(steps.len() - 1);
         let most = crate::statistics::mean(&steps[at].1).exp();
@@ -59,7 +65,7 @@ fn sweep(records: &Records, analysed: &[CellAnalysis], closed: &[usize], rated: 
 }
 
 /// ln(operations per second) of arm `arm`, by frame.
-fn throughputs(measured: &Measured<'_>, arm: usize) -> Vec<f64> {
+pub(super) fn throughputs(measured: &Measured<'_>, arm: usize) -> Vec<f64> {
     let rates = measured.frames.iter().filter_map(|frame| super::levels::throughput(&frame.slots, arm));
     rates.map(f64::ln).filter(|rate| rate.is_finite()).collect()
 }

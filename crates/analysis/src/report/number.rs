@@ -10,6 +10,9 @@ const FACTOR_FROM: f64 = std::f64::consts::LN_2;
 /// The sign of a number below zero, as wide as a plus.
 const MINUS: char = '−';
 
+/// What is read where too few frames, or groups of them, leave no interval.
+const TOO_FEW: &str = "not enough data";
+
 /// A number and what surrounds it, ready for a table: `+3.1%` and `[2.6, 3.7]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
@@ -50,7 +53,7 @@ pub fn share(share: f64) -> String {
 pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     let Interval { estimate, low, high } = *effect;
     if !(low.is_finite() && high.is_finite()) {
-        return Figure { lead: "~".to_owned(), rest: "not enough data".to_owned() };
+        return Figure { lead: "~".to_owned(), rest: TOO_FEW.to_owned() };
     }
     if outcome == Outcome::TooNoisy {
         return Figure { lead: "~".to_owned(), rest: range(low, high) };
@@ -113,12 +116,15 @@ fn signed(value: f64, decimals: usize) -> String {
     format!("{sign}{text}")
 }
 
-/// An absolute level with its interval, in the unit that reads best: `41.2 µs` and `[40.8, 41.9]`.
+/// An absolute level with its interval, in the unit that reads best: `41.2 µs` and `[40.8, 41.9]`, or `[not enough data]`
+/// where an end is not finite.
 pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
     let (divisor, unit) = readable(value.abs(), unit);
     let decimals = decimals(value / divisor);
     let text = |value: f64| fixed(value / divisor, decimals);
-    Figure { lead: with_unit(text(value), &unit), rest: format!("[{}, {}]", text(low), text(high)) }
+    let told = low.is_finite() && high.is_finite();
+    let rest = if told { format!("[{}, {}]", text(low), text(high)) } else { format!("[{TOO_FEW}]") };
+    Figure { lead: with_unit(text(value), &unit), rest }
 }
 
 /// An absolute level alone: `1.53 ms`.
@@ -257,6 +263,7 @@ mod tests {
         assert_eq!(level(41.23, 40.8, 41.94, "µs").to_string(), "41.2 µs [40.8, 41.9]");
         assert_eq!(level(24310.4, 24100.0, 24512.0, "op/s").to_string(), "24,310 op/s [24,100, 24,512]");
         assert_eq!(level(1534.0, 990.0, 1600.0, "µs/op").to_string(), "1.53 ms/op [0.99, 1.60]");
+        assert_eq!(level(1534.0, f64::NEG_INFINITY, f64::INFINITY, "µs").to_string(), "1.53 ms [not enough data]");
         assert_eq!(amount(2_500_000.0, "µs"), "2.50 s");
         assert_eq!(amount(9216.0, "bytes/op"), "9,216 bytes/op");
         assert_eq!(amount(15_100_000.0, "bytes"), "15.1 MB");

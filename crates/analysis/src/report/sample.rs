@@ -413,6 +413,12 @@ pub(crate) fn full() -> Analysis {
     analysis
 }
 
+/// So many cells alike.
+pub(super) fn many(cells: usize) -> Analysis {
+    let of = |number: usize| cell(&format!("c.clients-{number}"), vec![plain(), tls()]);
+    analysis("What TLS costs in many settings", (0..cells).map(of).collect())
+}
+
 /// Three numbers of clients, of which the plain arm is saturated at the second.
 pub(super) fn swept() -> Analysis {
     let of = |clients: u32| CellAnalysis {

@@ -215,14 +215,19 @@ fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
 
 /// What was measured, under which conditions: one sentence's worth.
 pub(super) fn conditions(cell: &CellAnalysis) -> String {
+    let notes = cell.notes.iter().map(|(name, value)| format!("{name} = {value}"));
+    load(cell).into_iter().chain(notes).collect::<Vec<_>>().join(" · ")
+}
+
+/// The load of a cell, without what its workload is made of.
+pub(super) fn load(cell: &CellAnalysis) -> Vec<String> {
     let mut parts = vec![format!("workload {}", cell.workload)];
     if !cell.resources.is_empty() {
         parts.push(cell.resources.clone());
     }
     parts.push(words::plural(cell.clients.into(), "client"));
     parts.push(cell.arrivals.clone());
-    parts.extend(cell.notes.iter().map(|(name, value)| format!("{name} = {value}")));
-    parts.join(" · ")
+    parts
 }
 
 /// How the cell was measured and what the machine was like: without it, a figure cannot be judged.

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
     Interval, Outcome, Proof,
-    assess::assess,
     compare::{self, Comparison, Subject},
     report::{self, number},
 };
@@ -72,9 +71,10 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
 }
 
 fn subject(run: &Path) -> Result<Subject, Stop> {
-    let contents = folder::read(run).map_err(|fault| Stop::new(exit::USAGE, fault))?;
-    let records = contents.plan.experiment.data.records;
-    Ok(Subject { analysis: assess(&records::of(run, contents)), records })
+    let unreadable = |fault| Stop::new(exit::USAGE, fault);
+    let records = folder::open(run).map_err(unreadable)?.0.plan.experiment.data.records;
+    let (analysis, _) = records::assess(run).map_err(unreadable)?;
+    Ok(Subject { analysis, records })
 }
 
 /// `5%` as a natural-log ratio.

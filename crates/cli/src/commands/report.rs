@@ -1,9 +1,6 @@
 //! `tithe report`: a run folder in any of the formats.
 
-use tithe_analysis::{
-    assess::assess,
-    report::{self, html::Story},
-};
+use tithe_analysis::report;
 use tithe_harness::folder;
 
 use crate::{
@@ -14,9 +11,13 @@ use crate::{
 
 /// Runs the command; returns the exit status.
 pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
-    let contents = folder::read(&arguments.run).map_err(|fault| Stop::new(exit::USAGE, fault))?;
-    let records = records::of(&arguments.run, contents);
-    let analysis = assess(&records);
+    let unreadable = |fault| Stop::new(exit::USAGE, fault);
+    if arguments.format == "ycsb" {
+        let contents = folder::read(&arguments.run).map_err(unreadable)?;
+        anstream::print!("{}", report::ycsb::render(&records::of(&arguments.run, contents)));
+        return Ok(exit::OK);
+    }
+    let (analysis, story) = records::assess(&arguments.run).map_err(unreadable)?;
     let width = progress::columns().min(120);
     let text = |form| report::terminal::render(&analysis, report::terminal::Options { form, width, colour: true });
     let rendered = match arguments.format.as_str() {
@@ -24,8 +25,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         "markdown" => report::markdown::render(&analysis, report::view::Form::Long),
         "pull-request" => report::markdown::render(&analysis, report::view::Form::Short),
         "benchstat" => report::benchstat::render(&analysis),
-        "ycsb" => report::ycsb::render(&records),
-        "html" => report::html::render(&analysis, &Story::of(&records, &records::experiment(&arguments.run))),
+        "html" => report::html::render(&analysis, &story),
         "json" => report::json::render(&analysis),
         "csv" => report::csv::render(&analysis),
         _ => text(report::view::Form::Long),

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
-    Analysis, Proof, Records,
-    assess::assess,
+    Analysis, Proof,
     report::{self, html::Story},
 };
 use tithe_harness::{
@@ -44,13 +43,12 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);
-    let records = records::of(&path, folder::read(&path)?);
-    let analysis = assess(&records);
-    write_reports(&path, &analysis, &records)?;
+    let (analysis, story) = records::assess(&path)?;
+    write_reports(&path, &analysis, &story)?;
     if arguments.json {
         anstream::print!("{}", report::json::render(&analysis));
     } else if arguments.ycsb_output {
-        anstream::print!("{}", report::ycsb::render(&records));
+        anstream::print!("{}", report::ycsb::render(&records::of(&path, folder::read(&path)?)));
     } else {
         let options = report::terminal::Options {
             form: report::view::Form::Short,
@@ -93,10 +91,9 @@ fn status(ending: Ending, analysis: &Analysis) -> i32 {
 }
 
 /// Writes the reports that stand in the run folder.
-fn write_reports(path: &Path, analysis: &Analysis, records: &Records) -> Result<(), Stop> {
-    let story = Story::of(records, &records::experiment(path));
+fn write_reports(path: &Path, analysis: &Analysis, story: &Story) -> Result<(), Stop> {
     let reports = [
-        ("report.html", report::html::render(analysis, &story)),
+        ("report.html", report::html::render(analysis, story)),
         ("report.md", report::markdown::render(analysis, report::view::Form::Long)),
         ("report.json", report::json::render(analysis)),
         ("report.csv", report::csv::render(analysis)),

@@ -23,21 +23,19 @@ pub fn rotate_master_key(folder: &Path, old: &Key, new: &Key) -> Result<(), Faul
     Keystore::wrap(&store.cipher, &store.unwrap(old)?, new).write(folder)
 }
 
-/// Writes `table` of `from` into `to`, a fresh database with another data key. Returns how many documents there are.
+/// Writes `table` of `from` into `to`, a fresh database with another data key.
 ///
 /// # Errors
 /// The engine's words.
-pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settings: &Settings) -> Result<u64, Fault> {
+pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settings: &Settings) -> Result<(), Fault> {
     let (mut source, mut target) = (from.session()?, to.session()?);
     let (records, index) = (records_uri(table), index_uri(table));
     target.create(&records, &settings.records())?;
     target.create(&index, &settings.index())?;
 
     let (read, write) = (source.cursor(&records, "")?, target.cursor(&records, "bulk")?);
-    let mut documents = 0;
     while source.next(read)? {
         target.insert(write, RecordKey::Number(source.key_number(read)?), source.value(read)?)?;
-        documents += 1;
     }
     let (read, write) = (source.cursor(&index, "")?, target.cursor(&index, "bulk")?);
     while source.next(read)? {
@@ -45,6 +43,23 @@ pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settin
     }
     // Cursors that load in bulk keep everybody else out until they are closed.
     drop(target);
-    to.checkpoint()?;
-    Ok(documents)
+    to.checkpoint()
+}
+
+/// How many documents `table` of `engine` holds, and how many entries its index: every page of both is read, in the order in
+/// which they stand.
+///
+/// # Errors
+/// The engine's words.
+pub fn count(engine: &Arc<Engine>, table: &Table) -> Result<(u64, u64), Fault> {
+    let mut session = engine.session()?;
+    let mut entries = |uri: &str| {
+        let cursor = session.cursor(uri, "")?;
+        let mut entries = 0;
+        while session.next(cursor)? {
+            entries += 1;
+        }
+        Ok::<u64, Fault>(entries)
+    };
+    Ok((entries(&records_uri(table))?, entries(&index_uri(table))?))
 }

@@ -6,6 +6,7 @@
 mod slices;
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc, Barrier,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -25,7 +26,9 @@ use super::{
     carry_over::{self, Profile},
     gate::{Gate, Held, Inside},
     lane::{Arm, Lane, Renewal, Seat},
+    look::{Look, sizes},
     recorder::Recorder,
+    turnstile::Turnstile,
 };
 use crate::{
     clock::{Clock, Modes, VirtualTime},
@@ -36,7 +39,7 @@ use crate::{
     session::{ServerTask, Session},
     watch::{
         host::HostSample,
-        process::{self, Census, TaskWatch, TreeUsage},
+        process::{self, Census, TaskWatch},
     },
     workload::{ArmState, Workload, program::desk::Desk},
 };
@@ -91,6 +94,8 @@ struct Site<'a> {
     desks: Vec<Desk>,
     /// Before the server of each arm; empty where servers run all the time.
     gates: Vec<Arc<Gate>>,
+    /// The folder of the servers' sandbox, where they stand still while another arm is measured.
+    stands_in: Option<PathBuf>,
 }
 
 /// A lane with its connections, and what opening them took.
@@ -105,6 +110,7 @@ struct Shared<'a> {
     start_ns: &'a AtomicU64,
     failed: &'a AtomicBool,
     cancelled: &'a AtomicBool,
+    turnstile: &'a Turnstile,
     warmup_ns: u64,
 }
 
@@ -151,6 +157,7 @@ impl<'a> Rig<'a> {
                 cold: false,
                 desks: Vec::new(),
                 gates: Vec::new(),
+                stands_in: None,
             },
         }
     }
@@ -159,6 +166,13 @@ impl<'a> Rig<'a> {
     #[must_use]
     pub fn at_desks(mut self, desks: Vec<Desk>) -> Self {
         self.site.desks = desks;
+        self
+    }
+
+    /// The same, whose servers stand still while another arm is measured, where they are in the sandbox of this folder.
+    #[must_use]
+    pub fn standing_in(mut self, sandbox: Option<PathBuf>) -> Self {
+        self.site.stands_in = sandbox;
         self
     }
 
@@ -220,17 +234,19 @@ impl<'a> Rig<'a> {
         let start_ns = AtomicU64::new(0);
         let failed = AtomicBool::new(false);
         let held = Held::new(&site.gates);
-        let (seen, before, after, host) = std::thread::scope(|scope| {
+        let turnstile = site.turnstile()?;
+        let (seen, before, host) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..site.lanes())
                 .map(|lane| {
-                    let shared =
-                        Shared { barrier: &barrier, start_ns: &start_ns, failed: &failed, cancelled, warmup_ns };
+                    let (barrier, start_ns, failed, turnstile) = (&barrier, &start_ns, &failed, &turnstile);
+                    let shared = Shared { barrier, start_ns, failed, cancelled, turnstile, warmup_ns };
                     let behind = &behind;
                     scope.spawn(move || site.run_lane(lane, number, pinned, behind, &shared))
                 })
                 .collect();
             barrier.wait(); // every lane is connected and warm, or has failed
             let before = site.look();
+            turnstile.close();
             let host = HostSample::take();
             // Far enough away for every lane to be there in time.
             start_ns.store(Clock::Real.now() + 500_000, Ordering::SeqCst);
@@ -241,8 +257,10 @@ impl<'a> Rig<'a> {
                     thread.join().unwrap_or_else(|_| Err(Fault::Machine("a client thread panicked".to_owned())))
                 })
                 .collect();
-            (seen, before, site.look(), host.until_now())
+            (seen, before, host)
         });
+        let not_stopped = turnstile.open();
+        let (after, host) = (site.look(), host.until_now());
         drop(held);
         // Where one lane could not connect, the others saw nothing, and its fault is the one that is told.
         let seen = seen.into_iter().collect::<Result<Vec<Option<Seen<'_>>>, Fault>>()?;
@@ -261,7 +279,7 @@ impl<'a> Rig<'a> {
             epoch,
             start_unix_ns,
             duration_ns,
-            spoiled: None,
+            spoiled: not_stopped,
             free,
             slot_ns: site.cell.slot_ns,
             guard_ns: site.cell.guard_ns,
@@ -353,6 +371,14 @@ impl Site<'_> {
         self.clocks.len()
     }
 
+    /// Who stands still while another is measured: nobody, where the arms take turns every few milliseconds.
+    fn turnstile(&self) -> Result<Turnstile, Fault> {
+        match &self.stands_in {
+            Some(folder) => Turnstile::new(folder, self.arms.iter().map(|arm| arm.server.process).collect()),
+            None => Ok(Turnstile::open_to(self.arms.len())),
+        }
+    }
+
     /// One lane's part of a frame; `None` where another lane could not connect.
     fn run_lane(
         &self,
@@ -362,7 +388,7 @@ impl Site<'_> {
         behind: &[u64],
         shared: &Shared<'_>,
     ) -> Result<Option<Seen<'_>>, Fault> {
-        let Shared { barrier, start_ns, failed, cancelled, warmup_ns } = *shared;
+        let Shared { barrier, start_ns, failed, cancelled, turnstile, warmup_ns } = *shared;
         let bound = self.prepare_thread(number, pinned);
         let mut schedule = Schedule::new(&self.cell, frame, self.arms.len(), 0);
         let opened = self.open(number, frame, pinned);
@@ -391,7 +417,7 @@ impl Site<'_> {
         };
         let wire_before: Vec<(u64, u64)> = opened.lane.arms.iter_mut().map(|arm| arm.wire_bytes()).collect();
         let statements_before: Vec<u64> = opened.lane.arms.iter().map(|arm| arm.statements()).collect();
-        let slots = opened.lane.run(&schedule, &|| cancelled.load(Ordering::Relaxed));
+        let slots = opened.lane.run(&schedule, turnstile, &|| cancelled.load(Ordering::Relaxed));
         let wire = opened.lane.arms.iter_mut().zip(wire_before).map(|(arm, (sent, received))| {
             let (sent_now, received_now) = arm.wire_bytes();
             (sent_now - sent, received_now - received)
@@ -555,59 +581,6 @@ impl Site<'_> {
         frame.counters = counters;
         frame
     }
-}
-
-/// Counters of one arm at one moment.
-#[derive(Debug, Clone, Copy, Default)]
-struct Look {
-    tree: Option<TreeUsage>,
-    wal_bytes: Option<u64>,
-    log_bytes: Option<u64>,
-    disk_bytes: Option<u64>,
-}
-
-impl Look {
-    /// What has grown until `later`; levels are those of `later`.
-    fn grown(&self, later: &Self) -> Counters {
-        let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
-        let tree = |field: fn(&TreeUsage) -> Option<u64>| {
-            grown(self.tree.as_ref().and_then(field), later.tree.as_ref().and_then(field))
-        };
-        Counters {
-            server_cpu_ns: tree(|usage| Some(usage.cpu_ns)),
-            server_user_ns: tree(|usage| Some(usage.modes?.user_ns)),
-            server_system_ns: tree(|usage| Some(usage.modes?.system_ns)),
-            client_user_ns: None,
-            client_system_ns: None,
-            wal_bytes: grown(self.wal_bytes, later.wal_bytes),
-            log_bytes: grown(self.log_bytes, later.log_bytes),
-            read_bytes: tree(|usage| usage.read_bytes),
-            written_bytes: tree(|usage| usage.written_bytes),
-            sent_bytes: None,
-            received_bytes: None,
-            statements: None,
-            switches: tree(|usage| usage.switches),
-            memory_bytes: later.tree.map(|usage| usage.memory_bytes),
-            disk_bytes: later.disk_bytes,
-        }
-    }
-}
-
-/// Length and allocated size of all files at and below `paths`, bytes. Files that vanish meanwhile do not count.
-fn sizes(paths: &[std::path::PathBuf]) -> (u64, u64) {
-    use std::os::unix::fs::MetadataExt;
-    let mut sum = (0, 0);
-    let mut waiting = paths.to_vec();
-    while let Some(path) = waiting.pop() {
-        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-        if metadata.is_dir() {
-            waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
-        } else {
-            // Blocks of 512 bytes whatever the file system's own (stat(2)).
-            sum = (sum.0 + metadata.len(), sum.1 + metadata.blocks() * 512);
-        }
-    }
-    sum
 }
 
 fn unix_ns() -> u64 {

@@ -3,14 +3,16 @@
 //! A *lane* is one thread, bound to one processor, with connections to every arm. At any moment all lanes
 //! work on the same arm: which one follows from the clock and the seed alone ([`Schedule`]), so nothing is
 //! coordinated in the measured path. [`frame`] runs one frame; [`lane`] is the loop itself; [`arrivals`]
-//! says when operations start.
+//! says when operations start; [`turnstile`] has servers stand still in slices.
 
 pub mod arrivals;
 pub mod carry_over;
 pub mod frame;
 pub mod gate;
 pub mod lane;
+mod look;
 pub mod recorder;
+pub mod turnstile;
 
 use tithe_model::{experiment::Design, plan::Cell, schedule::block_order};
 

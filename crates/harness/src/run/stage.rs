@@ -122,7 +122,7 @@ impl<'a> Stage<'a> {
         let shared = shares_server(&experiment.arms);
         let rotates = run.rotates()?;
         diary.folder.cell(number, |facts| {
-            facts.mode = mode(cell, shared);
+            facts.mode = mode(cell, shared, self.launches(&experiment.arms));
             facts.notes = workload.describe();
             if run.plan.cells[number].arrivals != cell.arrivals
                 && let Arrivals::Poisson(rate) = cell.arrivals
@@ -277,6 +277,16 @@ impl<'a> Stage<'a> {
         std::mem::take(&mut self.rigs)
     }
 
+    /// Where servers stand still while another arm has its slice: in slices, and only those that Tithe started.
+    pub(super) fn stands_in(&self, cell: &Cell) -> Option<PathBuf> {
+        (cell.design == Design::Slices).then(|| self.sandbox.folder().to_owned())
+    }
+
+    /// True when Tithe starts the server of some arm.
+    fn launches(&self, arms: &[Arm]) -> bool {
+        !self.database.embedded() && !self.database.simulated() && arms.iter().any(|arm| arm.url.is_none())
+    }
+
     /// Has `program` load its data into the server of one arm.
     fn furnish(
         &mut self,
@@ -415,11 +425,12 @@ fn make_ready(database: &dyn Database, server: &Server, setup: &Setup, workload:
 }
 
 /// How the arms of `cell` are kept side by side, in the words of the report.
-fn mode(cell: &Cell, shared: bool) -> String {
+fn mode(cell: &Cell, shared: bool, launched: bool) -> String {
     let servers = if shared { "session" } else { "twin" };
     let mode = match cell.design {
         Design::Interleaved => servers.to_owned(),
         Design::Duet => format!("{servers}, duet"),
+        Design::Slices if launched => format!("{servers}, slices, the other servers stopped"),
         Design::Slices => format!("{servers}, slices"),
         Design::Sequential => format!("{servers}, sequential"),
     };

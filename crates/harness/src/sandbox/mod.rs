@@ -12,6 +12,7 @@ pub mod cgroup;
 pub mod copy;
 pub mod process;
 pub mod server;
+pub mod standstill;
 
 use std::{
     collections::BTreeMap,
@@ -228,18 +229,22 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Accou
     account.map_or(Ok(()), |account| account.own(path))
 }
 
-/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes behind, wherever they are.
+/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes behind,
+/// wherever they are.
 fn remove_abandoned(parent: &Path) {
     let named = |folder: &PathBuf| {
         folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
     };
     let near = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()).filter(named);
     let mut folders = journal::sandboxes_in_use();
+    folders.extend(standstill::sandboxes_in_use());
     folders.extend(near);
     for folder in folders {
         if let Ok(lock) = File::open(folder.join(LOCK))
             && try_lock(&lock)
         {
+            // Volumes are busy until their users are gone.
+            standstill::end_abandoned(&folder);
             journal::undo_all(&folder);
             cgroup::remove_abandoned(&folder);
             remove(&folder);

@@ -2,7 +2,8 @@
 //!
 //! A column has one scale for all cells, so that what stands further right costs more. The scale is of
 //! logarithms: twice as much and half as much are equally far from nothing. Shape and words carry what colour
-//! says: too noisy is a hatched band without a point, unproven a hollow point on a dashed line.
+//! says: too noisy is a hatched band without a point, unproven a hollow point on a dashed line. Of very many cells only the
+//! first column is drawn; the others are figures, so that the page stays small.
 
 use std::fmt::Write;
 
@@ -35,6 +36,8 @@ struct Column {
     name: String,
     title: String,
     scale: Scale,
+    /// Its intervals are drawn, and not only told.
+    drawn: bool,
 }
 
 impl Column {
@@ -50,9 +53,14 @@ pub(super) fn chart(analysis: &Analysis) -> String {
         return String::new();
     }
     let mut body = backgrounds(&columns, analysis.margin);
-    let mut table = String::from("<table class=\"forest\">\n<thead><tr><th scope=\"col\">arm</th>");
+    // All columns are equally wide: said once, and not for each drawing.
+    let mut table = format!(
+        "<table class=\"forest\" style=\"--width:{}px\">\n<thead><tr><th scope=\"col\">arm</th>",
+        columns[0].width()
+    );
     for column in &columns {
-        let _ = write!(table, "<th scope=\"col\">{}{}</th>", text(&column.title), axis(column));
+        let axis = if column.drawn { axis(column) } else { String::new() };
+        let _ = write!(table, "<th scope=\"col\">{}{axis}</th>", text(&column.title));
     }
     table.push_str("</tr></thead>\n");
     for cell in &analysis.cells {
@@ -86,12 +94,14 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
         of_name.flat_map(|it| [it.low, it.high]).collect::<Vec<_>>()
     };
     let width = (ROOM / names.len().max(1) as f64 - 16.0).clamp(*WIDTHS.start(), *WIDTHS.end()).round();
-    let column = |(name, title): (String, String)| Column {
+    let few = !super::is_abridged(analysis);
+    let column = |(index, (name, title)): (usize, (String, String))| Column {
         scale: scale(&of(&name), &quoted(&name), analysis.margin, width),
+        drawn: few || index == 0,
         name,
         title,
     };
-    names.into_iter().map(column).collect()
+    names.into_iter().enumerate().map(column).collect()
 }
 
 /// A scale that holds zero, the margin, what others published and every interval that says something; noise may run over
@@ -156,12 +166,13 @@ fn axis(column: &Column) -> String {
 
 /// The guarded arms of a cell, under a row with its name.
 fn rows(analysis: &Analysis, cell: &CellAnalysis, columns: &[Column]) -> String {
-    let mut rows = format!(
-        "<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{}\"><a href=\"#{}\">{}</a></th></tr>\n",
-        columns.len() + 1,
-        super::anchor(cell),
-        text(&cell.id)
-    );
+    let (anchor, id, columns_all) = (super::anchor(cell), text(&cell.id), columns.len() + 1);
+    let name = match super::is_abridged(analysis) {
+        true => format!(" id=\"{anchor}\">{id} <span class=\"mark\">{}</span>", text(&super::brief(cell))),
+        false => format!("><a href=\"#{anchor}\">{id}</a>"),
+    };
+    let mut rows =
+        format!("<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{columns_all}\"{name}</th></tr>\n");
     for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || !arm.estimates.is_empty()) {
         let _ = write!(
             rows,
@@ -216,11 +227,14 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     };
     let class = class(estimate.verdict);
     let quoted: Vec<&PublishedCost> = arm.published.iter().filter(|it| it.estimate == column.name).collect();
+    let told = format!("{open}{}<small>{}</small>{close}{flag}", lead(estimate, &figure), figure.rest);
+    if !column.drawn {
+        return format!("<td class=\"{class}\">{told}</td>");
+    }
     format!(
-        "<td class=\"{class}\">{}<span class=\"v\">{open}{}<small>{}</small>{close}{flag}</span></td>",
-        interval(estimate, column, index, &words::outcome(estimate, analysis.margin), &quoted),
-        lead(estimate, &figure),
-        figure.rest
+        "<td class=\"{class}\" title=\"{}\">{}<span class=\"v\">{told}</span></td>",
+        text(&words::outcome(estimate, analysis.margin)),
+        interval(estimate, column, index, &quoted)
     )
 }
 
@@ -299,10 +313,10 @@ pub(super) fn class(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The drawing of one interval.
-fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str, quoted: &[&PublishedCost]) -> String {
+/// The drawing of one interval, as large as the table says.
+fn interval(estimate: &Estimate, column: &Column, index: usize, quoted: &[&PublishedCost]) -> String {
     let effect = &estimate.effect;
-    let (low, high, width) = (column.scale.place(effect.low), column.scale.place(effect.high), column.width());
+    let (low, high) = (column.scale.place(effect.low), column.scale.place(effect.high));
     let middle = HEIGHT / 2.0;
     let drawing = if estimate.verdict == Outcome::TooNoisy {
         let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
@@ -316,12 +330,7 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, words: &str, quo
             at(point)
         )
     };
-    format!(
-        "<svg width=\"{width}\" height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\" aria-hidden=\"true\"><title>{}: {}</title><use href=\"#b{index}\"/>{drawing}{}</svg>",
-        text(&estimate.title),
-        text(words),
-        marks(quoted, column)
-    )
+    format!("<svg aria-hidden=\"true\"><use href=\"#b{index}\"/>{drawing}{}</svg>", marks(quoted, column))
 }
 
 fn legend(analysis: &Analysis) -> String {

@@ -155,13 +155,9 @@ fn mark(place: f64, level: &Level, y: &Scale, arm: &str) -> String {
     )
 }
 
-/// A level with its interval, where there is one.
+/// A level with its interval.
 pub(super) fn figure(level: &Level) -> String {
-    if level.low.is_finite() && level.high.is_finite() {
-        number::level(level.value, level.low, level.high, level.unit).to_string()
-    } else {
-        number::amount(level.value, level.unit)
-    }
+    number::level(level.value, level.low, level.high, level.unit).to_string()
 }
 
 /// Every percentile of every operation and arm.

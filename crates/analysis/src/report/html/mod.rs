@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use tithe_model::record::Host;
 
 pub use comparison::comparison;
-pub use story::{Curve, Moment, Story};
+pub use story::{Curve, Moment, Story, Teller};
 
 use self::markup::{section, text};
 use super::{number, view, words};
@@ -37,8 +37,11 @@ const CELLS_DRAWN: usize = 60;
 
 /// The page on `analysis`.
 pub fn render(analysis: &Analysis, story: &Story) -> String {
-    let cells: String =
-        analysis.cells.iter().enumerate().map(|(index, cell)| self::cell(analysis, cell, index, story)).collect();
+    let one = |(index, cell)| self::cell(analysis, cell, index, story);
+    let cells = match is_abridged(analysis) {
+        true => workloads(analysis),
+        false => analysis.cells.iter().enumerate().map(one).collect(),
+    };
     let body = [
         costs::chart(analysis),
         sweep::chart(analysis),
@@ -116,6 +119,7 @@ fn contents(analysis: &Analysis, body: &str) -> String {
         links.extend(analysis.cells.iter().map(|cell| (anchor(cell), cell.id.clone())));
     }
     let parts = [
+        ("workloads", "what was offered"),
         ("time", "over time"),
         ("evidence", "evidence"),
         ("settings", "settings"),
@@ -136,6 +140,36 @@ fn anchor(cell: &CellAnalysis) -> String {
     format!("cell-{}", cell.id.chars().map(safe).collect::<String>())
 }
 
+/// True where the cells are so many that each is told in its row of the costs, and has no section of its own.
+fn is_abridged(analysis: &Analysis) -> bool {
+    let has_figures = analysis.cells.iter().flat_map(|cell| &cell.arms).any(|arm| !arm.estimates.is_empty());
+    analysis.cells.len() > CELLS_DRAWN && has_figures
+}
+
+/// What a cell of an abridged page was, and how it was measured, but for what its workload has in common with others.
+fn brief(cell: &CellAnalysis) -> String {
+    let mut parts = view::load(cell);
+    parts.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
+    parts.push(words::plural(cell.frames as u64, "frame"));
+    // How many cells reached their precision is said at the top.
+    if cell.ending != "precision" {
+        parts.push(words::ending(&cell.ending));
+    }
+    parts.join(" · ")
+}
+
+/// What an abridged page says of all cells at once: each workload, and each way in which arms were paired.
+fn workloads(analysis: &Analysis) -> String {
+    let of = |cell: &CellAnalysis| {
+        let notes = cell.notes.iter().map(|(name, value)| format!(" · {name} = {value}"));
+        let mode = if cell.mode.is_empty() { String::new() } else { format!(" · mode {}", cell.mode) };
+        format!("<p>{}</p>\n", text(&format!("workload {}{}{mode}", cell.workload, notes.collect::<String>())))
+    };
+    let all: BTreeSet<String> = analysis.cells.iter().map(of).collect();
+    let lead = "So many cells are told in short: every figure of each is in report.csv and report.json.";
+    section("workloads", "What was offered", lead, &all.into_iter().collect::<String>())
+}
+
 fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -> String {
     let mut body = String::new();
     if cell.frames == 0 {
@@ -144,13 +178,9 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -
             text(&words::ending(&cell.ending))
         ));
     }
-    if analysis.cells.len() <= CELLS_DRAWN {
-        body.push_str(&latency::curves(cell, index, story));
-        body.push_str(&levels::bars(cell));
-        body.push_str(&figures::all(analysis, cell));
-    } else {
-        body.push_str("<p class=\"note\">Every figure of this cell is in report.csv and report.json.</p>\n");
-    }
+    body.push_str(&latency::curves(cell, index, story));
+    body.push_str(&levels::bars(cell));
+    body.push_str(&figures::all(analysis, cell));
     body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
     section(&anchor(cell), &format!("Cell {}", cell.id), &view::conditions(cell), &body)
 }

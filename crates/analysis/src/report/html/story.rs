@@ -3,9 +3,12 @@
 //! Made from the records once, small whatever the length of the run: a curve has a fixed number of points, and
 //! moments are put together until there are at most [`MOMENTS`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use tithe_model::{histogram::Histogram, record::ArmFrame, record::Frame};
+use tithe_model::{
+    histogram::Histogram,
+    record::{ArmFrame, Frame, Host},
+};
 
 use crate::Records;
 
@@ -45,7 +48,7 @@ pub struct Curve {
 /// A stretch of the run: one frame, or several put together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
-    /// Index of the cell.
+    /// Index of the cell; of the first where frames of several are put together.
     pub cell: usize,
     /// When it began, s since the first frame.
     pub start_s: f64,
@@ -66,22 +69,57 @@ pub struct Moment {
 impl Story {
     /// The story of a run; `experiment` is the text of its file.
     pub fn of(records: &Records, experiment: &str) -> Self {
-        Self { experiment: experiment.to_owned(), curves: curves(records), moments: moments(&records.frames) }
+        let mut teller = Teller::default();
+        for cell in records.frames.chunk_by(|one, other| one.cell == other.cell) {
+            teller.hear(cell, records.plan.experiment.arms.len());
+        }
+        teller.tell(experiment)
     }
 }
 
-fn curves(records: &Records) -> Vec<Curve> {
+/// Hears a run cell by cell, for records that are not all in memory at once.
+#[derive(Debug, Default)]
+pub struct Teller {
+    curves: Vec<Curve>,
+    glances: Vec<Glance>,
+}
+
+/// What the time line needs of a frame.
+#[derive(Debug, Clone, Copy)]
+struct Glance {
+    cell: u32,
+    start_unix_ns: u64,
+    duration_ns: u64,
+    host: Host,
+    spoiled: bool,
+}
+
+impl Teller {
+    /// Hears all frames of one cell, of so many `arms`.
+    pub fn hear(&mut self, frames: &[Frame], arms: usize) {
+        self.curves.extend(curves(frames, arms));
+        self.glances.extend(frames.iter().map(|frame| Glance {
+            cell: frame.cell,
+            start_unix_ns: frame.start_unix_ns,
+            duration_ns: frame.duration_ns,
+            host: frame.host,
+            spoiled: frame.spoiled.is_some(),
+        }));
+    }
+
+    /// The story of all that was heard; `experiment` is the text of its file.
+    pub fn tell(self, experiment: &str) -> Story {
+        Story { experiment: experiment.to_owned(), curves: self.curves, moments: moments(self.glances) }
+    }
+}
+
+/// The curves of one cell.
+fn curves(frames: &[Frame], arms: usize) -> Vec<Curve> {
     let mut sums: BTreeMap<(usize, String, usize), Histogram> = BTreeMap::new();
-    let arms = records.plan.experiment.arms.len();
-    let open: BTreeSet<u32> = records
-        .frames
-        .iter()
-        .filter(|frame| frame.arms.iter().any(|arm| !arm.intended.is_empty()))
-        .map(|it| it.cell)
-        .collect();
-    for frame in records.frames.iter().filter(|frame| frame.spoiled.is_none() && frame.arms.len() == arms) {
-        let read: fn(&ArmFrame) -> &BTreeMap<String, Histogram> =
-            if open.contains(&frame.cell) { |arm| &arm.intended } else { |arm| &arm.latency };
+    let open = frames.iter().any(|frame| frame.arms.iter().any(|arm| !arm.intended.is_empty()));
+    let read: fn(&ArmFrame) -> &BTreeMap<String, Histogram> =
+        if open { |arm| &arm.intended } else { |arm| &arm.latency };
+    for frame in frames.iter().filter(|frame| frame.spoiled.is_none() && frame.arms.len() == arms) {
         for (arm, seen) in frame.arms.iter().enumerate() {
             for (operation, histogram) in read(seen) {
                 sums.entry((frame.cell as usize, operation.clone(), arm)).or_default().merge(histogram);
@@ -96,29 +134,32 @@ fn curves(records: &Records) -> Vec<Curve> {
     sums.into_iter().map(curve).filter(|curve| curve.points.len() > 1).collect()
 }
 
-fn moments(frames: &[Frame]) -> Vec<Moment> {
-    let Some(first) = frames.iter().map(|frame| frame.start_unix_ns).min() else { return Vec::new() };
-    let together = frames.len().div_ceil(MOMENTS).max(1);
-    let mut frames: Vec<&Frame> = frames.iter().collect();
-    frames.sort_by_key(|frame| frame.start_unix_ns);
-    let of_cell = frames.chunk_by(|one, other| one.cell == other.cell);
-    of_cell.flat_map(|frames| frames.chunks(together)).map(|frames| moment(frames, first)).collect()
+/// Neighbouring frames of a cell are put together, and of neighbouring cells where there are too many of them.
+fn moments(mut glances: Vec<Glance>) -> Vec<Moment> {
+    glances.sort_by_key(|glance| glance.start_unix_ns);
+    let Some(first) = glances.first().map(|glance| glance.start_unix_ns) else { return Vec::new() };
+    let together = glances.len().div_ceil(MOMENTS);
+    let stretches = glances.chunk_by(|one, other| one.cell == other.cell);
+    if stretches.clone().count() > MOMENTS / 2 {
+        return glances.chunks(together).map(|glances| moment(glances, first)).collect();
+    }
+    stretches.flat_map(|glances| glances.chunks(together)).map(|glances| moment(glances, first)).collect()
 }
 
-/// One moment of neighbouring frames of a cell; there is at least one.
-fn moment(frames: &[&Frame], first_ns: u64) -> Moment {
-    let largest = |read: fn(&Frame) -> Option<f64>| frames.iter().filter_map(|frame| read(frame)).reduce(f64::max);
+/// One moment of neighbouring frames; there is at least one.
+fn moment(glances: &[Glance], first_ns: u64) -> Moment {
+    let largest = |read: fn(&Host) -> Option<f64>| glances.iter().filter_map(|it| read(&it.host)).reduce(f64::max);
     let seconds = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;
-    let start_s = seconds(frames[0].start_unix_ns);
-    let ends = frames.iter().map(|frame| seconds(frame.start_unix_ns) + frame.duration_ns as f64 / 1e9);
+    let start_s = seconds(glances[0].start_unix_ns);
+    let ends = glances.iter().map(|glance| seconds(glance.start_unix_ns) + glance.duration_ns as f64 / 1e9);
     Moment {
-        cell: frames[0].cell as usize,
+        cell: glances[0].cell as usize,
         start_s,
         duration_s: ends.fold(start_s, f64::max) - start_s,
-        cpu_pressure: largest(|frame| frame.host.cpu_pressure),
-        io_pressure: largest(|frame| frame.host.io_pressure),
-        steal: largest(|frame| frame.host.steal),
-        load: largest(|frame| Some(frame.host.load)).unwrap_or(0.0),
-        spoiled: frames.iter().filter(|frame| frame.spoiled.is_some()).count() as u32,
+        cpu_pressure: largest(|host| host.cpu_pressure),
+        io_pressure: largest(|host| host.io_pressure),
+        steal: largest(|host| host.steal),
+        load: largest(|host| Some(host.load)).unwrap_or(0.0),
+        spoiled: glances.iter().filter(|glance| glance.spoiled).count() as u32,
     }
 }

@@ -163,11 +163,7 @@ fn short(value: f64) -> String {
 }
 
 fn figure(interval: &Interval) -> String {
-    if interval.low.is_finite() && interval.high.is_finite() {
-        number::level(interval.estimate, interval.low, interval.high, "op/s").to_string()
-    } else {
-        number::amount(interval.estimate, "op/s")
-    }
+    number::level(interval.estimate, interval.low, interval.high, "op/s").to_string()
 }
 
 /// Every step of every arm, and what the deciding cost is where it matters.

@@ -58,6 +58,18 @@ fn a_sweep() {
 }
 
 #[test]
+fn a_thousand_cells_fit_on_a_page() {
+    let page = page(&sample::many(1000));
+    assert_balanced(&page);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    let count = |what: &str| page.matches(what).count();
+    assert_eq!((count("id=\"cell-"), count("30 frames")), (1000, 1000));
+    // The deciding figure of each guarded arm is drawn, every column is told.
+    assert_eq!(count("<circle class=\"point\""), 1000);
+    assert!(count("<td class=\"costs\">") >= 1000, "figures without a drawing");
+}
+
+#[test]
 fn a_failed_cell() {
     check(&sample::failed(), expect_file!["../golden/failed.html"]);
 }

@@ -5,11 +5,10 @@ use std::{fs, time::Instant};
 use tithe_harness::{
     evidence::{Control, Evidence, Scene, Sight},
     fault::Fault,
-    session::{Discard, Fields, KeyValueSession, Request},
 };
 use tithe_model::record::Role;
 
-use super::{Copy, session};
+use super::Copy;
 use crate::wiredtiger::{
     cipher_of,
     encryptor::{
@@ -18,7 +17,7 @@ use crate::wiredtiger::{
     },
     engine::JOURNAL,
     folder, master_key, opened,
-    rotation::{dump_and_load, rotate_master_key},
+    rotation::{count, dump_and_load, rotate_master_key},
     settings::Settings,
 };
 
@@ -53,21 +52,20 @@ impl KeyRotation {
         let fresh = encryptor::page_cipher(cipher, &keystore::random_key()?)?;
         let engine = after.open(scene, Some(fresh))?;
         let settings = Settings::resolve(&scene.setup.settings)?;
-        let documents = dump_and_load(&before, &engine, scene.table, &settings)?;
+        dump_and_load(&before, &engine, scene.table, &settings)?;
         let loaded_s = begun.elapsed().as_secs_f64();
-        let scan = Request::Scan { start: b"", count: u32::MAX, fields: Fields::All };
-        let mut session = session(&engine, scene.table)?;
-        let (held, measured) = (
-            session.call(&scan, &mut Discard)?,
-            opened(scene.server, scene.setup)?.table_session(scene.table)?.call(&scan, &mut Discard)?,
-        );
+        let held = count(&engine, scene.table)?;
+        let measured = count(&opened(scene.server, scene.setup)?.engine, scene.table)?;
         let quotation = format!(
-            "master key: wrapped anew in {rewrapped_ms:.1} ms, the old one is refused; data key: {documents} documents \
-             dumped and loaded in {loaded_s:.1} s"
+            "master key: wrapped anew in {rewrapped_ms:.1} ms, the old one is refused; data key: {} documents dumped and \
+             loaded in {loaded_s:.1} s",
+            held.0
         );
-        Ok(if held == measured && documents == measured {
+        Ok(if held == measured && held.0 == held.1 {
             Sight::Protected(quotation)
         } else {
+            let [held, measured] =
+                [held, measured].map(|(documents, entries)| format!("{documents} with {entries} index entries"));
             Sight::Exposed(format!("{held} of {measured} documents are there afterwards; {quotation}"))
         })
     }

@@ -80,3 +80,18 @@ fn a_needle_across_the_border_of_two_pieces_is_found_once() {
 fn short_needles_are_a_mistake() {
     Needles::new([("password", b"hunter2".as_slice())]);
 }
+
+#[test]
+fn zeros_hide_no_needle() {
+    // One that begins with a zero, one with two of them, and one with none.
+    for needle in [&b"\0needle-of-zeros"[..], b"\0\0needle-of-zeros", b"needle-of-zeros"] {
+        let needles = Needles::new([("canary", needle)]);
+        for zeros in 0..40 {
+            let mut haystack = vec![0; zeros];
+            haystack.extend(needle);
+            haystack.extend(vec![0; zeros]);
+            haystack.extend(needle);
+            assert_eq!(needles.count(&haystack).hits(), 2, "{needle:?} behind {zeros} zeros");
+        }
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! A slice is one slot of the record, of one lane: operations are the program's transactions, wall time and latencies are
 //! those that it says, the client's processor time is what the kernel accounts to the program when it ends, and the
-//! server's is that of all its processes meanwhile. How long either end waited for a processor is not seen.
+//! server's is that of all its processes meanwhile. How long either end waited for a processor is not seen. The servers of the
+//! other arms stand still meanwhile.
 
 use std::{
     sync::atomic::AtomicBool,
@@ -50,24 +51,31 @@ impl Rig<'_> {
         let began = Instant::now();
         let start_unix_ns = unix_ns();
         if warmup_ns > 0 {
+            let turnstile = site.turnstile()?;
+            turnstile.close();
             for arm in (0..arms).filter(|arm| schedule.has(*arm)) {
                 let job = site.job(number, u32::MAX, warmup_ns);
+                let _stay = turnstile.enter(arm);
                 if site.desks[arm].run(program, &job, cancelled)?.is_none() {
                     return Ok(None);
                 }
             }
         }
         let (before, host) = (site.look(), HostSample::take());
+        let turnstile = site.turnstile()?;
+        turnstile.close();
         let mut slots = Vec::new();
         let mut done: Vec<Done> = (0..arms).map(|_| Done::default()).collect();
         for turn in schedule.turns(0) {
             let job = site.job(number, turn.block, site.cell.slot_ns);
+            let _stay = turnstile.enter(turn.arm);
             let Some((slice, server_cpu_ns)) = site.slice(program, turn.arm, &job, cancelled)? else {
                 return Ok(None);
             };
             slots.push(site.slot(number, turn, &slice, &job, server_cpu_ns));
             done[turn.arm].slices.push((slice, job));
         }
+        let not_stopped = turnstile.open();
         let (after, host) = (site.look(), host.until_now());
         let mut frame = Frame {
             cell: site.cell_index,
@@ -75,7 +83,7 @@ impl Rig<'_> {
             epoch,
             start_unix_ns,
             duration_ns: began.elapsed().as_nanos() as u64,
-            spoiled: around.clock_fault(),
+            spoiled: around.clock_fault().or(not_stopped),
             free: false,
             slot_ns: site.cell.slot_ns,
             guard_ns: 0,

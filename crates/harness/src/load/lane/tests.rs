@@ -163,7 +163,7 @@ fn run(mut lane: Lane<'static>, blocks: u32) -> (u64, Lane<'static>) {
         guard_ns: 0,
         start_ns,
     };
-    let slots = lane.run(&schedule, &|| false);
+    let slots = lane.run(&schedule, &Turnstile::open_to(1), &|| false);
     assert_eq!(lane.arms[0].recorder.spoiled, None);
     (slots.iter().map(|slot| slot.n).sum(), lane)
 }
@@ -321,7 +321,9 @@ fn an_arm_whose_connection_cannot_be_opened_anew_is_spoiled() {
         guard_ns: 0,
         start_ns: lane.clock.now(),
     };
-    let operations = |lane: &mut Lane<'_>| lane.run(&schedule, &|| false).iter().map(|slot| slot.n).sum::<u64>();
+    let operations = |lane: &mut Lane<'_>| {
+        lane.run(&schedule, &Turnstile::open_to(1), &|| false).iter().map(|slot| slot.n).sum::<u64>()
+    };
     assert_eq!(operations(&mut lane), 2);
     assert_eq!(operations(&mut lane), 0, "the arm is broken");
     assert_eq!(lane.arms[0].recorder.spoiled.as_deref(), Some("refused: too many"));

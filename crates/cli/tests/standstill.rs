@@ -1,0 +1,138 @@
+//! In slices the servers of the other arms stand still: seen on real servers, which run again afterwards, whatever ends the run.
+//!
+//! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
+
+mod support;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use support::{Bench, err, out, server::installed, status};
+
+const ARMS: &str = "[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
+
+/// Slices of Tithe's own load, or of pgbench, which loads 100,000 rows at least.
+fn experiment(workload: &str, measure: &str) -> String {
+    let records = if workload.starts_with("pgbench") { 100_000 } else { 1000 };
+    format!(
+        "title = \"Slices\"\ndatabase = \"postgres\"\n[data]\nrecords = {records}\n[load]\nclients = 2\n[measure]\n\
+         budget = \"1 h\"\nprecision = \"0.01%\"\nepochs = 1\n{measure}\n[[workload]]\n{workload}\n{ARMS}"
+    )
+}
+
+const OWN: (&str, &str) = ("ycsb = \"b\"", "design = \"slices\"\nslot = \"200 ms\"");
+const PGBENCH: (&str, &str) = ("pgbench = \"select-only\"", "slot = \"1 s\"");
+
+/// State and parent of every process, by its number.
+fn processes() -> BTreeMap<i32, (String, i32)> {
+    let stat = |entry: fs::DirEntry| {
+        let process = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        Some((process, (fields.next()?.to_owned(), fields.next()?.parse().ok()?)))
+    };
+    fs::read_dir("/proc").expect("/proc").flatten().filter_map(stat).collect()
+}
+
+/// The servers of the run `tithe`, each with all its processes and their states. Programs that it runs beside are left out.
+fn servers(tithe: i32) -> BTreeMap<i32, Vec<(i32, String)>> {
+    let all = processes();
+    let children = |of: i32| all.iter().filter(move |(_, (_, parent))| *parent == of);
+    let is_server = |process: &i32| {
+        let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        name.trim() == "postgres" && children(*process).next().is_some()
+    };
+    let tree = |process: i32, state: &str| {
+        let below = children(process).map(|(child, (state, _))| (*child, state.clone()));
+        std::iter::once((process, state.to_owned())).chain(below).collect()
+    };
+    children(tithe)
+        .filter(|(server, _)| is_server(server))
+        .map(|(server, (state, _))| (*server, tree(*server, state)))
+        .collect()
+}
+
+fn start(bench: &Bench, (workload, measure): (&str, &str)) -> Child {
+    bench.file("e.toml", &experiment(workload, measure));
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
+}
+
+/// Watches `run` until each of its three servers has been seen to run while all processes of both others stood still; all
+/// processes that were seen.
+fn watch(run: &mut Child) -> BTreeSet<i32> {
+    let mut ran_alone = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    while ran_alone.len() < 3 {
+        assert!(run.try_wait().expect("a state").is_none(), "the run ended by itself; alone: {ran_alone:?}");
+        let servers = servers(run.id() as i32);
+        let stands = |tree: &Vec<(i32, String)>| tree.iter().all(|(_, state)| state == "T");
+        let running: Vec<i32> = servers.iter().filter(|(_, tree)| !stands(tree)).map(|(server, _)| *server).collect();
+        if let (3, [alone]) = (servers.len(), &running[..]) {
+            let runs = servers[alone].iter().all(|(_, state)| state != "T");
+            // A look from outside may come between the signals to two processes.
+            ran_alone.extend(runs.then_some(*alone));
+        }
+        seen.extend(servers.into_values().flatten().map(|(process, _)| process));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    seen
+}
+
+/// Waits until none of `processes` is there; they were PostgreSQL's, so another program with such a number does not count.
+fn await_end(processes: &BTreeSet<i32>) {
+    let left = || {
+        let name = |process: &&i32| fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        processes.iter().filter(|process| name(process).trim() == "postgres").copied().collect::<Vec<i32>>()
+    };
+    for _ in 0..500 {
+        if left().is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("still there: {:?}", left());
+}
+
+#[test]
+fn the_others_stand_still_and_a_cancelled_run_leaves_none_of_them() {
+    if installed().is_none() {
+        return;
+    }
+    for load in [OWN, PGBENCH] {
+        let bench = Bench::new("standstill");
+        let mut run = start(&bench, load);
+        let seen = watch(&mut run);
+        // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
+        unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
+        let output = run.wait_with_output().expect("the child ends");
+        assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
+        await_end(&seen);
+        let cells = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+        assert!(cells.contains("twin, slices, the other servers stopped"), "{cells}");
+        let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default();
+        assert!(!frames.contains("could not be stopped"), "{frames}");
+    }
+}
+
+#[test]
+fn the_next_start_ends_what_a_killed_run_left_standing() {
+    if installed().is_none() {
+        return;
+    }
+    let bench = Bench::new("standstill-killed");
+    let mut run = start(&bench, OWN);
+    let seen = watch(&mut run);
+    run.kill().expect("kill -9");
+    run.wait().expect("the child ends");
+    // Somewhere else, and with another database: whatever starts servers cleans up first.
+    let next = Bench::new("standstill-next");
+    next.file("e.toml", "title = \"Next\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[measure]\nbudget = \"20 s\"\nprecision = \"90%\"\n[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n");
+    let output = next.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    await_end(&seen);
+}
