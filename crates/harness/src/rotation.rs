@@ -45,7 +45,7 @@ pub fn check(database: &dyn Database, experiment: &Experiment, workloads: &[Box<
             continue;
         }
         let refused = |why: String| Err(format!("arm {}: its key is rotated while it is measured, {why}", arm.name));
-        if let Design::Duet | Design::Sequential = experiment.measure.design {
+        if experiment.measure.design != Design::Interleaved {
             return refused("for which each arm needs slots of its own: say `design = \"interleaved\"`".to_owned());
         }
         let described: &[experiment::Workload] = &experiment.workloads;
