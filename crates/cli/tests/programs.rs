@@ -73,8 +73,9 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     (bench, cell)
 }
 
-/// Verdicts of all findings, each once.
-fn findings(bench: &Bench, expect: Expect) {
+/// The arm of `cell` with TLS and a password is proven, and by these findings.
+fn assert_is_proven(bench: &Bench, cell: &Value) {
+    assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
     let text = fs::read_to_string(bench.run_folder().join("evidence.jsonl")).expect("the evidence");
     let mut lines: Vec<String> = text
         .lines()
@@ -83,7 +84,13 @@ fn findings(bench: &Bench, expect: Expect) {
         .collect();
     lines.sort();
     lines.dedup();
-    expect.assert_eq(&lines.concat());
+    expect![[r#"
+        "password-asked" "holds"
+        "program-wire" "holds"
+        "tls-negotiated" "holds"
+        "wire-canary" "holds"
+    "#]]
+    .assert_eq(&lines.concat());
 }
 
 fn level(cell: &Value, arm: usize, name: &str) -> f64 {
@@ -99,16 +106,7 @@ fn pgbench_over_tls_is_proven_and_priced() {
     }
     let arms = SECURED.replace("PASSWORD", "scram");
     let (bench, cell) = run("pgbench", &experiment("postgres", 100_000, "pgbench = \"tpcb-like\"", &arms));
-    assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
-    findings(
-        &bench,
-        expect![[r#"
-        "password-asked" "holds"
-        "program-wire" "holds"
-        "tls-negotiated" "holds"
-        "wire-canary" "holds"
-    "#]],
-    );
+    assert_is_proven(&bench, &cell);
     // All transactions are in the histogram, so that percentiles are ordered around the median.
     let [p50, p99] = ["latency_p50_TRANSACTION", "latency_p99_TRANSACTION"].map(|name| level(&cell, 1, name));
     assert!(0.0 < p50 && p50 <= p99, "{p50} {p99}");
@@ -148,16 +146,7 @@ fn sysbench_over_tls_is_proven_and_priced() {
     let arms = SECURED.replace("PASSWORD", "password").replace("\"tls\"", "\"tls\", mutual = true");
     let workload = "sysbench = \"oltp_read_only\"\nproperties = { tables = \"2\" }";
     let (bench, cell) = run("sysbench", &experiment("mariadb", 2000, workload, &arms));
-    assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
-    findings(
-        &bench,
-        expect![[r#"
-        "password-asked" "holds"
-        "program-wire" "holds"
-        "tls-negotiated" "holds"
-        "wire-canary" "holds"
-    "#]],
-    );
+    assert_is_proven(&bench, &cell);
 }
 
 #[test]
@@ -167,16 +156,7 @@ fn sysbench_drives_postgres() {
     }
     let arms = SECURED.replace("PASSWORD", "scram");
     let (bench, cell) = run("sysbench-pg", &experiment("postgres", 1000, "sysbench = \"oltp_write_only\"", &arms));
-    assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
-    findings(
-        &bench,
-        expect![[r#"
-        "password-asked" "holds"
-        "program-wire" "holds"
-        "tls-negotiated" "holds"
-        "wire-canary" "holds"
-    "#]],
-    );
+    assert_is_proven(&bench, &cell);
 }
 
 /// A program of shell that says what it did, and ends with `status`.
