@@ -9,7 +9,7 @@ use tithe_analysis::{
 };
 use tithe_harness::{
     fault::Fault,
-    folder::{self, Contents},
+    folder::{self, Contents, Parts},
 };
 use tithe_model::record::Event;
 
@@ -49,7 +49,14 @@ pub fn of(path: &Path, contents: Contents) -> Records {
 /// # Errors
 /// When it is not a run folder, or of another format.
 pub fn assess(path: &Path) -> Result<(Analysis, Story), Fault> {
-    let (contents, parts) = folder::open(path)?;
+    assess_opened(path, folder::open(path)?)
+}
+
+/// The same of one that is open.
+///
+/// # Errors
+/// As [`assess`].
+pub fn assess_opened(path: &Path, (contents, parts): (Contents, Parts)) -> Result<(Analysis, Story), Fault> {
     let mut records = of(path, contents);
     let mut assessor = Assessor::new(&records);
     let mut teller = Teller::default();

@@ -72,8 +72,9 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
 
 fn subject(run: &Path) -> Result<Subject, Stop> {
     let unreadable = |fault| Stop::new(exit::USAGE, fault);
-    let records = folder::open(run).map_err(unreadable)?.0.plan.experiment.data.records;
-    let (analysis, _) = records::assess(run).map_err(unreadable)?;
+    let opened = folder::open(run).map_err(unreadable)?;
+    let records = opened.0.plan.experiment.data.records;
+    let (analysis, _) = records::assess_opened(run, opened).map_err(unreadable)?;
     Ok(Subject { analysis, records })
 }
 
