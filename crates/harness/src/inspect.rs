@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{
     database::{Database, Paths, Server},
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene, Sight, canary::Targets, disk_canary::DiskCanary, scan::Places},
     fault::Fault,
     protection::Setup,
     workload::Table,
@@ -141,8 +141,8 @@ pub type FindCanaryChecks = fn(&Server, &Setup, &Table) -> Result<CanaryChecks, 
 pub struct CanaryChecks {
     /// Where the server's files are on this machine; empty where they cannot be seen, or may be another server's.
     pub paths: Paths,
-    /// What is looked at for which row.
-    pub checks: Vec<(Feature, Box<dyn Evidence>)>,
+    /// A check of the log that the server's settings name; `None` where they name none.
+    pub audit: Option<Box<dyn Evidence>>,
 }
 
 /// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a canary
@@ -168,8 +168,13 @@ pub fn with_canary(
     let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let table = Table { name: format!("tithe_inspect_{nonce:016x}"), fields: 2, field_prefix: "field".to_owned() };
     database.create(server, setup, &table)?;
-    let looked = find(server, setup, &table).map(|CanaryChecks { paths, checks }| {
+    let looked = find(server, setup, &table).map(|CanaryChecks { paths, audit }| {
         let server = Server { paths, ..server.clone() };
+        let on_disk = |places| -> (Feature, Box<dyn Evidence>) {
+            (Feature::AtRest, Box::new(DiskCanary::new(places, Targets::Everything)))
+        };
+        let of_log = audit.map(|check| (Feature::Auditing, check));
+        let checks = [on_disk(Places::DATA), on_disk(Places::JOURNAL)].into_iter().chain(of_log);
         for (number, (feature, check)) in (0..).zip(checks) {
             let nonce = nonce.wrapping_add(number);
             let sight =

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tithe_harness::{
     database::{Paths, Server},
-    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::Evidence,
     fault::Fault,
     inspect::{CanaryChecks, Feature, Observation, State},
     protection::Setup,
@@ -118,30 +118,27 @@ fn proxies(session: &mut MariaDbSession) -> Result<(State, String), Fault> {
     Ok((state, format!("{count} grants that let an account act as another (GRANT PROXY)")))
 }
 
-/// What canaries can show: the table's own file and the redo log, and the log that the settings name.
+/// Where canaries can be looked for: the table's own file and the redo log, and the log that the settings name.
 ///
 /// # Errors
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = MariaDbSession::open(&PRODUCT.target(server, setup)?)?;
     let mut setting = |name: &str| session.shown("GLOBAL VARIABLES", name).map(|value| value.unwrap_or_default());
-    let mut checks: Vec<(Feature, Box<dyn Evidence>)> = vec![
-        (Feature::AtRest, Box::new(DiskCanary::new(Places::DATA, Targets::Everything))),
-        (Feature::AtRest, Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything))),
-    ];
+    let mut audit: Option<Box<dyn Evidence>> = None;
     let mut log = None;
     if setting("server_audit_logging")? == "ON" {
         let events = setting("server_audit_events")?.to_ascii_uppercase();
         // No list at all means every event.
         let events = if events.is_empty() { "CONNECT,QUERY".to_owned() } else { events };
-        checks.push((Feature::Auditing, Box::new(AuditComplete::new(&events))));
+        audit = Some(Box::new(AuditComplete::new(&events)));
         log = Some(setting("server_audit_file_path")?);
     } else if setting("general_log")? == "ON" {
-        checks.push((Feature::Auditing, Box::new(GeneralLogComplete)));
+        audit = Some(Box::new(GeneralLogComplete));
         log = Some(setting("general_log_file")?);
     }
     let folder = setting("datadir")?;
-    Ok(CanaryChecks { paths: files(Path::new(&folder), log.as_deref(), table).unwrap_or_default(), checks })
+    Ok(CanaryChecks { paths: files(Path::new(&folder), log.as_deref(), table).unwrap_or_default(), audit })
 }
 
 /// The file of `table` in `folder`, the redo log and the `log`; `None` where the file cannot be seen from here. Its name is

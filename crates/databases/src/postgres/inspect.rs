@@ -4,7 +4,7 @@ use std::{fs::File, io::Read as _, path::Path};
 
 use tithe_harness::{
     database::{Paths, Server},
-    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::Evidence,
     fault::Fault,
     inspect::{CanaryChecks, Feature, Observation, State},
     protection::Setup,
@@ -96,24 +96,21 @@ fn replication(session: &mut PostgresSession) -> Result<(State, String), Fault> 
     })
 }
 
-/// What canaries can show: the table's own file and the journal, and the log that the settings name.
+/// Where canaries can be looked for: the table's own file and the journal, and the log that the settings name.
 ///
 /// # Errors
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, false)?;
-    let mut checks: Vec<(Feature, Box<dyn Evidence>)> = vec![
-        (Feature::AtRest, Box::new(DiskCanary::new(Places::DATA, Targets::Everything))),
-        (Feature::AtRest, Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything))),
-    ];
+    let mut audit: Option<Box<dyn Evidence>> = None;
     let pgaudit = session.value("SELECT coalesce(current_setting('pgaudit.log', true), 'none')")?;
     if session.value("SHOW log_statement")? == "all" {
-        checks.push((Feature::Auditing, Box::new(StatementLog)));
+        audit = Some(Box::new(StatementLog));
     } else if !matches!(pgaudit.as_str(), "none" | "") {
         let parameter = session.value("SHOW pgaudit.log_parameter")? == "on";
-        checks.push((Feature::Auditing, Box::new(AuditComplete::new(true, true, parameter))));
+        audit = Some(Box::new(AuditComplete::new(true, true, parameter)));
     }
-    Ok(CanaryChecks { paths: files(&mut session, table).unwrap_or_default(), checks })
+    Ok(CanaryChecks { paths: files(&mut session, table).unwrap_or_default(), audit })
 }
 
 /// The files of `table` and the journal; `None` where they cannot be read from here, or are not those of this server.
