@@ -336,12 +336,15 @@ pub trait SqlSession: Connection {
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
 }
 
+/// How long a server may say nothing before it counts as dead, s: a minute without any answer is not slowness.
+pub const PATIENCE_S: u16 = 60;
+
 /// Waits until a pending connection can go on.
 ///
 /// # Errors
-/// When the machine cannot wait, or nothing happens for 60 seconds.
+/// When the machine cannot wait, or nothing happens for [`PATIENCE_S`] seconds.
 pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
-    wait_ready_for(connection, 60)
+    wait_ready_for(connection, PATIENCE_S)
 }
 
 /// The same with a patience of its own, seconds.

@@ -22,12 +22,12 @@ use rustls::{ClientConnection, pki_types::ServerName};
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 
-use crate::fault::Fault;
+use crate::{fault::Fault, session::PATIENCE_S};
 
 /// How long to wait for a server that accepts no connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a blocking connection waits for an answer, as long as [`crate::session::wait_ready`].
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a blocking connection waits for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(PATIENCE_S as u64);
 /// Bytes asked of the kernel at once: a scan of a hundred records of 1 KB takes few calls.
 const READ_SIZE: usize = 64 * 1024;
 /// The input buffer is made larger or moved together when less than this is free.

@@ -7,7 +7,10 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use tithe_harness::{
     fault::Fault,
-    session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready, wait_ready_for},
+    session::{
+        Connection, PATIENCE_S, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready,
+        wait_ready_for,
+    },
     sql::Dialect,
     wire::{TlsFacts, Wire},
 };
@@ -21,9 +24,6 @@ use super::{
     startup::open,
 };
 use crate::target::Target;
-
-/// How long the server may take to answer a statement, s.
-const PATIENCE_S: u16 = 60;
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;

@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use crate::fault::Fault;
+use crate::{fault::Fault, session::PATIENCE_S};
 
 /// An epoll descriptor over the connections of one arm.
 ///
@@ -50,8 +50,7 @@ impl Poll {
 
     /// The numbers of the connections that can go on; empty when `timeout_ns` passes first.
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
-        // A minute without any answer is a dead server, not a slow one.
-        let wait_ns = timeout_ns.unwrap_or(60_000_000_000);
+        let wait_ns = timeout_ns.unwrap_or(u64::from(PATIENCE_S) * 1_000_000_000);
         let wait =
             libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
         // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call.
@@ -71,7 +70,7 @@ impl Poll {
             }
         }
         if ready == 0 && timeout_ns.is_none() {
-            return Err(Fault::Connection("the server did not answer for 60 s".to_owned()));
+            return Err(Fault::Connection(format!("the server did not answer for {PATIENCE_S} s")));
         }
         Ok(self.events[..ready.max(0) as usize].iter().map(|event| event.u64 as usize))
     }
