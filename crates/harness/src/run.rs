@@ -205,7 +205,7 @@ impl Run<'_> {
         let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
         rig.warm_up_next(warmup_ns);
         let mut caches = Caches::of(self.cache_use(rig.arms()));
-        let rotating = self.rotate(&mut rig)?;
+        let rotating = self.rotate(&rig)?;
         let mut measured = 0;
         let mut enough = false;
         let mut free = 0;

@@ -141,6 +141,7 @@ impl<'a> Rig<'a> {
             || if database.simulated() { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
         let clocks = (0..lanes).map(|_| clock()).collect();
         let stood = arms.iter().map(|_| Arc::default()).collect();
+        let rotates = arms.iter().any(|arm| arm.setup.rotates);
         Self {
             done: vec![0; arms.len()],
             profiles: vec![Profile::default(); arms.len()],
@@ -160,7 +161,7 @@ impl<'a> Rig<'a> {
                 desks: Vec::new(),
                 stands_in: None,
                 stood,
-                rotates: false,
+                rotates,
             },
         }
     }
@@ -186,10 +187,8 @@ impl<'a> Rig<'a> {
         self
     }
 
-    /// Has everything that a server does in its slots counted as its own, from the next frame on: its keys are rotated. Returns
-    /// how long each arm's server has stood still, ns, as it grows.
-    pub fn rotating(&mut self) -> &[Arc<AtomicU64>] {
-        self.site.rotates = true;
+    /// How long each arm's server has stood still, ns, as it grows.
+    pub fn stood(&self) -> &[Arc<AtomicU64>] {
         &self.site.stood
     }
 

@@ -43,15 +43,14 @@ impl Run<'_> {
     }
 
     /// Begins to rotate the keys of the arms that ask for it.
-    pub(super) fn rotate(&self, rig: &mut Rig<'_>) -> Result<Rotating, Fault> {
+    pub(super) fn rotate(&self, rig: &Rig<'_>) -> Result<Rotating, Fault> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut rotators = Vec::new();
         for (number, arm) in rig.arms().iter().enumerate().filter(|(_, arm)| arm.setup.rotates) {
             rotators.push((number, self.database.rotator(&arm.server, &arm.setup)?));
         }
-        let stood = if rotators.is_empty() { &[] } else { rig.rotating() };
         let threads = rotators.into_iter().map(|(arm, mut rotator)| {
-            let (stood, stop) = (Arc::clone(&stood[arm]), Arc::clone(&stop));
+            let (stood, stop) = (Arc::clone(&rig.stood()[arm]), Arc::clone(&stop));
             (arm, std::thread::spawn(move || until(&stop, rotator.as_mut(), &stood)))
         });
         Ok(Rotating { threads: threads.collect(), stop })
