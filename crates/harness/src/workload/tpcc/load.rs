@@ -94,7 +94,8 @@ impl Loader<'_> {
         let mut sent = 0;
         while sent < rows {
             let left = rows - sent;
-            let at_once = (WIDEST / columns).min(1 << left.ilog2());
+            let widest = WIDEST / columns;
+            let at_once = if left >= widest { widest } else { 1 << left.ilog2() };
             let statement = self.statement(table, at_once)?;
             let Self { session, tables, .. } = self;
             tables[table].parameters.with(|values| {
