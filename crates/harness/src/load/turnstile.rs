@@ -138,10 +138,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::watch::process::stat_fields;
 
     fn stands(process: i32) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("the process lives");
-        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+        stat_fields(&stat).next() == Some("T")
     }
 
     /// Waits until it is so: a signal takes effect when its receiver runs.

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::fault::Fault;
+use crate::{fault::Fault, watch::process::value};
 
 /// Processor time is shared out anew this often, µs. The kernel's own 100 ms are longer than a slot: a server would use up
 /// its share in one and find none in the next.
@@ -21,6 +21,9 @@ const PERIOD_US: u64 = 10_000;
 
 /// How long processes that were killed may take to leave a group.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What stands before the number of processes that were ended for want of memory, in both versions' files.
+const KILLS: &str = "oom_kill ";
 
 /// What a group of processes may use.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -248,7 +251,7 @@ impl Group {
         // Version 2 and version 1 of control groups.
         let files = ["memory.events", "memory.oom_control"];
         let all = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
-        let killed: u64 = all.filter_map(|file| kills(&fs::read_to_string(file).ok()?)).sum();
+        let killed: u64 = all.filter_map(|file| value(&fs::read_to_string(file).ok()?, KILLS)).sum();
         (killed > 0).then(|| {
             let processes = if killed == 1 { "a process" } else { "processes" };
             format!("the kernel ended {processes} of the server, to which {limit} of memory were not enough: raise its `memory`")
@@ -300,11 +303,6 @@ fn settings(found: &Controllers, limits: Limits) -> Vec<(PathBuf, Vec<(&'static 
         all.push((place.clone(), Vec::new()));
     }
     all
-}
-
-/// How many processes were ended, as a group's file on its memory says it.
-fn kills(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
 /// Writes the calling process into the group behind `door`. Async-signal-safe.
@@ -386,9 +384,9 @@ mod tests {
 
     #[test]
     fn both_versions_count_what_was_ended() {
-        assert_eq!(kills("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), Some(3));
-        assert_eq!(kills("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 0\n"), Some(2));
-        assert_eq!(kills("oom_kill_disable 0\n"), None);
+        assert_eq!(value("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", KILLS), Some(3));
+        assert_eq!(value("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 0\n", KILLS), Some(2));
+        assert_eq!(value("oom_kill_disable 0\n", KILLS), None);
     }
 
     #[test]
@@ -402,37 +400,28 @@ mod tests {
         }
         let group = Group::make(&format!("tithe-test-volumes-{}.one", std::process::id()), limits).expect("a group");
         let log = std::env::temp_dir().join(format!("tithe-test-volumes-cgroup-{}", std::process::id()));
-        File::create(&log).expect("a log");
-        let command = crate::database::Command {
-            program: "sh".into(),
-            arguments: vec!["-c".to_owned(), "cat /proc/self/cgroup".to_owned()],
-            ..Default::default()
+        let run = |script: &str| {
+            let command = crate::database::Command {
+                program: "sh".into(),
+                arguments: vec!["-c".to_owned(), script.to_owned()],
+                ..Default::default()
+            };
+            File::create(&log).expect("a log");
+            let mut running =
+                super::super::process::start(&command, None, Some(&group), &log, libc::SIGTERM).expect("started");
+            while running.ended().is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            fs::read_to_string(&log).expect("a log")
         };
-        let mut running =
-            super::super::process::start(&command, None, Some(&group), &log, libc::SIGTERM).expect("started");
-        while running.ended().is_none() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let seen = run("cat /proc/self/cgroup");
         assert_eq!(group.short_of_memory(), None);
-        let greedy = crate::database::Command {
-            program: "sh".into(),
-            arguments: vec!["-c".to_owned(), "head -c 100000000 /dev/zero | tail".to_owned()],
-            ..Default::default()
-        };
-        let end = std::env::temp_dir().join(format!("tithe-test-volumes-greedy-{}", std::process::id()));
-        File::create(&end).expect("a log");
-        let mut running =
-            super::super::process::start(&greedy, None, Some(&group), &end, libc::SIGTERM).expect("started");
-        while running.ended().is_none() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        fs::remove_file(&end).expect("removed");
+        run("head -c 100000000 /dev/zero | tail");
         expect![
             "the kernel ended a process of the server, to which 33.6 MB of memory were not enough: raise its `memory`"
         ]
         .assert_eq(&group.short_of_memory().expect("it was"));
         let folders = group.folders.clone();
-        let seen = fs::read_to_string(&log).expect("a log");
         let inside =
             seen.lines().filter(|line| line.contains(&format!("tithe-test-volumes-{}.one", std::process::id())));
         assert_eq!(inside.count(), folders.len(), "{seen}");

@@ -229,16 +229,18 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Accou
     account.map_or(Ok(()), |account| account.own(path))
 }
 
+/// True for a path that is named like a sandbox's folder.
+pub(crate) fn is_sandbox(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
+}
+
 /// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes behind,
 /// wherever they are.
 fn remove_abandoned(parent: &Path) {
-    let named = |folder: &PathBuf| {
-        folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
-    };
-    let near = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()).filter(named);
+    let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
     folders.extend(standstill::sandboxes_in_use());
-    folders.extend(near);
+    folders.extend(below.filter(|folder| is_sandbox(folder)));
     for folder in folders {
         if let Ok(lock) = File::open(folder.join(LOCK))
             && try_lock(&lock)

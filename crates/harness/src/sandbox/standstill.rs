@@ -17,8 +17,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::SANDBOX_PREFIX;
-use crate::{fault::Fault, watch::process::Census};
+use super::is_sandbox;
+use crate::{
+    fault::Fault,
+    watch::process::{Census, stat_fields},
+};
 
 /// File in the sandbox's folder: the machine's boot, then a process that may stand still with its start, one a line.
 const FILE: &str = "standing-still";
@@ -64,6 +67,10 @@ impl Standstill {
     /// When a process cannot be written down or the kernel refuses to stop it; what was stopped until then goes on at the
     /// end, as if it had not failed.
     pub fn stop(&mut self, server: i32) -> io::Result<()> {
+        // Before any look, which takes a while: servers without children stand still at once.
+        if !self.stopped.contains_key(&server) {
+            self.stop_one(server, server)?;
+        }
         for _ in 0..LOOKS {
             let mut found = false;
             for process in Census::take().tree(server) {
@@ -136,17 +143,14 @@ pub fn end_abandoned(folder: &Path) {
 
 /// Sandboxes in which a stopped process works, wherever they are.
 pub fn sandboxes_in_use() -> BTreeSet<PathBuf> {
-    let is_sandbox = |path: &&Path| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
-    };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     processes
         .filter(|process| {
             let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-            fields(&stat).next() == Some("T")
+            stat_fields(&stat).next() == Some("T")
         })
         .filter_map(|process| fs::read_link(process.join("cwd")).ok())
-        .filter_map(|folder| folder.ancestors().find(is_sandbox).map(Path::to_owned))
+        .filter_map(|folder| folder.ancestors().find(|path| is_sandbox(path)).map(Path::to_owned))
         .collect()
 }
 
@@ -174,12 +178,7 @@ fn parse(text: &str, boot: &str) -> Vec<Member> {
 fn start_of(process: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // Field 22 of proc(5); the state is the third.
-    fields(&stat).nth(19)?.parse().ok()
-}
-
-/// The fields of `/proc/<pid>/stat` from the third on. The name before may hold spaces and brackets.
-fn fields(stat: &str) -> impl Iterator<Item = &str> {
-    stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
+    stat_fields(&stat).nth(19)?.parse().ok()
 }
 
 fn signal(process: i32, signal: i32) -> io::Result<()> {
@@ -197,7 +196,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::SANDBOX_PREFIX, *};
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("{SANDBOX_PREFIX}standstill-{name}-{}", std::process::id()));
@@ -222,7 +221,7 @@ mod tests {
 
     fn state(process: i32) -> String {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        fields(&stat).next().unwrap_or("gone").to_owned()
+        stat_fields(&stat).next().unwrap_or("gone").to_owned()
     }
 
     /// Waits until all are in one of `states`: a signal takes effect when its receiver runs.

@@ -18,7 +18,7 @@ use super::{kernel, mounts};
 use crate::{
     database::Command,
     fault::Fault,
-    sandbox::{SANDBOX_PREFIX, process},
+    sandbox::{is_sandbox, process},
 };
 
 /// File in the sandbox's folder: one [`Made`] a line, as JSON.
@@ -122,10 +122,6 @@ fn undo(sandbox: &Path, made: &[Made]) {
 fn inside(sandbox: &Path, path: &Path) -> bool {
     let plain = |path: &Path| path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     is_sandbox(sandbox) && plain(path) && path != sandbox && path.starts_with(sandbox)
-}
-
-fn is_sandbox(path: &Path) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
 }
 
 /// Unmounts all that is mounted at `at`; what stays busy is put out of sight, and goes when its last user does.

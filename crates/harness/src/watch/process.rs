@@ -190,9 +190,10 @@ impl Census {
         let Ok(entries) = std::fs::read_dir("/proc") else { return census };
         for process in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
             let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
-            // The name may hold spaces and brackets: fields are counted from the last bracket (proc(5)).
-            let Some((_, rest)) = stat.rsplit_once(')') else { continue };
-            let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+            let fields: Vec<&str> = stat_fields(&stat).collect();
+            if fields.is_empty() {
+                continue;
+            }
             let field = |number: usize| fields.get(number).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
             census.children.entry(field(1) as i32).or_default().push(process);
             let ns = |number: usize| field(number).max(0) as u64 * (1_000_000_000 / ticks);
@@ -246,6 +247,12 @@ fn add(sum: &mut Option<u64>, more: Option<u64>) {
     if let Some(more) = more {
         *sum = Some(sum.unwrap_or(0) + more);
     }
+}
+
+/// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may hold spaces and
+/// brackets, so they are counted from the last bracket.
+pub(crate) fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
+    stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
 }
 
 /// The first number after `name` at the start of a line.
