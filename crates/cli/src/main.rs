@@ -154,7 +154,7 @@ pub struct ReportArgs {
 /// What to download.
 #[derive(Args)]
 pub struct GetArgs {
-    /// The database: cassandra
+    /// The database: cassandra, mysql
     database: String,
     /// Its version; without one the version that Tithe was tested with
     #[arg(long, value_name = "VERSION")]

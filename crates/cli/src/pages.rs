@@ -275,6 +275,7 @@ mod tests {
             feature = "sqlite",
             feature = "postgres",
             feature = "mariadb",
+            feature = "mysql",
             feature = "redis",
             feature = "cassandra",
             feature = "mongodb",

@@ -24,12 +24,20 @@ struct Served {
     _sandbox: Sandbox,
 }
 
-/// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password goes.
+/// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password goes
+/// that does not stand in the URL.
 type Product = (&'static str, &'static [&'static str], [&'static str; 2], &'static str);
 
-const PRODUCTS: [Product; 4] = [
+const PRODUCTS: [Product; 5] = [
     ("postgres", &["tls", "scram"], ["postgres://tithe@", "/postgres?sslmode=verify-full&sslrootcert="], "PGPASSWORD"),
     ("mariadb", &["password", "encryption", "server-audit"], ["mariadb://tithe@", "/"], "MYSQL_PWD"),
+    // The variable of its clients is taken by MariaDB's.
+    (
+        "mysql",
+        &["tls", "password", "encryption"],
+        ["mysql://tithe:PASSWORD@", "/?ssl-mode=verify_identity&ssl-ca="],
+        "MYSQL_PWD",
+    ),
     ("redis", &["tls", "requirepass"], ["rediss://", "/0?ca="], "REDISCLI_AUTH"),
     (
         "cassandra",
@@ -64,6 +72,7 @@ fn serve(product: &Product) -> Option<Served> {
     let (launched, running) = server::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
     let Address::Tcp { host, port } = &launched.address else { panic!("a TCP server") };
     let authority = if after.ends_with('=') { setup.materials.authority.display().to_string() } else { String::new() };
+    let before = before.replace("PASSWORD", setup.materials.password.expose_text());
     Some(Served {
         url: format!("{before}{host}:{port}{after}{authority}"),
         password: (variable, setup.materials.password.expose_text().to_owned()),
@@ -80,7 +89,8 @@ fn all_running_servers_stand_side_by_side() {
     let run = |arguments: &[&str]| {
         let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
         let mut command = bench.command(&[&["inspect"], &urls[..], arguments].concat());
-        command.envs(servers.iter().map(|server| (server.password.0, server.password.1.as_str())));
+        let elsewhere = servers.iter().filter(|server| !server.url.contains(&server.password.1));
+        command.envs(elsewhere.map(|server| (server.password.0, server.password.1.as_str())));
         command.output().expect("tithe starts")
     };
     let output = run(&["--format", "markdown"]);

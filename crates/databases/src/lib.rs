@@ -4,25 +4,59 @@ use tithe_harness::database::Database;
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "cassandra",
+    feature = "mariadb",
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod evidence;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "cassandra",
+    feature = "mariadb",
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod inspect;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
+#[cfg(any(feature = "cassandra", feature = "mysql"))]
+mod maven;
 #[cfg(feature = "mongodb")]
 pub mod mongodb;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(any(feature = "mariadb", feature = "mysql"))]
+mod mysql_family;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "cassandra",
+    feature = "mariadb",
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod target;
 #[cfg(test)]
 mod test_setup;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mongodb", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "cassandra",
+    feature = "mariadb",
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod tls;
 #[cfg(feature = "wiredtiger")]
 pub mod wiredtiger;
@@ -37,6 +71,8 @@ pub fn all() -> &'static [&'static dyn Database] {
         &postgres::Postgres,
         #[cfg(feature = "mariadb")]
         &mariadb::MariaDb,
+        #[cfg(feature = "mysql")]
+        &mysql::MySql,
         #[cfg(feature = "redis")]
         &redis::Redis,
         #[cfg(feature = "cassandra")]

@@ -13,6 +13,7 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
     for step in &launch.steps {
         match step {
             Step::Folder(path) => lines.push(format!("folder {}", path.display())),
+            Step::Link { path, to } => lines.push(format!("link {} to {}", path.display(), to.display())),
             Step::Write { path, content: Content::Secret(_), mode } => {
                 lines.push(format!("file {} (mode {mode:o}): ***", path.display()))
             }

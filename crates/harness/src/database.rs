@@ -105,6 +105,11 @@ pub trait Database: Sync {
     /// Where it looked, and how to install it.
     fn find(&self, search: &Search) -> Result<Install, Missing>;
 
+    /// What [`Database::get`] downloads, as it is told before: from where, how much, under which licence.
+    fn download(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Downloads its programs for this user where no package of the system brings them; `None` is the version that Tithe
     /// was tested with. Returns the folder that they are in.
     ///
@@ -319,6 +324,13 @@ pub enum Step {
     },
     /// Make a folder, mode 0700.
     Folder(PathBuf),
+    /// Make a symbolic link: what a program reads beside itself then stands in a folder of Tithe's.
+    Link {
+        /// Where.
+        path: PathBuf,
+        /// What it leads to.
+        to: PathBuf,
+    },
     /// Run a command to its end; a status other than 0 is an error with the command's own words.
     Run(Command),
 }

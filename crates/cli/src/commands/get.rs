@@ -13,6 +13,9 @@ pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
     let Some(database) = all.iter().find(|database| database.id() == wanted) else {
         return Err(Stop::new(exit::USAGE, format!("this build of tithe has no database {wanted}")));
     };
+    if let Some(words) = database.download() {
+        anstream::eprintln!("{}: {words}", database.title());
+    }
     let folder = database.get(arguments.version.as_deref())?;
     anstream::println!("{} is in {}", database.title(), folder.display());
     Ok(exit::OK)

@@ -78,7 +78,7 @@ fn homes(search: &Search) -> Vec<PathBuf> {
     let real = programs.filter_map(|folder| folder.join("cassandra").canonicalize().ok());
     homes.extend(real.filter_map(|program| Some(program.parent()?.parent()?.to_owned())));
     homes.extend(FOLDERS.map(PathBuf::from));
-    homes.extend(get::downloaded());
+    homes.extend(get::DOWNLOAD.downloaded());
     let mut seen = std::collections::BTreeSet::new();
     homes.retain(|home| seen.insert(home.clone()));
     homes

@@ -71,8 +71,12 @@ impl Database for Cassandra {
         install::find(search)
     }
 
+    fn download(&self) -> Option<&'static str> {
+        Some("the libraries from Maven Central, some 70 MB, Apache License 2.0")
+    }
+
     fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
-        get::get(version)
+        get::DOWNLOAD.get(version)
     }
 
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {

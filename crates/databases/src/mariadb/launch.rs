@@ -14,23 +14,19 @@ use std::{
 use tithe_harness::{
     database::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
     limits::setting_bytes,
-    protection::{Authentication, Setup, TlsVersion, Transport},
+    protection::{Authentication, Setup},
     secret::Secret,
 };
 
-use super::{
-    install::INSTALLER,
+use super::{install::INSTALLER, rotation::KEYS};
+use crate::mysql_family::{
+    launch::{GENERAL_LOG, Options, SERVER_LOG, environment, logs, require, within},
     proof::{ED25519, NATIVE},
-    rotation::KEYS,
     target::USER,
 };
 
-/// File below [`Place::folder`] that the sandbox redirects the server's output to.
-const SERVER_LOG: &str = "server.log";
-/// Audit log, below the same folder.
-pub const AUDIT_LOG: &str = "audit.log";
-/// General log, below the same folder.
-pub const GENERAL_LOG: &str = "general.log";
+/// Audit log, below [`Place::folder`].
+const AUDIT_LOG: &str = "audit.log";
 
 /// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
 /// MariaDB's own default, durability above all: `innodb_flush_log_at_trx_commit` and `innodb_doublewrite` are on.
@@ -149,13 +145,9 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         paths: Paths {
             journal: vec![data.join("ib_logfile0"), data.join("aria_log.00000001"), place.folder.join("binlog")],
             data: vec![data, place.folder.join("tmp")],
-            logs: [SERVER_LOG, AUDIT_LOG, GENERAL_LOG].map(|name| place.folder.join(name)).to_vec(),
+            logs: logs(place, &[SERVER_LOG, AUDIT_LOG, GENERAL_LOG]),
         },
     }
-}
-
-fn environment() -> BTreeMap<String, String> {
-    BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())])
 }
 
 /// Where the key of encryption at rest stands: beside the run's certificates, not below the server's folder.
@@ -188,11 +180,7 @@ fn accounts(setup: &Setup) -> String {
             format!(" IDENTIFIED VIA {plugin} USING PASSWORD('{}')", setup.materials.password.expose_text())
         }
     };
-    let require = match setup.transport {
-        Transport::Plain => "",
-        Transport::Tls { mutual: false, .. } => " REQUIRE SSL",
-        Transport::Tls { mutual: true, .. } => " REQUIRE X509",
-    };
+    let require = require(setup);
     format!(
         "DELETE FROM mysql.global_priv WHERE User NOT IN ('mariadb.sys', 'PUBLIC');\n\
          FLUSH PRIVILEGES;\n\
@@ -203,65 +191,19 @@ fn accounts(setup: &Setup) -> String {
 
 /// The configuration file.
 fn text(setup: &Setup, place: &Place) -> String {
-    let file = |path: &Path| path.display().to_string();
-    let within = |name: &str| place.folder.join(name).display().to_string();
-    let mut lines: BTreeMap<String, String> =
-        COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
-    if let Some(connections) = setup.more_connections(300) {
-        lines.insert("max_connections".to_owned(), connections.to_string());
-        // Every connection has its own handle of each table that it uses; the default of 2000 is enough for 200.
-        lines.insert("table_open_cache".to_owned(), (10 * connections).to_string());
+    let mut options = Options::new(COMMON, setup);
+    if options.is_on("log_bin") {
+        options.log_binary(place);
     }
-    lines.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value_of(value))));
-    // Where a binary log is asked for, its files go where evidence looks for them.
-    if lines.get("log_bin").is_some_and(|value| !["OFF", "0"].contains(&value.to_ascii_uppercase().as_str())) {
-        lines.insert("log_bin".to_owned(), within("binlog/log"));
-        lines.entry("server_id".to_owned()).or_insert_with(|| "1".to_owned());
-    }
-    let mut own = |name: &str, value: String| drop(lines.insert(name.to_owned(), value));
-    own("bind_address", "127.0.0.1".to_owned());
-    own("datadir", within("data"));
-    own("general_log_file", within(GENERAL_LOG));
-    own("pid_file", within("server.pid"));
-    own("port", place.port.to_string());
-    // Relative to the data folder: the path of a socket may have 107 characters only.
-    own("socket", "server.sock".to_owned());
-    own("tmpdir", within("tmp"));
-    if let Transport::Tls { version, mutual, .. } = setup.transport {
-        own("require_secure_transport", "ON".to_owned());
-        own("ssl_cert", file(&setup.materials.server_certificate));
-        own("ssl_key", file(&setup.materials.server_key));
-        own("tls_version", version_name(version).to_owned());
-        if mutual {
-            own("ssl_ca", file(&setup.materials.authority));
-        }
-    }
+    options.keep_in(place);
+    options.speak(setup);
     if setup.at_rest.is_some() {
-        own("file_key_management_filename", file(&key_file(setup, place)));
+        options.set("file_key_management_filename", key_file(setup, place).display());
     }
     if setup.settings.contains_key("server_audit_logging") {
-        own("server_audit_file_path", within(AUDIT_LOG));
+        options.set("server_audit_file_path", within(place, AUDIT_LOG));
     }
-    "[mariadbd]\n".to_owned() + &lines.iter().map(|(name, value)| format!("{name} = {value}\n")).collect::<String>()
-}
-
-/// A TLS version in MariaDB's words, which are OpenSSL's.
-pub fn version_name(version: TlsVersion) -> &'static str {
-    match version {
-        TlsVersion::V1_2 => "TLSv1.2",
-        TlsVersion::V1_3 => "TLSv1.3",
-    }
-}
-
-/// A setting's name from an experiment, which can be nothing but a name; `-` and `_` mean the same to the server.
-fn name_of(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '_' }).collect()
-}
-
-/// A setting's value from an experiment: one line, whatever it holds. What looks like a comment or is empty is quoted.
-fn value_of(value: &str) -> String {
-    let value = value.replace(char::is_control, " ");
-    if value.trim().is_empty() || value.contains('#') { format!("\"{value}\"") } else { value }
+    options.text("mariadbd")
 }
 
 /// Adds a plugin to those that the server loads at its start.

@@ -1,22 +1,15 @@
-//! MariaDB 10.6 and newer: launched on this machine, or attached to by URL. MySQL 8 is attached to only: its encryption at
-//! rest and its audit log are other components with other settings, and no build of it was at hand to prove them with.
+//! MariaDB 10.6 and newer: launched on this machine, or attached to by URL.
 //!
-//! The client is Tithe's own ([`protocol`], [`session`]). Each protection is one file below [`protection`], each check that
-//! only MariaDB has one file below [`evidence`].
+//! The client is Tithe's own and shared with MySQL ([`crate::mysql_family`]). Each protection is one file below
+//! [`protection`], each check that only MariaDB has one file below [`evidence`].
 
 mod evidence;
+mod flavour;
 mod inspect;
 mod install;
 mod launch;
-mod proof;
 mod protection;
-mod protocol;
 mod rotation;
-mod schema;
-mod session;
-mod sql;
-mod startup;
-mod target;
 
 use std::collections::BTreeMap;
 
@@ -26,14 +19,17 @@ use tithe_harness::{
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
     rotation::Rotator,
-    session::{Session, SqlSession as _},
-    sql::SqlDatabase,
+    session::{Session, SqlSession},
+    sql::{Dialect, SqlDatabase},
     workload::Table,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
-use self::{session::MariaDbSession, target::PRODUCT};
-use crate::ycsb_over_sql::YcsbOverSql;
+use self::flavour::FLAVOUR;
+use crate::{
+    mysql_family::{self, schema, sql},
+    ycsb_over_sql::YcsbOverSql,
+};
 
 /// MariaDB.
 pub struct MariaDb;
@@ -48,11 +44,11 @@ impl Database for MariaDb {
     }
 
     fn schemes(&self) -> &'static [&'static str] {
-        &["mariadb", "mysql"]
+        &["mariadb"]
     }
 
     fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        PRODUCT.check_url(url)
+        FLAVOUR.product.check_url(url)
     }
 
     fn restarts(&self) -> bool {
@@ -64,7 +60,7 @@ impl Database for MariaDb {
     }
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
-        schema::cache_use(server, setup)
+        schema::cache_use(&FLAVOUR, server, setup)
     }
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
@@ -88,7 +84,7 @@ impl Database for MariaDb {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-        let session = measured(server, setup, how, &[])?;
+        let session = FLAVOUR.measured(server, setup, how, &[])?;
         let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
     }
@@ -98,23 +94,23 @@ impl Database for MariaDb {
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::create(server, setup, table)
+        schema::create(&FLAVOUR, server, setup, table)
     }
 
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::remove(server, setup, table)
+        schema::remove(&FLAVOUR, server, setup, table)
     }
 
     fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::settle(server, setup, table)
+        schema::settle(&FLAVOUR, server, setup, table)
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
-        schema::facts(server, setup)
+        schema::facts(&FLAVOUR, server, setup)
     }
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
-        inspect::inspect(server, setup)
+        mysql_family::inspect::inspect(&FLAVOUR, &inspect::LOOKS, server, setup)
     }
 
     fn rotator(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
@@ -126,23 +122,39 @@ impl Database for MariaDb {
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
-        PRODUCT.reach(server, setup)
+        FLAVOUR.product.reach(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
-        schema::redo_written(server, setup)
+        schema::redo_written(&FLAVOUR, server, setup)
     }
 }
 
-/// A session as measured clients have it, which first runs `before` and then the arm's own statements.
-fn measured(server: &Server, setup: &Setup, how: &Connect, before: &[&str]) -> Result<MariaDbSession, Fault> {
-    let mut session = MariaDbSession::open(&PRODUCT.target(server, setup)?)?;
-    if let Some(process) = server.process {
-        session.find_thread(process);
+impl SqlDatabase for MariaDb {
+    fn dialect(&self) -> &'static Dialect {
+        &sql::DIALECT
     }
-    for statement in before.iter().copied().chain(setup.session_statements.iter().map(String::as_str)) {
-        session.run(statement)?;
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
+        Ok(Box::new(FLAVOUR.measured(server, setup, how, &["USE tithe"])?))
     }
-    session.set_blocking(how.blocking)?;
-    Ok(session)
+
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault> {
+        sql::create(&FLAVOUR, server, setup, name, definition, indexes)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        sql::remove(&FLAVOUR, server, setup, names)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        sql::settle(&FLAVOUR, server, setup, names)
+    }
 }

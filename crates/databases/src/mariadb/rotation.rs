@@ -11,10 +11,8 @@
 
 use tithe_harness::{database::Server, fault::Fault, protection::Setup, rotation::Rotator, session::SqlSession as _};
 
-use super::{
-    schema::{administrator, measured_tables},
-    session::MariaDbSession,
-};
+use super::flavour::FLAVOUR;
+use crate::mysql_family::{schema::measured_tables, session::WireSession};
 
 /// The numbers of the two keys in the key file, that of the materials' first key and that of the second one.
 pub const KEYS: [u32; 2] = [1, 2];
@@ -24,7 +22,7 @@ const PATIENCE_S: u16 = 3600;
 
 /// The measured tables of one server, and an administrator's session there.
 pub struct KeyRotator {
-    session: MariaDbSession,
+    session: WireSession,
     tables: Vec<String>,
 }
 
@@ -34,7 +32,7 @@ impl KeyRotator {
     /// # Errors
     /// The server's error; [`Fault::Refused`] when there is no table.
     pub fn new(server: &Server, setup: &Setup) -> Result<Self, Fault> {
-        let mut session = administrator(server, setup)?;
+        let mut session = FLAVOUR.administrator(server, setup)?;
         let tables = measured_tables(&mut session)?;
         if tables.is_empty() {
             return Err(Fault::Refused("there is no table whose key could be changed".to_owned()));

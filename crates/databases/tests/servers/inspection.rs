@@ -2,7 +2,7 @@
 //! something.
 
 use expect_test::{Expect, expect};
-use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
+use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_harness::{
     clock::Clock,
     database::{Connect, Database},
@@ -46,7 +46,7 @@ fn check(
 }
 
 const OF_POSTGRES: &str = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'tithe\\_%'";
-const OF_MARIADB: &str = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'tithe\\_%'";
+const OF_MYSQL_FAMILY: &str = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'tithe\\_%'";
 
 #[test]
 fn postgres_with_nothing_and_with_logs() {
@@ -108,7 +108,7 @@ fn mariadb_with_nothing_and_with_encryption_and_audit() {
     check(
         &MariaDb,
         &[],
-        OF_MARIADB,
+        OF_MYSQL_FAMILY,
         expect![[r#"
         at-rest: off
           no key or field value is readable in the data files: does not hold
@@ -120,7 +120,7 @@ fn mariadb_with_nothing_and_with_encryption_and_audit() {
     check(
         &MariaDb,
         &[("encryption", &[]), ("server-audit", &[])],
-        OF_MARIADB,
+        OF_MYSQL_FAMILY,
         expect![[r#"
         at-rest: enforced
           no key or field value is readable in the data files: holds
@@ -133,7 +133,7 @@ fn mariadb_with_nothing_and_with_encryption_and_audit() {
     check(
         &MariaDb,
         &[("general-log", &[])],
-        OF_MARIADB,
+        OF_MYSQL_FAMILY,
         expect![[r#"
         at-rest: off
           no key or field value is readable in the data files: does not hold
@@ -143,4 +143,10 @@ fn mariadb_with_nothing_and_with_encryption_and_audit() {
         tables left: []
     "#]],
     );
+}
+
+#[test]
+fn mysql_with_nothing_and_with_encryption_and_a_log() {
+    check(&MySql, &[], OF_MYSQL_FAMILY, expect![[""]]);
+    check(&MySql, &[("encryption", &[]), ("general-log", &[])], OF_MYSQL_FAMILY, expect![[""]]);
 }

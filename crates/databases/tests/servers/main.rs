@@ -9,6 +9,7 @@ mod mariadb;
 mod misconfigured;
 #[cfg(feature = "mongodb")]
 mod mongodb;
+mod mysql;
 mod postgres;
 mod redis;
 mod sandbox;

@@ -35,7 +35,7 @@ fn prove(chosen: &Chosen, expect: Expect) {
 }
 
 /// Every kind of request, and what comes back.
-fn exercise(session: &mut dyn KeyValueSession) {
+pub fn exercise(session: &mut dyn KeyValueSession) {
     fn call(session: &mut dyn KeyValueSession, request: Request<'_>) -> u64 {
         session.call(&request, &mut Discard).expect("an answer")
     }

@@ -3,7 +3,7 @@
 //! Each server is launched as Tithe launches it, with a mistake in its files or after its start.
 
 use expect_test::{Expect, expect};
-use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
+use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_harness::{
     database::Database,
     evidence::{Evidence, Sight},
@@ -89,6 +89,12 @@ fn mariadb_with_optional_tls() {
 }
 
 #[test]
+fn mysql_with_optional_tls() {
+    let mistakes = [("require_secure_transport = ON", "require_secure_transport = OFF"), (" REQUIRE SSL", "")];
+    tls_is_optional(&MySql, &mistakes, expect![[""]]);
+}
+
+#[test]
 fn redis_with_a_plaintext_port_beside_tls() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     tls_is_optional(
@@ -147,6 +153,24 @@ fn mariadb_with_encryption_of_new_tables_only() {
         at-rest: available but not enforced
     "#]]
     .assert_eq(&shown(&sandbox, &[Feature::AtRest]));
+}
+
+/// Encryption was switched on when there were tables and logs already, and nobody encrypts these.
+#[test]
+fn mysql_with_encryption_of_new_tables_only() {
+    let asked = chosen(&MySql, "encryption", &[]);
+    let mistakes = [
+        ("default_table_encryption = ON", "default_table_encryption = OFF"),
+        ("ALTER TABLESPACE mysql ENCRYPTION = 'Y';\n", ""),
+    ];
+    let Some(mut sandbox) = start(&MySql, std::slice::from_ref(&asked), &mistakes) else { return };
+    sandbox.setup.statements = vec!["SET GLOBAL default_table_encryption = ON".to_owned()];
+    let later = Table { name: "later".to_owned(), ..table() };
+    MySql.create(&sandbox.server, &sandbox.setup, &later).expect("a table");
+    let words = caught(&sandbox, &asked);
+    eprintln!("mysql: {words}");
+    assert!(!words.contains("not encrypted: none") && words.contains("switches that are off: none"), "{words}");
+    expect![[""]].assert_eq(&shown(&sandbox, &[Feature::AtRest]));
 }
 
 /// Nothing of Redis encrypts or audits; what an administrator gets wrong there is who may do what, and when a write is safe.

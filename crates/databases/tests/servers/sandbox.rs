@@ -181,6 +181,7 @@ fn mistake(launch: &mut Launch, right: &str, wrong: &str) {
 fn settings(database: &dyn Database) -> BTreeMap<String, String> {
     let settings: &[(&str, &str)] = match database.id() {
         "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],
+        "mysql" => &[("innodb_redo_log_capacity", "32M")],
         _ => &[],
     };
     settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()

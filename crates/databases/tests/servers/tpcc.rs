@@ -1,6 +1,6 @@
 //! TPC-C on a real server, plain and with encrypted columns.
 
-use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
+use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_harness::{database::Database, protection::Setup, workload::tpcc::Tpcc};
 use tithe_model::experiment::OptionValue;
 
@@ -106,3 +106,4 @@ macro_rules! on {
 
 on!(postgres, &Postgres);
 on!(mariadb, &MariaDb);
+on!(mysql, &MySql);

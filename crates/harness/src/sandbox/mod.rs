@@ -113,14 +113,14 @@ impl Sandbox {
         launch.steps.iter().try_for_each(|step| self.take(step))
     }
 
-    /// As [`Sandbox::prepare`] where the data folder is a copy: writes the files and makes the folders that are not there.
+    /// As [`Sandbox::prepare`] where the data folder is a copy: writes the files and links, makes the folders that are not there.
     /// What commands made and added to is in the copy.
     ///
     /// # Errors
     /// The first step that failed.
     pub fn prepare_on_copy(&self, launch: &Launch) -> Result<(), Fault> {
         let needed = |step: &&Step| match step {
-            Step::Write { .. } => true,
+            Step::Write { .. } | Step::Link { .. } => true,
             Step::Folder(path) => !path.exists(),
             Step::Append { .. } | Step::Run(_) => false,
         };
@@ -130,6 +130,8 @@ impl Sandbox {
     fn take(&self, step: &Step) -> Result<(), Fault> {
         match step {
             Step::Folder(path) => self.make_folder(path),
+            Step::Link { path, to } => std::os::unix::fs::symlink(to, path)
+                .map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error)),
             Step::Write { path, content, mode } => {
                 let bytes = match content {
                     Content::Text(text) => text.as_bytes(),
@@ -289,9 +291,10 @@ mod tests {
             steps: vec![
                 Step::Write { path: path.clone(), content: Content::Text("hello".into()), mode: 0o600 },
                 Step::Append { path: path.clone(), content: " there".into() },
+                Step::Link { path: place.folder.join("link"), to: path.clone() },
                 Step::Run(Command {
                     program: "cp".into(),
-                    arguments: vec![path.display().to_string(), format!("{}2", path.display())],
+                    arguments: vec![place.folder.join("link").display().to_string(), format!("{}2", path.display())],
                     ..Command::default()
                 }),
             ],

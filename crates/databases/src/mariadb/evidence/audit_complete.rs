@@ -2,13 +2,13 @@
 
 use tithe_harness::evidence::{Evidence, Scene, Sight};
 
-use super::count_marked;
+use super::LOG;
 use crate::{
     evidence::{
         marked::{Counts, SESSIONS},
         sight,
     },
-    mariadb::schema::DIALECT,
+    mysql_family::{evidence::count_marked, schema::DIALECT},
 };
 
 /// Sends statements of each kind from several sessions at once and counts the records about the measured table in the audit
@@ -76,7 +76,7 @@ impl Evidence for AuditComplete {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| count_marked(scene, &DIALECT.qualified(scene.table), |sent| self.expected(sent), count))
+        sight(|| count_marked(scene, &LOG, &DIALECT.qualified(scene.table), |sent| self.expected(sent), count))
     }
 }
 

@@ -8,10 +8,8 @@ use tithe_harness::{
 
 use crate::{
     evidence::sight,
-    mariadb::{
-        schema::{administrator, unencrypted},
-        session::MariaDbSession,
-    },
+    mariadb::flavour::{FLAVOUR, unencrypted},
+    mysql_family::session::WireSession,
 };
 
 /// Asks the server which tablespaces are not encrypted, and for its cipher and switches; then tries to make an unencrypted
@@ -40,7 +38,7 @@ impl EncryptionInForce {
     }
 
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let mut session = administrator(scene.server, scene.setup)?;
+        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
         let mut off = Vec::new();
         let cipher = ("file_key_management_encryption_algorithm", self.cipher.as_str());
         for (name, wanted) in SWITCHES.into_iter().chain([cipher]) {
@@ -70,7 +68,7 @@ impl EncryptionInForce {
 
 /// Tries to make a table without encryption in Tithe's own database: the words of the refusal, or `None` when it was made
 /// (and removed again).
-fn plain_table(session: &mut MariaDbSession) -> Result<Option<String>, Fault> {
+fn plain_table(session: &mut WireSession) -> Result<Option<String>, Fault> {
     const TABLE: &str = "`tithe`.`unencrypted`";
     match session.run(&format!("CREATE TABLE {TABLE} (nothing int) ENGINE=InnoDB ENCRYPTED=NO COMMENT 'made by tithe'"))
     {

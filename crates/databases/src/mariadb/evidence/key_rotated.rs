@@ -14,8 +14,8 @@ use super::innodb_file::{Cipher, Keys, examine};
 use crate::{
     evidence::sight,
     mariadb::{
+        flavour::{FLAVOUR, write_table},
         rotation::{KEYS, KeyRotator},
-        schema::{administrator, write_table},
     },
 };
 
@@ -54,7 +54,7 @@ impl KeyRotated {
     /// Every measured table, by the server's word and by its file.
     fn state(&self, scene: &Scene<'_>) -> Result<Vec<Table>, Fault> {
         let keys = KeyRotator::new(scene.server, scene.setup)?.keys()?;
-        let mut session = administrator(scene.server, scene.setup)?;
+        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
         let page_bytes = session.value("SELECT @@innodb_page_size")?;
         let page_bytes = page_bytes.parse().map_err(|_| Fault::Wrong("the size of a page is no number".to_owned()))?;
         let folder = session.value("SELECT @@datadir")?;

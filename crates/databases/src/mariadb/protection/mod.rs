@@ -1,7 +1,6 @@
 //! The protections of MariaDB: one file and one line in [`ALL`] each.
 
 mod encryption;
-mod general_log;
 mod password;
 mod server_audit;
 mod tls;
@@ -11,12 +10,15 @@ use tithe_harness::{
     protection::Protection,
 };
 
+use super::evidence::LOG;
+use crate::mysql_family::protection::general_log::GeneralLog;
+
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] = &[
     &encryption::Encryption,
     &tls::TLS,
     &server_audit::ServerAudit,
-    &general_log::GeneralLog,
+    &GeneralLog(&LOG),
     &password::Password,
     &COLUMNS,
     &ORDINARY_STATEMENTS,

@@ -12,12 +12,8 @@ use tithe_model::{
 
 use crate::{
     evidence::password_asked::PasswordAsked,
-    mariadb::{
-        evidence::DOORS,
-        install::needs_plugin,
-        launch::load_plugin,
-        proof::{ED25519, NATIVE},
-    },
+    mariadb::{evidence::DOORS, install::needs_plugin, launch::load_plugin},
+    mysql_family::proof::{ED25519, NATIVE},
 };
 
 /// A password by one of MariaDB's proofs. It costs at connecting, not afterwards.

@@ -13,10 +13,13 @@ use tithe_model::{
     experiment,
 };
 
-use crate::mariadb::{
-    evidence::{audit_complete::AuditComplete, logs_free},
-    install::needs_plugin,
-    launch::load_plugin,
+use crate::{
+    mariadb::{
+        evidence::{LOG, audit_complete::AuditComplete},
+        install::needs_plugin,
+        launch::load_plugin,
+    },
+    mysql_family::evidence::logs_free,
 };
 
 /// `server_audit`.
@@ -67,6 +70,6 @@ impl Protection for ServerAudit {
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(AuditComplete::new(chosen.text("events"))), Box::new(logs_free::disclosure())]
+        vec![Box::new(AuditComplete::new(chosen.text("events"))), Box::new(logs_free::disclosure(&LOG))]
     }
 }

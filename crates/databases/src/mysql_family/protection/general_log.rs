@@ -1,4 +1,4 @@
-//! MariaDB's general log, the audit log of those who load nothing.
+//! The general log, the audit log of those who load nothing.
 
 use tithe_harness::{
     evidence::Evidence,
@@ -6,10 +6,13 @@ use tithe_harness::{
 };
 use tithe_model::experiment;
 
-use crate::mariadb::evidence::{general_log::GeneralLogComplete, logs_free};
+use crate::{
+    evidence::marked::Log,
+    mysql_family::evidence::{general_log::GeneralLogComplete, logs_free},
+};
 
-/// `general_log = ON`.
-pub struct GeneralLog;
+/// `general_log = ON`, and how the log of one product is reached.
+pub struct GeneralLog(pub &'static Log);
 
 impl Protection for GeneralLog {
     fn id(&self) -> &'static str {
@@ -35,6 +38,6 @@ impl Protection for GeneralLog {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(GeneralLogComplete), Box::new(logs_free::disclosure())]
+        vec![Box::new(GeneralLogComplete(self.0)), Box::new(logs_free::disclosure(self.0))]
     }
 }

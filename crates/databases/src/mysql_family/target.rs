@@ -14,18 +14,20 @@ use crate::target::{Product, Tls, UrlParts, refused};
 /// Name of the account in servers that Tithe launches.
 pub const USER: &str = "tithe";
 
-/// MariaDB's port, names and URL options.
-pub const PRODUCT: Product = Product {
-    title: "MariaDB",
-    port: 3306,
-    user: USER,
-    database: "",
-    url_database: Some(""),
-    needs_user: true,
-    password_variable: "MYSQL_PWD",
-    tls,
-    tls_hints: ["ssl-mode=verify_identity or ssl-mode=required", "ssl-cert and ssl-key"],
-};
+/// The port, names and URL options of a product called `title`.
+pub const fn product(title: &'static str) -> Product {
+    Product {
+        title,
+        port: 3306,
+        user: USER,
+        database: "",
+        url_database: Some(""),
+        needs_user: true,
+        password_variable: "MYSQL_PWD",
+        tls,
+        tls_hints: ["ssl-mode=verify_identity or ssl-mode=required", "ssl-cert and ssl-key"],
+    }
+}
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     parts.only(&["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"])?;

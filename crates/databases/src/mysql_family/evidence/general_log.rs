@@ -4,12 +4,12 @@ use tithe_harness::evidence::{Evidence, Scene, Sight};
 
 use super::count_marked;
 use crate::evidence::{
-    marked::{Counts, marker},
+    marked::{Counts, Log, marker},
     sight,
 };
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log. Id `statement-log`.
-pub struct GeneralLogComplete;
+pub struct GeneralLogComplete(pub &'static Log);
 
 /// Counts executions of prepared statements that hold `mark`, by verb. A line is time or nothing, the connection's number,
 /// the command (`Execute`), a tabulator and the statement with its values.
@@ -34,7 +34,7 @@ impl Evidence for GeneralLogComplete {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| count_marked(scene, &marker(scene), Clone::clone, count))
+        sight(|| count_marked(scene, self.0, &marker(scene), Clone::clone, count))
     }
 }
 

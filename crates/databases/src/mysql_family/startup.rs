@@ -1,15 +1,20 @@
 //! From a TCP connection to a session that is let in: TLS where asked for, authentication.
 //!
 //! Nothing falls back: a server without TLS where TLS is asked for, and one that wants the password itself on a connection
-//! that anyone can read, are refused.
+//! that anyone can read, are refused. A server on this machine gets it encrypted with the server's own key.
+
+use std::net::IpAddr;
 
 use tithe_harness::{fault::Fault, wire::Wire};
 
 use super::{
+    Flavour,
     proof::{CACHING_SHA2, NATIVE, prove},
     protocol::{
-        Body, Packet, capability, greeting, next_packet, put_client_start, put_packet, put_value, server_error,
+        Body, Greeting, Packet, capability, greeting, next_packet, put_client_start, put_packet, put_value,
+        server_error,
     },
+    rsa::PublicKey,
 };
 use crate::target::Target;
 
@@ -25,25 +30,42 @@ const WANTED: u32 = capability::FOUND_ROWS
 /// Further data of `caching_sha2_password`: the server remembers the proof, or wants the password itself.
 const REMEMBERED: &[u8] = &[3];
 const PASSWORD_ITSELF: &[u8] = &[4];
+/// What a client of `caching_sha2_password` asks for the server's public key with.
+const PUBLIC_KEY: &[u8] = &[2];
 
-/// Opens a connection and has it let in. The connection still blocks. Returns how the client said who it is: `none`, or the
-/// name of the proof.
+/// A connection that was let in. It still blocks.
+pub struct Opened {
+    /// The connection.
+    pub wire: Wire,
+    /// How the client said who it is: `none`, or the name of the proof.
+    pub method: String,
+    /// True when the server's greeting offers TLS.
+    pub offers_tls: bool,
+}
+
+/// Opens a connection to a server of `flavour` and has it let in.
 ///
 /// # Errors
-/// A refusal of either side, or a broken connection.
-pub fn open(target: &Target) -> Result<(Wire, String), Fault> {
+/// A refusal of either side, a broken connection, or a server of the other product.
+pub fn open(flavour: &Flavour, target: &Target) -> Result<Opened, Fault> {
     let mut wire = Wire::connect(&target.host, target.port)?;
     let packet = receive(&mut wire)?;
     let greeting = greeting(&wire.unread()[packet.body.clone()])?;
     wire.consume(packet.body.end);
-    if greeting.capabilities & WANTED != WANTED {
-        let lacks = WANTED & !greeting.capabilities;
-        return Err(Fault::Refused(format!("{} lacks capabilities 0x{lacks:08x} of MySQL 5.7", greeting.version)));
+    let Greeting { version, capabilities, .. } = &greeting;
+    if !(flavour.is_own)(version) {
+        let (title, otherwise) = (flavour.product.title, flavour.otherwise);
+        return Err(Fault::Refused(format!("the server says that it is {version}, which is not {title}: {otherwise}")));
     }
+    if capabilities & WANTED != WANTED {
+        let lacks = WANTED & !capabilities;
+        return Err(Fault::Refused(format!("{version} lacks capabilities 0x{lacks:08x} of MySQL 5.7")));
+    }
+    let offers_tls = capabilities & capability::SSL != 0;
     let mut number = packet.number;
     let mut wanted = WANTED;
     if let Some(tls) = &target.tls {
-        if greeting.capabilities & capability::SSL == 0 {
+        if !offers_tls {
             return Err(Fault::Refused("TLS was asked for, and the server offers none".to_owned()));
         }
         wanted |= capability::SSL;
@@ -64,9 +86,9 @@ pub fn open(target: &Target) -> Result<(Wire, String), Fault> {
         out.push(0);
     })?;
     wire.flush()?;
-    let plugin = authenticate(&mut wire, target, plugin)?;
+    let plugin = authenticate(&mut wire, target, plugin, greeting.salt)?;
     let method = if target.password.is_some() { plugin } else { "none".to_owned() };
-    Ok((wire, method))
+    Ok(Opened { wire, method, offers_tls })
 }
 
 /// The next packet; waits for it. The start-up runs on a connection that blocks.
@@ -79,8 +101,9 @@ fn receive(wire: &mut Wire) -> Result<Packet, Fault> {
     }
 }
 
-/// Answers what the server still wants to know, until it lets the client in. Returns the proof that counted.
-fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String) -> Result<String, Fault> {
+/// Answers what the server still wants to know, until it lets the client in. Returns the proof that counted. `salt` is what
+/// the server's greeting brought.
+fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: Vec<u8>) -> Result<String, Fault> {
     loop {
         let packet = receive(wire)?;
         let body = &wire.unread()[packet.body.clone()];
@@ -94,15 +117,15 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String) -> Result<
             Some((0xfe, rest)) => {
                 let mut rest = Body(rest);
                 plugin = String::from_utf8_lossy(rest.zero_ended()?).into_owned();
-                reply = Some(prove(&plugin, target.password.as_ref(), rest.0)?);
+                salt = rest.0.to_vec();
+                reply = Some(prove(&plugin, target.password.as_ref(), &salt)?);
             }
             Some((1, REMEMBERED)) if plugin == CACHING_SHA2 => {}
             Some((1, PASSWORD_ITSELF)) if plugin == CACHING_SHA2 => {
-                let password = target.password.as_ref().filter(|_| target.tls.is_some()).ok_or_else(|| {
-                    let why = "the server wants the password itself, which is sent over TLS only";
-                    Fault::Refused(why.to_owned())
-                })?;
-                reply = Some([password.expose(), &[0]].concat());
+                reply = Some(if target.tls.is_some() { password_itself(target)? } else { ask_for_key(target)? });
+            }
+            Some((1, pem)) if plugin == CACHING_SHA2 && target.tls.is_none() => {
+                reply = Some(PublicKey::of_pem(pem)?.encrypt(&disguised(password_itself(target)?, &salt))?);
             }
             _ => return Err(Fault::Protocol("a packet that has no place in a login".to_owned())),
         }
@@ -112,4 +135,28 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String) -> Result<
             wire.flush()?;
         }
     }
+}
+
+/// The password with a zero behind it.
+fn password_itself(target: &Target) -> Result<Vec<u8>, Fault> {
+    let password = target.password.as_ref().ok_or_else(|| Fault::Refused("the server wants a password".to_owned()))?;
+    Ok([password.expose(), &[0]].concat())
+}
+
+/// The request for the server's public key. Nobody stands between this machine and itself; from any other place the key
+/// could be that of whoever does.
+fn ask_for_key(target: &Target) -> Result<Vec<u8>, Fault> {
+    let address = target.host.parse::<IpAddr>().map(|address| address.is_loopback());
+    if address.unwrap_or(target.host == "localhost") {
+        return Ok(PUBLIC_KEY.to_vec());
+    }
+    Err(Fault::Refused("the server wants the password itself, which is sent over TLS only".to_owned()))
+}
+
+/// `password` mixed with the salt, over and over, as the server undoes it after decrypting.
+fn disguised(mut password: Vec<u8>, salt: &[u8]) -> Vec<u8> {
+    // The zero at the end of the salt is not part of it.
+    let salt = salt.strip_suffix(&[0]).unwrap_or(salt);
+    password.iter_mut().zip(salt.iter().cycle()).for_each(|(byte, salt)| *byte ^= salt);
+    password
 }

@@ -16,12 +16,13 @@ use tithe_harness::{
 };
 
 use super::{
+    Flavour,
     protocol::{
         BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
         ends_rows, next_packet, put_packet, put_value, server_error,
     },
     sql::DIALECT,
-    startup::open,
+    startup,
 };
 use crate::target::Target;
 
@@ -31,9 +32,11 @@ const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
 
 /// One connection.
-pub struct MariaDbSession {
+pub struct WireSession {
     wire: Wire,
+    flavour: &'static Flavour,
     method: String,
+    offers_tls: bool,
     task: ServerTask,
     statements: Vec<Prepared>,
     awaited: Awaited,
@@ -68,16 +71,18 @@ enum Event {
     Done(u64),
 }
 
-impl MariaDbSession {
-    /// Connects to `target`. It blocks until [`MariaDbSession::set_blocking`].
+impl WireSession {
+    /// Connects to `target`, a server of `flavour`. It blocks until [`WireSession::set_blocking`].
     ///
     /// # Errors
-    /// A refusal of either side, or a broken connection.
-    pub fn open(target: &Target) -> Result<Self, Fault> {
-        let (wire, method) = open(target)?;
+    /// As [`Flavour::open`].
+    pub fn open(flavour: &'static Flavour, target: &Target) -> Result<Self, Fault> {
+        let startup::Opened { wire, method, offers_tls } = startup::open(flavour, target)?;
         Ok(Self {
             wire,
+            flavour,
             method,
+            offers_tls,
             task: ServerTask::Unknown,
             statements: Vec::new(),
             awaited: Awaited::First,
@@ -94,10 +99,10 @@ impl MariaDbSession {
         self.wire.set_blocking(blocking)
     }
 
-    /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. MySQL does not
-    /// tell; then nobody is watched.
+    /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. Where the server
+    /// does not tell, nobody is watched.
     pub fn find_thread(&mut self, process: i32) {
-        let asked = self.value("SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()");
+        let asked = self.value(self.flavour.thread);
         if let Some(thread) = asked.ok().and_then(|thread| thread.parse().ok()) {
             self.task = ServerTask::Thread { process, thread };
         }
@@ -106,6 +111,11 @@ impl MariaDbSession {
     /// How the client said who it is: `none`, or the name of the proof.
     pub fn method(&self) -> &str {
         &self.method
+    }
+
+    /// True when the server's greeting offers TLS.
+    pub fn offers_tls(&self) -> bool {
+        self.offers_tls
     }
 
     /// What TLS agreed on, as the client sees it.
@@ -233,7 +243,7 @@ fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
     Ok(texts)
 }
 
-impl Connection for MariaDbSession {
+impl Connection for WireSession {
     fn descriptor(&self) -> Option<RawFd> {
         Some(self.wire.as_raw_fd())
     }
@@ -255,7 +265,7 @@ impl Connection for MariaDbSession {
     }
 }
 
-impl SqlSession for MariaDbSession {
+impl SqlSession for WireSession {
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
         self.send(COM_STMT_PREPARE, sql.as_bytes())?;
         let answer = self.packet()?;
@@ -346,7 +356,7 @@ fn put_execution(out: &mut Vec<u8>, number: u32, parameters: &[Parameter<'_>]) {
     }
 }
 
-impl Drop for MariaDbSession {
+impl Drop for WireSession {
     /// Says good-bye, so that the server does not log a lost connection. Best effort: it may be lost already.
     fn drop(&mut self) {
         if !self.wire.wants_write() {

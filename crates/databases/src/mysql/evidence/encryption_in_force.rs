@@ -1,0 +1,102 @@
+//! Does the server say that everything is encrypted that was asked for?
+
+use std::{fs::File, io::Read as _, path::Path};
+
+use tithe_harness::{
+    evidence::{Evidence, Scene, Sight},
+    fault::Fault,
+    session::SqlSession as _,
+};
+
+use super::parts::Parts;
+use crate::{
+    evidence::sight,
+    mysql::{
+        flavour::{FLAVOUR, keyring, unencrypted, unencrypted_logs},
+        launch::{BINLOG, REDO, TABLES, UNDO},
+    },
+    mysql_family::session::WireSession,
+};
+
+/// Asks the server whether its keyring works, which switches are on, and which tablespaces and binary logs are not encrypted;
+/// looks at how each binary log begins, which tells the two kinds apart. Id `encryption-in-force`.
+///
+/// The server's word is no proof that bytes are unreadable: the canaries are.
+pub struct EncryptionInForce(pub Parts);
+
+/// What a binary log begins with when it is encrypted (`BINLOG_MAGIC` is `\xfebin` when it is not; MySQL documentation,
+/// "Encrypting Binary Log Files and Relay Log Files").
+const ENCRYPTED_LOG: [u8; 4] = *b"\xfdbin";
+
+impl EncryptionInForce {
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let Parts { redo, undo, binlog } = self.0;
+        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
+        let keyring = keyring(&mut session)?;
+        let status =
+            |name: &str| keyring.iter().find(|(key, _)| key == name).map_or("none", |(_, value)| value.as_str());
+        let active = status("Component_status") == "Active";
+        let mut off = Vec::new();
+        for (_, name) in
+            [(true, TABLES), (redo, REDO), (undo, UNDO), (binlog, BINLOG)].iter().filter(|(wanted, _)| *wanted)
+        {
+            let value = session.shown("GLOBAL VARIABLES", name)?.unwrap_or_else(|| "unknown".to_owned());
+            if value != "ON" {
+                off.push(format!("{name} = {value}"));
+            }
+        }
+        let mut open = unencrypted(&mut session, undo)?;
+        if binlog {
+            open.extend(unencrypted_logs(&mut session)?);
+            open.extend(plain_logs(&mut session)?);
+        }
+        let told = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+        let shown = open.get(..3).unwrap_or(&open);
+        let more =
+            if open.len() > shown.len() { format!(" and {} more", open.len() - shown.len()) } else { String::new() };
+        let quotation = format!(
+            "keyring {} is {}; not encrypted: {}{more}; switches that are off: {}",
+            status("Component_name"),
+            status("Component_status"),
+            told(shown),
+            told(&off),
+        );
+        let holds = active && open.is_empty() && off.is_empty();
+        Ok(if holds { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    }
+}
+
+/// Binary logs that do not begin as encrypted ones do.
+fn plain_logs(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    let Some(base) = session.shown("GLOBAL VARIABLES", "log_bin_basename")?.filter(|base| !base.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let folder = Path::new(&base).parent().unwrap_or(Path::new("/")).to_owned();
+    let names = session.run("SHOW BINARY LOGS")?.into_iter().filter_map(|row| row.into_iter().next().flatten());
+    let mut plain = Vec::new();
+    for name in names {
+        let path = folder.join(&name);
+        let mut magic = [0; 4];
+        let read = File::open(&path).and_then(|mut file| file.read_exact(&mut magic));
+        read.map_err(|error| Fault::machine(path.display(), error))?;
+        if magic != ENCRYPTED_LOG {
+            plain.push(format!("{name} begins with {}", magic.escape_ascii()));
+        }
+    }
+    Ok(plain)
+}
+
+impl Evidence for EncryptionInForce {
+    fn id(&self) -> &'static str {
+        "encryption-in-force"
+    }
+
+    fn claim(&self) -> String {
+        let logs = if self.0.any() { format!(", and that {} are", self.0.noun()) } else { String::new() };
+        format!("the server says that its keyring works and that every table is encrypted{logs}")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}

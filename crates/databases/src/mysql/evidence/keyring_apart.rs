@@ -1,0 +1,130 @@
+//! Are the keys of the keyring kept out of the data?
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+use tithe_harness::{
+    database::Server,
+    evidence::{Control, Evidence, Scene, Sight, key_apart::KeyApart},
+    fault::Fault,
+    protection::AtRest,
+    secret::Secret,
+};
+
+use crate::{
+    evidence::sight,
+    mysql::{
+        flavour::{FLAVOUR, keyring},
+        launch::KEYS,
+    },
+};
+
+/// Reads the keys that the server has made out of the file of its keyring, and looks for each of them as the shared check
+/// looks for the keys that Tithe makes: in every file of the server's but that one. The file must be readable by the
+/// server's account alone, and be the one that the server says it uses. Id `keyring-apart`.
+pub struct KeyringApart;
+
+impl KeyringApart {
+    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+        let file = scene.server.folder.join(KEYS);
+        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
+        let used = keyring(&mut session)?.into_iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value);
+        if used.as_deref().map(PathBuf::from) != Some(file.clone()) {
+            return Ok(Sight::Exposed(format!("the server's keys are in {}", used.as_deref().unwrap_or("no file"))));
+        }
+        let failed = |error| Fault::machine(file.display(), error);
+        let mode = fs::metadata(&file).map_err(failed)?.permissions().mode() & 0o777;
+        if mode != 0o600 {
+            return Ok(Sight::Exposed(format!("{KEYS} has mode {mode:o}")));
+        }
+        let keys = keys(&fs::read_to_string(&file).map_err(failed)?);
+        if keys.is_empty() {
+            return Ok(Sight::Unknown(format!("no key could be read out of {KEYS}")));
+        }
+        let count = keys.len();
+        let mut extent = String::new();
+        for key in keys {
+            match apart(scene, key) {
+                Sight::Protected(words) => extent = words,
+                other => return Ok(other),
+            }
+        }
+        Ok(Sight::Protected(format!("{count} keys in {KEYS} (mode 600): {extent}")))
+    }
+}
+
+/// What the shared check says of one `key` and everything of the server's but the folder of its keyring.
+fn apart(scene: &Scene<'_>, key: Secret) -> Sight {
+    let mut setup = scene.setup.clone();
+    setup.at_rest = Some(AtRest { cipher: String::new(), key });
+    let folder = &scene.server.folder;
+    let mut server = Server { folder: folder.join("tmp"), ..scene.server.clone() };
+    server.paths.data.extend(["my.cnf", "accounts.sql", "plugins", "program/mysqld.my"].map(|name| folder.join(name)));
+    KeyApart.look(&mut Scene { server: &server, setup: &setup, ..*scene })
+}
+
+/// Bytes of a key: all of them are for AES-256. What is shorter is the number of the binary log's key.
+const KEY: usize = 32;
+
+/// The keys in a keyring's file: JSON, with each key in hexadecimal digits as the `data` of an element.
+fn keys(file: &str) -> Vec<Secret> {
+    let values = file.split("\"data\":").skip(1).filter_map(|rest| rest.split('"').nth(1));
+    values.filter_map(bytes).filter(|bytes| bytes.len() == KEY).map(Secret::new).collect()
+}
+
+/// The bytes that hexadecimal digits stand for.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = digits.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect();
+    Some(digits?.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+}
+
+impl Evidence for KeyringApart {
+    fn id(&self) -> &'static str {
+        "keyring-apart"
+    }
+
+    fn claim(&self) -> String {
+        "the keys of the keyring are in its own file, which the server's account alone may read, and in no other file of the \
+         server"
+            .to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        sight(|| self.look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_read_out_of_the_file() {
+        let element = |id: &str, data: &str| {
+            format!(r#"{{"user":"","data_id":"{id}","data_type":"AES","data":"{data}","extension":[]}}"#)
+        };
+        let [first, second] = ["00ffA1C5".repeat(8), "2b".repeat(32)];
+        let elements = [
+            element("INNODBKey-b238fcb8-1", &first),
+            element("MySQLReplicationKey_b238fcb8_1", &second),
+            element("MySQLReplicationKey_b238fcb8", "01000000000000000000000000000000"),
+        ];
+        let file = format!(r#"{{"version":"1.0","elements":[{}]}}"#, elements.join(","));
+        let found: Vec<_> = keys(&file).iter().map(Secret::expose_hex).collect();
+        assert_eq!(found, [first.to_lowercase(), second]);
+        assert!(keys(r#"{"version":"1.0","elements":[]}"#).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_in_a_file_makes_it_panic(text in "[\"a-f:,{}d ]{0,40}", digits in "[0-9a-fx]{0,9}") {
+            let _ = keys(&text);
+            let _ = keys(&format!("{text}\"data\":\"{digits}\"{text}"));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What is MySQL's own of what it shares with MariaDB.
+
+use tithe_harness::{fault::Fault, session::SqlSession as _};
+
+use crate::mysql_family::{Flavour, schema::write_pages, session::WireSession, target::product};
+
+/// MySQL.
+pub static FLAVOUR: Flavour = Flavour {
+    product: product("MySQL"),
+    is_own: |version| !version.contains("MariaDB"),
+    otherwise: "for MariaDB write `database = \"mariadb\"` and mariadb://",
+    thread: "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
+    told: &TOLD,
+    // MySQL encrypts a tablespace while the statement that says so runs.
+    is_encrypted: |_| Ok(true),
+    // `FLUSH TABLES … FOR EXPORT`, which MariaDB is asked for, leaves a key beside an encrypted table for a moment.
+    write_table: |session, _| write_pages(session),
+};
+
+/// Variables whose values go into the report.
+const TOLD: [&str; 20] = [
+    "binlog_encryption",
+    "binlog_format",
+    "default_table_encryption",
+    "general_log",
+    "innodb_buffer_pool_size",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_page_size",
+    "innodb_redo_log_capacity",
+    "innodb_redo_log_encrypt",
+    "innodb_undo_log_encrypt",
+    "log_bin",
+    "performance_schema",
+    "require_secure_transport",
+    "sync_binlog",
+    "table_encryption_privilege_check",
+    "thread_handling",
+    "tls_version",
+    "version_compile_zlib",
+    "version_malloc_library",
+];
+
+/// Tablespaces that are not encrypted, but for the two that MySQL cannot encrypt: the system tablespace, and that of
+/// temporary tables. Those of undo logs are asked for by `undo`.
+///
+/// # Errors
+/// The server's error; it tells only accounts with the right PROCESS.
+pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>, Fault> {
+    let sql = "SELECT NAME, SPACE_TYPE FROM information_schema.INNODB_TABLESPACES \
+               WHERE ENCRYPTION <> 'Y' AND NAME NOT IN ('innodb_system', 'innodb_temporary') ORDER BY NAME";
+    let rows = session.run(sql)?.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default());
+    let wanted = rows.filter(|[_, kind]| undo || kind.as_deref() != Some("Undo"));
+    Ok(wanted.filter_map(|[name, _]| name).collect())
+}
+
+/// Names of the binary logs that are not encrypted; none where there is no binary log.
+///
+/// # Errors
+/// The server's error; it tells only accounts with the right REPLICATION CLIENT.
+pub fn unencrypted_logs(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    if session.shown("GLOBAL VARIABLES", "log_bin")?.as_deref() != Some("ON") {
+        return Ok(Vec::new());
+    }
+    // Name, size, `Yes` or `No`.
+    let rows = session.run("SHOW BINARY LOGS")?.into_iter();
+    let rows = rows.map(|row| <[_; 3]>::try_from(row).unwrap_or_default());
+    Ok(rows.filter(|[.., encrypted]| encrypted.as_deref() != Some("Yes")).filter_map(|[name, ..]| name).collect())
+}
+
+/// What the server says about its keyring, as `name = value`; empty where there is none.
+///
+/// # Errors
+/// The server's error.
+pub fn keyring(session: &mut WireSession) -> Result<Vec<(String, String)>, Fault> {
+    let rows = session.run("SELECT STATUS_KEY, STATUS_VALUE FROM performance_schema.keyring_component_status")?;
+    let pairs = rows.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default());
+    Ok(pairs.map(|pair| pair.map(Option::unwrap_or_default).into()).collect())
+}

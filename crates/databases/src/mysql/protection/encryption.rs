@@ -1,0 +1,92 @@
+//! Encryption at rest by MySQL itself, with keys that its keyring component keeps in a file.
+//!
+//! Settings: MySQL documentation, "InnoDB Data-at-Rest Encryption", "Encrypting Binary Log Files and Relay Log Files". All
+//! tables are encrypted, those of the server (tablespace `mysql`) too; the redo, undo and binary logs where they are asked for.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, scan::Places},
+    protection::{Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::mysql::{
+    evidence::{
+        encryption_in_force::EncryptionInForce,
+        keyring_apart::KeyringApart,
+        parts::{Parts, PartsCanary},
+    },
+    install::needs_keyring,
+    launch::{BINLOG, REDO, TABLES, UNDO},
+};
+
+/// `component_keyring_file`.
+pub struct Encryption;
+
+fn parts(chosen: &experiment::Protection) -> Parts {
+    Parts { redo: chosen.flag("redo"), undo: chosen.flag("undo"), binlog: chosen.flag("binlog") }
+}
+
+/// An option that is on unless an experiment says otherwise.
+const fn part(name: &'static str, help: &'static str) -> OptionEntry {
+    OptionEntry { name, kind: OptionKind::Flag, default: Some(Default::Flag(true)), help }
+}
+
+impl Protection for Encryption {
+    fn id(&self) -> &'static str {
+        "encryption"
+    }
+
+    fn title(&self) -> &'static str {
+        "encryption at rest (component_keyring_file)"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "whoever gets at the files, a copy or a backup of them, but not at the keyring's file."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "data in memory and on the wire; the system tablespace (ibdata1) with its change buffer and the tablespace of temporary \
+         tables (ibtmp1), which MySQL cannot encrypt; general, slow and error logs; file names and sizes; the keyring's file \
+         itself."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        const OPTIONS: &[OptionEntry] = &[
+            part("redo", "The redo log is encrypted too (innodb_redo_log_encrypt)."),
+            part("undo", "The undo log is encrypted too (innodb_undo_log_encrypt)."),
+            part("binlog", "The binary log is encrypted too, where there is one (binlog_encryption)."),
+        ];
+        OPTIONS
+    }
+
+    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        needs_keyring(install)
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let Parts { redo, undo, binlog } = parts(chosen);
+        // Without the check every account may make a table that is not encrypted.
+        for (on, name) in
+            [(true, TABLES), (true, "table_encryption_privilege_check"), (redo, REDO), (undo, UNDO), (binlog, BINLOG)]
+        {
+            setup.settings.insert(name.to_owned(), if on { "ON" } else { "OFF" }.to_owned());
+        }
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        let parts = parts(chosen);
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
+            Box::new(EncryptionInForce(parts)),
+            Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
+            Box::new(KeyringApart),
+        ];
+        if parts.any() {
+            checks.push(Box::new(PartsCanary(parts)));
+        }
+        checks
+    }
+}

@@ -1,0 +1,22 @@
+//! The protections of MySQL: one file and one line in [`ALL`] each.
+
+mod encryption;
+mod password;
+
+use tithe_harness::{
+    columns::{COLUMNS, ORDINARY_STATEMENTS},
+    protection::Protection,
+};
+
+use super::evidence::{DOORS, LOG};
+use crate::{mysql_family::protection::general_log::GeneralLog, tls::Tls};
+
+/// TLS by MySQL's own `ssl_cert`, with plaintext refused by the server (`require_secure_transport`) and by the account.
+static TLS: Tls = Tls::of(&DOORS);
+
+/// In the order of `tithe ls`.
+pub const ALL: &[&dyn Protection] =
+    &[&encryption::Encryption, &TLS, &GeneralLog(&LOG), &password::Password, &COLUMNS, &ORDINARY_STATEMENTS];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Passwords, against a server that lets everyone on the machine in.
+
+use tithe_harness::{
+    database::{Install, Missing},
+    evidence::Evidence,
+    protection::{Authentication, Protection, Setup},
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::{
+    evidence::password_asked::PasswordAsked,
+    mysql::{evidence::DOORS, install::version_of},
+    mysql_family::proof::{CACHING_SHA2, NATIVE},
+};
+
+/// A password by one of MySQL's proofs. It costs at connecting, not afterwards.
+pub struct Password;
+
+impl Protection for Password {
+    fn id(&self) -> &'static str {
+        "password"
+    }
+
+    fn title(&self) -> &'static str {
+        "password authentication"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "clients that do not know the password."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "everything after the login; with caching_sha2_password the first login after a start sends the password, encrypted by TLS \
+         or with a key that nobody vouches for; with mysql_native_password whoever reads the accounts' table can log in \
+         with what stands there and one login that was overheard, and the server proves nothing."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[OptionEntry {
+            name: "plugin",
+            kind: OptionKind::Choice(&[CACHING_SHA2, NATIVE]),
+            default: Some(Default::Text(CACHING_SHA2)),
+            help: "How the client proves that it knows the password.",
+        }]
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
+        let later = version_of(&install.version).is_some_and(|version| version >= (8, 4, 0));
+        if chosen.text("plugin") != NATIVE || !later {
+            return Ok(());
+        }
+        Err(Missing {
+            what: format!("{NATIVE}, which is off in MySQL 8.4 and gone from later ones"),
+            looked_in: vec![install.version.clone()],
+            how_to_install: vec![format!("take MySQL 8.0, or `plugin = \"{CACHING_SHA2}\"`")],
+        })
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.authentication = Authentication::Password { mechanism: chosen.text("plugin").to_owned() };
+    }
+
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(PasswordAsked(&DOORS))]
+    }
+}

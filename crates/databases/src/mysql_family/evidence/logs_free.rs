@@ -1,0 +1,28 @@
+//! What the logs repeat: the shared check, with the family's way of writing a token into a log.
+
+use tithe_harness::{
+    evidence::{Scene, canary::Targets, logs_free::LogsFree},
+    fault::Fault,
+};
+use tithe_model::record::Role;
+
+use crate::{evidence::marked::Log, mysql_family::Flavour, target::Target};
+
+/// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
+pub fn disclosure(log: &Log) -> LogsFree {
+    LogsFree::new(Role::Disclosure, Targets::Everything, log.plant)
+}
+
+/// Makes the server log `token`: as the name of an account that does not exist. MariaDB's error log keeps it (`log_warnings`
+/// of 2, the default), and so does the general log of both products.
+///
+/// # Errors
+/// When the login is not refused.
+pub fn plant(flavour: &'static Flavour, scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
+    let target = flavour.product.target(scene.server, scene.setup)?;
+    match flavour.open(&Target { user: token.to_owned(), ..target }) {
+        Err(Fault::Refused(_)) => Ok(()),
+        Err(fault) => Err(fault),
+        Ok(_) => Err(Fault::Wrong("an account that does not exist was let in".to_owned())),
+    }
+}

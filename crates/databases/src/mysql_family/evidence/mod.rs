@@ -1,0 +1,52 @@
+//! Checks that mean the same on both products: one file each.
+
+pub mod general_log;
+pub mod logs_free;
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use tithe_harness::{
+    evidence::{Scene, Sight},
+    fault::Fault,
+};
+
+use crate::evidence::marked::{Counts, Log, LogGrowth, NO_LOG, describe, send};
+
+/// How long a record may take into its log: the server answers the client first.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a log is watched for records that should not be there.
+const AFTERWARDS: Duration = Duration::from_millis(200);
+
+/// Sends numbered statements of each kind from several sessions at once, and counts them in `log` with `count`, which
+/// gets what was added and `mark`. What is there must be `expected` of what was sent, no more and no less.
+///
+/// # Errors
+/// The first fault.
+pub fn count_marked(
+    scene: &Scene<'_>,
+    log: &Log,
+    mark: &str,
+    expected: impl FnOnce(&Counts) -> Counts,
+    count: impl Fn(&str, &str) -> Counts,
+) -> Result<Sight, Fault> {
+    let Some(growth) = LogGrowth::begin(scene, log) else { return Ok(Sight::Unknown(NO_LOG.to_owned())) };
+    let sent = send(scene)?;
+    let expected = expected(&sent);
+    let begun = Instant::now();
+    let mut logged = BTreeMap::new();
+    let mut complete = None::<Instant>;
+    while begun.elapsed() < PATIENCE && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
+        logged = count(&growth.so_far(scene)?, mark);
+        complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
+        // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
+        if logged.is_empty() && begun.elapsed() > AFTERWARDS {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
+    Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+}

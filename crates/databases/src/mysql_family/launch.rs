@@ -1,0 +1,130 @@
+//! What the launches of both products share: the words of option files, and where a binary log goes.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tithe_harness::{
+    database::Place,
+    protection::{Setup, TlsVersion, Transport},
+};
+
+/// File below [`Place::folder`] that the sandbox redirects the server's output to.
+pub const SERVER_LOG: &str = "server.log";
+/// General log, below the same folder.
+pub const GENERAL_LOG: &str = "general.log";
+
+/// The lines of one option file, by name.
+pub struct Options(BTreeMap<String, String>);
+
+impl Options {
+    /// The `common` settings, in whose place come those of `setup`, and what its number of clients needs.
+    pub fn new(common: &[(&str, &str, &str)], setup: &Setup) -> Self {
+        let mut lines: BTreeMap<String, String> =
+            common.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if let Some(connections) = setup.more_connections(300) {
+            lines.insert("max_connections".to_owned(), connections.to_string());
+            // Every connection has its own handle of each table that it uses; the default of 2000 is enough for 200.
+            lines.insert("table_open_cache".to_owned(), (10 * connections).to_string());
+        }
+        lines.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value_of(value))));
+        Self(lines)
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Sets `name`, whatever it was.
+    pub fn set(&mut self, name: &str, value: impl ToString) {
+        self.0.insert(name.to_owned(), value.to_string());
+    }
+
+    /// Takes `name` out.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    /// True when `name` is set, and not to off.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !["OFF", "0"].contains(&value.to_ascii_uppercase().as_str()))
+    }
+
+    /// Keeps everything that a server writes in its `place`, and has it listen there alone.
+    pub fn keep_in(&mut self, place: &Place) {
+        self.set("bind_address", "127.0.0.1");
+        self.set("datadir", within(place, "data"));
+        self.set("general_log_file", within(place, GENERAL_LOG));
+        self.set("pid_file", within(place, "server.pid"));
+        self.set("port", place.port);
+        // Relative to the data folder: the path of a socket may have 107 characters only.
+        self.set("socket", "server.sock");
+        self.set("tmpdir", within(place, "tmp"));
+    }
+
+    /// Has the binary log written where evidence looks for it.
+    pub fn log_binary(&mut self, place: &Place) {
+        self.set("log_bin", within(place, "binlog/log"));
+        self.0.entry("server_id".to_owned()).or_insert_with(|| "1".to_owned());
+    }
+
+    /// TLS as `setup` asks for it.
+    pub fn speak(&mut self, setup: &Setup) {
+        let Transport::Tls { version, mutual, .. } = setup.transport else { return };
+        self.set("require_secure_transport", "ON");
+        self.set("ssl_cert", setup.materials.server_certificate.display());
+        self.set("ssl_key", setup.materials.server_key.display());
+        self.set("tls_version", version_name(version));
+        if mutual {
+            self.set("ssl_ca", setup.materials.authority.display());
+        }
+    }
+
+    /// The file, whose only section is called `section`.
+    pub fn text(&self, section: &str) -> String {
+        let lines: String = self.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+        format!("[{section}]\n{lines}")
+    }
+}
+
+/// The file `name` of the server in `place`.
+pub fn within(place: &Place, name: &str) -> String {
+    place.folder.join(name).display().to_string()
+}
+
+/// The file `name` of the server in `place`.
+pub fn logs(place: &Place, names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(|name| place.folder.join(name)).collect()
+}
+
+/// Nothing of the user's: messages in English.
+pub fn environment() -> BTreeMap<String, String> {
+    BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())])
+}
+
+/// What an account of this arm must do beside proving who it is.
+pub fn require(setup: &Setup) -> &'static str {
+    match setup.transport {
+        Transport::Plain => "",
+        Transport::Tls { mutual: false, .. } => " REQUIRE SSL",
+        Transport::Tls { mutual: true, .. } => " REQUIRE X509",
+    }
+}
+
+/// A TLS version in the server's words, which are OpenSSL's.
+fn version_name(version: TlsVersion) -> &'static str {
+    match version {
+        TlsVersion::V1_2 => "TLSv1.2",
+        TlsVersion::V1_3 => "TLSv1.3",
+    }
+}
+
+/// A setting's name from an experiment, which can be nothing but a name; `-` and `_` mean the same to the server.
+fn name_of(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '_' }).collect()
+}
+
+/// A setting's value from an experiment: one line, whatever it holds. What looks like a comment or is empty is quoted.
+fn value_of(value: &str) -> String {
+    let value = value.replace(char::is_control, " ");
+    if value.trim().is_empty() || value.contains('#') { format!("\"{value}\"") } else { value }
+}

@@ -1,0 +1,3 @@
+//! Protections that both products have: one file each.
+
+pub mod general_log;

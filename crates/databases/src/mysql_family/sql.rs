@@ -1,0 +1,78 @@
+//! MariaDB and MySQL for workloads on SQL tables.
+//!
+//! What a REPEATABLE READ transaction of InnoDB reads without a lock may be older than what it reads with one, and it is
+//! not told: a workload must lock what it is about to change.
+
+use tithe_harness::{
+    database::Server,
+    fault::Fault,
+    protection::Setup,
+    session::SqlSession as _,
+    sql::{Dialect, Isolation},
+};
+
+use super::{Flavour, schema};
+use crate::target::is_local;
+
+/// Errors by which another transaction was in the way, of MariaDB's documentation, "MariaDB Error Codes":
+/// `ER_LOCK_WAIT_TIMEOUT`, `ER_LOCK_DEADLOCK`, and `ER_CHECKREAD`, which servers with `innodb_snapshot_isolation` give.
+const CONFLICTS: [&str; 3] = ["1205 ", "1213 ", "1020 "];
+
+/// How both products write SQL.
+pub static DIALECT: Dialect = Dialect {
+    integer: "int",
+    long: "bigint",
+    text: |length| format!("varchar({length})"),
+    bytes: |length| format!("varbinary({length})"),
+    row_lock: " FOR UPDATE",
+    isolate: |isolation| match isolation {
+        Isolation::RepeatableRead => &["SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"],
+        Isolation::Serializable => &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"],
+    },
+    begin: |_| &["START TRANSACTION"],
+    is_conflict: |text| CONFLICTS.iter().any(|code| text.starts_with(code)),
+};
+
+/// Makes the table `name` by `definition`, and its `indexes`, as `SqlDatabase::create` says. Text is compared by its
+/// bytes, as a client that computes compares it.
+///
+/// # Errors
+/// As [`schema::own_database`].
+pub fn create(
+    flavour: &'static Flavour,
+    server: &Server,
+    setup: &Setup,
+    name: &str,
+    definition: &str,
+    indexes: &[String],
+) -> Result<(), Fault> {
+    let mut session = schema::own_database(flavour, server, setup)?;
+    session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+    let mark = schema::MARK;
+    session.run(&format!("{definition} ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT '{mark}'"))?;
+    indexes.iter().try_for_each(|index| session.run(index).map(drop))
+}
+
+/// Removes the tables `names`.
+///
+/// # Errors
+/// As [`schema::own_database`].
+pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+    let mut session = schema::own_database(flavour, server, setup)?;
+    names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
+}
+
+/// Brings the tables `names` to where they end up.
+///
+/// # Errors
+/// As [`schema::own_database`].
+pub fn settle(flavour: &'static Flavour, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+    let mut session = schema::own_database(flavour, server, setup)?;
+    for name in names {
+        session.run(&format!("ANALYZE TABLE {name}"))?;
+        if is_local(server) {
+            (flavour.write_table)(&mut session, name)?;
+        }
+    }
+    Ok(())
+}
