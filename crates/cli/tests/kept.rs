@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fs};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{Bench, err, out, status};
-use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
+use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_harness::database::{Database, Search};
 
 /// Runs the smallest TPC-C over two epochs with an arm for each of `protections`, and compares where the data of each came
@@ -100,6 +100,22 @@ fn of_mariadb() {
             : loaded by plain, copied (bytes)
             tls: loaded by plain, copied (bytes)
             server-audit: loaded by plain, copied (bytes)
+            password: loaded by plain, copied (bytes)
+            encryption: loaded by encryption, copied (bytes)
+        "#]],
+    );
+}
+
+/// The keys that MySQL has made go with the data that they open.
+#[test]
+fn of_mysql() {
+    check(
+        &MySql,
+        &["tls", "general-log", "password", "encryption"],
+        expect![[r#"
+            : loaded by plain, copied (bytes)
+            tls: loaded by plain, copied (bytes)
+            general-log: loaded by plain, copied (bytes)
             password: loaded by plain, copied (bytes)
             encryption: loaded by encryption, copied (bytes)
         "#]],

@@ -54,6 +54,17 @@ pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>,
     Ok(wanted.filter_map(|[name, _]| name).collect())
 }
 
+/// Names of the databases in which new tables are not encrypted unless they ask for it: each keeps what was the server's
+/// default when it was made.
+///
+/// # Errors
+/// The server's error.
+pub fn unencrypted_databases(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    let sql = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE DEFAULT_ENCRYPTION <> 'YES' \
+               AND SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys') ORDER BY SCHEMA_NAME";
+    Ok(session.run(sql)?.into_iter().flatten().flatten().collect())
+}
+
 /// Names of the binary logs that are not encrypted; none where there is no binary log.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use tithe_harness::{
 
 use super::{
     evidence::LOG,
-    flavour::{FLAVOUR, keyring, unencrypted, unencrypted_logs},
+    flavour::{FLAVOUR, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
     launch::{BINLOG, REDO, REDO_FILES, TABLES, UNDO, UNDO_FILES},
 };
 use crate::mysql_family::{
@@ -35,22 +35,24 @@ pub static LOOKS: Looks = Looks {
 /// New tables, old tables and logs must be encrypted, and no account may do without: each of them may be forgotten.
 fn at_rest(session: &mut WireSession) -> Result<(State, String), Fault> {
     let mut words = Vec::new();
-    let mut on = Vec::new();
-    for name in [TABLES, "table_encryption_privilege_check", REDO, UNDO, BINLOG, "log_bin"] {
+    let mut on = [false; 6];
+    let names = [TABLES, "table_encryption_privilege_check", REDO, UNDO, BINLOG, "log_bin"];
+    for (on, name) in on.iter_mut().zip(names) {
         let value = setting(session, name)?;
         words.push(format!("{name} = {value}"));
-        on.push(value == "ON");
+        *on = value == "ON";
     }
+    let [tables, checked, redo, undo, binlog, logs] = on;
     let status = keyring(session)?;
     let active = status.iter().any(|(name, value)| name == "Component_status" && value == "Active");
     words.push(if active { "a keyring component is active" } else { "no keyring component is active" }.to_owned());
     let all = session.value("SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'")?;
-    let (open, logs) = (unencrypted(session, true)?, unencrypted_logs(session)?);
+    let open = [unencrypted(session, true)?, unencrypted_logs(session)?, unencrypted_databases(session)?];
     let named = |open: &[String]| open.first().map_or_else(String::new, |first| format!(" ({first}, ...)"));
-    words.push(format!("{} tablespaces are not encrypted{}", open.len(), named(&open)));
-    words.push(format!("{} binary logs are not{}", logs.len(), named(&logs)));
-    let complete = open.is_empty() && logs.is_empty() && on[..4].iter().all(|on| *on) && (on[4] || !on[5]);
-    let nothing = all == "0" && !on[..5].iter().any(|on| *on);
+    let kinds = ["tablespaces are not encrypted", "binary logs are not", "databases have new tables in the clear"];
+    words.extend(open.iter().zip(kinds).map(|(open, kind)| format!("{} {kind}{}", open.len(), named(open))));
+    let complete = open.iter().all(Vec::is_empty) && tables && checked && redo && undo && (binlog || !logs);
+    let nothing = all == "0" && !(tables || redo || undo || binlog);
     let state = match (complete, nothing) {
         (true, _) => State::Enforced,
         (_, true) => State::Off,

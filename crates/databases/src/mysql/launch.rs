@@ -233,7 +233,7 @@ fn text(install: &Install, setup: &Setup, place: &Place) -> String {
         options.log_binary(place);
     } else {
         // What MariaDB understands as off would be the name of a file here.
-        options.remove("log_bin");
+        options.0.remove("log_bin");
         options.set("disable_log_bin", "ON");
     }
     options.keep_in(place);

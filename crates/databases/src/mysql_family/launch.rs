@@ -13,7 +13,7 @@ pub const SERVER_LOG: &str = "server.log";
 pub const GENERAL_LOG: &str = "general.log";
 
 /// The lines of one option file, by name.
-pub struct Options(BTreeMap<String, String>);
+pub struct Options(pub BTreeMap<String, String>);
 
 impl Options {
     /// The `common` settings, in whose place come those of `setup`, and what its number of clients needs.
@@ -37,11 +37,6 @@ impl Options {
     /// Sets `name`, whatever it was.
     pub fn set(&mut self, name: &str, value: impl ToString) {
         self.0.insert(name.to_owned(), value.to_string());
-    }
-
-    /// Takes `name` out.
-    pub fn remove(&mut self, name: &str) {
-        self.0.remove(name);
     }
 
     /// True when `name` is set, and not to off.
@@ -86,12 +81,12 @@ impl Options {
     }
 }
 
-/// The file `name` of the server in `place`.
+/// The path of `name` in `place`, as an option file has it.
 pub fn within(place: &Place, name: &str) -> String {
     place.folder.join(name).display().to_string()
 }
 
-/// The file `name` of the server in `place`.
+/// The files `names` of the server in `place`.
 pub fn logs(place: &Place, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| place.folder.join(name)).collect()
 }

@@ -41,13 +41,85 @@ fn check(protections: &[experiment::Protection], expect: Expect) {
 
 #[test]
 fn a_plain_server() {
-    expect![[""]].assert_eq(&shown(&plain()));
+    expect![[r#"
+        Folder("/run/02-arm/data")
+        Folder("/run/02-arm/tmp")
+        Folder("/run/02-arm/binlog")
+        write /run/02-arm/my.cnf 600
+        [mysqld]
+        auto_generate_certs = OFF
+        basedir = /usr
+        bind_address = 127.0.0.1
+        datadir = /run/02-arm/data
+        general_log_file = /run/02-arm/general.log
+        innodb_buffer_pool_dump_at_shutdown = OFF
+        innodb_buffer_pool_size = 256M
+        innodb_redo_log_capacity = 512M
+        innodb_stats_auto_recalc = OFF
+        log_bin = /run/02-arm/binlog/log
+        max_connections = 300
+        max_prepared_stmt_count = 1048576
+        mysqlx = OFF
+        pid_file = /run/02-arm/server.pid
+        port = 13306
+        server_id = 1
+        skip_name_resolve = ON
+        socket = server.sock
+        tmpdir = /run/02-arm/tmp
+        write /run/02-arm/accounts.sql 600 Secret(***)
+        run LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
+        serve LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
+        stop by signal 15 at Tcp { host: "127.0.0.1", port: 13306 }
+        paths Paths { data: ["/run/02-arm/data", "/run/02-arm/tmp"], journal: ["/run/02-arm/data/#innodb_redo", "/run/02-arm/data/undo_001", "/run/02-arm/data/undo_002", "/run/02-arm/binlog"], logs: ["/run/02-arm/server.log", "/run/02-arm/general.log"] }
+    "#]].assert_eq(&shown(&plain()));
 }
 
 #[test]
 fn encryption() {
-    check(&[chosen("encryption", &[])], expect![[""]]);
-    check(&[chosen("encryption", &[("redo", "false"), ("undo", "false"), ("binlog", "false")])], expect![[""]]);
+    check(&[chosen("encryption", &[])], expect![[r#"
+        - run LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
+        - serve LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
+        + Folder("/run/02-arm/keyring")
+        + Folder("/run/02-arm/program")
+        + Folder("/run/02-arm/plugins")
+        + Link { path: "/run/02-arm/program/mysqld", to: "/usr/sbin/mysqld" }
+        + write /run/02-arm/program/mysqld.my 400
+        + { "components": "file://component_keyring_file" }
+        + Link { path: "/run/02-arm/plugins/component_keyring_file.so", to: "/usr/lib/mysql/plugin/component_keyring_file.so" }
+        + Link { path: "/run/02-arm/plugins/component_reference_cache.so", to: "/usr/lib/mysql/plugin/component_reference_cache.so" }
+        + write /run/02-arm/plugins/component_keyring_file.cnf 400
+        + { "path": "/run/02-arm/keyring/keys", "read_only": false }
+        + binlog_encryption = ON
+        + default_table_encryption = ON
+        + innodb_redo_log_encrypt = ON
+        + innodb_undo_log_encrypt = ON
+        + plugin_dir = /run/02-arm/plugins
+        + table_encryption_privilege_check = ON
+        + run LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
+        + serve LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
+    "#]]);
+    check(&[chosen("encryption", &[("redo", "false"), ("undo", "false"), ("binlog", "false")])], expect![[r#"
+        - run LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
+        - serve LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
+        + Folder("/run/02-arm/keyring")
+        + Folder("/run/02-arm/program")
+        + Folder("/run/02-arm/plugins")
+        + Link { path: "/run/02-arm/program/mysqld", to: "/usr/sbin/mysqld" }
+        + write /run/02-arm/program/mysqld.my 400
+        + { "components": "file://component_keyring_file" }
+        + Link { path: "/run/02-arm/plugins/component_keyring_file.so", to: "/usr/lib/mysql/plugin/component_keyring_file.so" }
+        + Link { path: "/run/02-arm/plugins/component_reference_cache.so", to: "/usr/lib/mysql/plugin/component_reference_cache.so" }
+        + write /run/02-arm/plugins/component_keyring_file.cnf 400
+        + { "path": "/run/02-arm/keyring/keys", "read_only": false }
+        + binlog_encryption = OFF
+        + default_table_encryption = ON
+        + innodb_redo_log_encrypt = OFF
+        + innodb_undo_log_encrypt = OFF
+        + plugin_dir = /run/02-arm/plugins
+        + table_encryption_privilege_check = ON
+        + run LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
+        + serve LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
+    "#]]);
 }
 
 /// The files of an account are made by statements that are not shown, so they are looked at here.
@@ -64,20 +136,46 @@ fn accounts() {
         });
         secrets.collect::<String>()
     };
-    expect![[""]].assert_eq(&statements(&[]));
+    expect![[r#"
+        SET sql_log_bin = 0;
+        DROP USER IF EXISTS root@localhost, tithe@'127.0.0.1';
+        CREATE USER tithe@'127.0.0.1';
+        GRANT ALL ON *.* TO tithe@'127.0.0.1';
+    "#]].assert_eq(&statements(&[]));
     let all = [chosen("encryption", &[]), chosen("tls", &[("mutual", "true")]), chosen("password", &[])];
-    expect![[""]].assert_eq(&statements(&all));
+    expect![[r#"
+        SET sql_log_bin = 0;
+        DROP USER IF EXISTS root@localhost, tithe@'127.0.0.1';
+        CREATE USER tithe@'127.0.0.1' IDENTIFIED WITH caching_sha2_password BY 'correct horse' REQUIRE X509;
+        GRANT ALL ON *.* TO tithe@'127.0.0.1';
+        ALTER TABLESPACE mysql ENCRYPTION = 'Y';
+        ALTER TABLE sys.sys_config ENCRYPTION = 'Y';
+    "#]].assert_eq(&statements(&all));
 }
 
 #[test]
 fn tls() {
-    check(&[chosen("tls", &[])], expect![[""]]);
-    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[""]]);
+    check(&[chosen("tls", &[])], expect![[r#"
+        + require_secure_transport = ON
+        + ssl_cert = /m/server.pem
+        + ssl_key = /m/server.key
+        + tls_version = TLSv1.3
+    "#]]);
+    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[r#"
+        + require_secure_transport = ON
+        + ssl_ca = /m/ca.pem
+        + ssl_cert = /m/server.pem
+        + ssl_key = /m/server.key
+        + tls_version = TLSv1.2
+    "#]]);
 }
 
 #[test]
 fn general_log() {
-    check(&[chosen("general-log", &[])], expect![[""]]);
+    check(&[chosen("general-log", &[])], expect![[r#"
+        + general_log = ON
+        + log_output = FILE
+    "#]]);
 }
 
 #[test]
@@ -107,7 +205,18 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
     setup.settings.insert("sql_mode".to_owned(), "\nssl_ca=/x #".to_owned());
     setup.settings.insert("a = 1\nport".to_owned(), "1".to_owned());
     setup.clients = 500;
-    expect![[""]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+    expect![[r#"
+        - innodb_buffer_pool_size = 256M
+        - log_bin = /run/02-arm/binlog/log
+        - max_connections = 300
+        - server_id = 1
+        + a___1_port = 1
+        + disable_log_bin = ON
+        + innodb_buffer_pool_size = 1G
+        + max_connections = 1100
+        + sql_mode = " ssl_ca=/x #"
+        + table_open_cache = 11000
+    "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
     assert_eq!(memory_needed(&setup.settings), Some(3 << 29));
     assert_eq!(memory_needed(&BTreeMap::new()), Some(3 << 28));
 }
@@ -118,5 +227,19 @@ fn what_is_kept_of_a_stopped_server() {
     let mut setup = plain();
     let all = [chosen("encryption", &[]), chosen("general-log", &[])];
     test_setup::apply(ALL, &all, &mut setup);
-    expect![[""]].assert_eq(&format!("{:#?}\n", stored(&setup)));
+    expect![[r#"
+        Stored {
+            paths: [
+                "data",
+                "keyring",
+            ],
+            alike: [
+                "binlog_encryption = ON",
+                "default_table_encryption = ON",
+                "innodb_redo_log_encrypt = ON",
+                "innodb_undo_log_encrypt = ON",
+                "table_encryption_privilege_check = ON",
+            ],
+        }
+    "#]].assert_eq(&format!("{:#?}\n", stored(&setup)));
 }
