@@ -227,6 +227,12 @@ pub fn server_error(body: &[u8]) -> Fault {
     if REFUSALS.contains(&code) { Fault::Refused(text) } else { Fault::Server(text) }
 }
 
+/// True for the error by which MySQL says that it does not prepare such a statement (`ER_UNSUPPORTED_PS`).
+pub fn is_unprepared(body: &[u8]) -> bool {
+    const UNSUPPORTED: u16 = 1295;
+    body.strip_prefix(&[0xff]).is_some_and(|rest| rest.starts_with(&UNSUPPORTED.to_le_bytes()))
+}
+
 /// Rows affected, of an OK packet.
 ///
 /// # Errors
@@ -373,6 +379,8 @@ mod tests {
         assert_eq!(fault, Fault::Server("1062 (23000): Duplicate entry".to_owned()));
         let fault = server_error(b"\xff\x15\x04#28000Access denied");
         assert_eq!(fault, Fault::Refused("1045 (28000): Access denied".to_owned()));
+        assert!(is_unprepared(b"\xff\x0f\x05#HY000This command is not supported"));
+        assert!(!is_unprepared(b"\xff\x15\x04#28000Access denied") && !is_unprepared(b"\xff"));
         // Before the client has said what it can do, the server sends no state.
         let fault = server_error(b"\xff\x10\x04Too many connections");
         assert_eq!(fault, Fault::Server("1040 (?): Too many connections".to_owned()));
@@ -415,6 +423,7 @@ mod tests {
             let _ = next_packet(&bytes);
             let _ = greeting(&bytes);
             let _ = server_error(&bytes);
+            let _ = is_unprepared(&bytes);
             let _ = affected(&bytes);
             let _ = column_type(&bytes);
             let _ = binary_row(&bytes, &columns, |_, _| {});

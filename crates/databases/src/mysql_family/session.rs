@@ -19,7 +19,7 @@ use super::{
     Flavour,
     protocol::{
         BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
-        ends_rows, next_packet, put_packet, put_value, server_error,
+        ends_rows, is_unprepared, next_packet, put_packet, put_value, server_error,
     },
     sql::DIALECT,
     startup,
@@ -47,9 +47,11 @@ pub struct WireSession {
 }
 
 /// What executing a statement needs to know.
-struct Prepared {
-    number: u32,
-    parameters: usize,
+enum Prepared {
+    /// Its number in the server, and of how many parameters.
+    Number(u32, usize),
+    /// Its text, which is sent each time: MySQL prepares no `START TRANSACTION`. It brings no rows.
+    Text(String),
 }
 
 /// Which packet of an answer comes next.
@@ -269,6 +271,10 @@ impl SqlSession for WireSession {
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
         self.send(COM_STMT_PREPARE, sql.as_bytes())?;
         let answer = self.packet()?;
+        if is_unprepared(&answer) {
+            self.statements.push(Prepared::Text(sql.to_owned()));
+            return Ok(Statement(self.statements.len() - 1));
+        }
         if answer.first() != Some(&0) {
             return Err(server_error(&answer));
         }
@@ -279,7 +285,7 @@ impl SqlSession for WireSession {
         for _ in 0..columns + parameters {
             self.packet()?;
         }
-        self.statements.push(Prepared { number, parameters: parameters as usize });
+        self.statements.push(Prepared::Number(number, parameters as usize));
         Ok(Statement(self.statements.len() - 1))
     }
 
@@ -288,14 +294,18 @@ impl SqlSession for WireSession {
     }
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
-        let prepared = self
-            .statements
-            .get(statement.0)
-            .filter(|prepared| prepared.parameters == parameters.len())
-            .ok_or_else(|| Fault::Protocol("no such statement with so many parameters".to_owned()))?;
-        let number = prepared.number;
         self.begin();
-        put_packet(self.wire.output(), 0, |out| put_execution(out, number, parameters))?;
+        let out = self.wire.output();
+        match self.statements.get(statement.0) {
+            Some(&Prepared::Number(number, count)) if count == parameters.len() => {
+                put_packet(out, 0, |out| put_execution(out, number, parameters))?;
+            }
+            Some(Prepared::Text(sql)) if parameters.is_empty() => put_packet(out, 0, |out| {
+                out.push(COM_QUERY);
+                out.extend_from_slice(sql.as_bytes());
+            })?,
+            _ => return Err(Fault::Protocol("no such statement with so many parameters".to_owned())),
+        }
         self.wire.flush()
     }
 

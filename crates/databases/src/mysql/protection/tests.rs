@@ -76,7 +76,9 @@ fn a_plain_server() {
 
 #[test]
 fn encryption() {
-    check(&[chosen("encryption", &[])], expect![[r#"
+    check(
+        &[chosen("encryption", &[])],
+        expect![[r#"
         - run LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
         - serve LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
         + Folder("/run/02-arm/keyring")
@@ -97,8 +99,11 @@ fn encryption() {
         + table_encryption_privilege_check = ON
         + run LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
         + serve LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
-    "#]]);
-    check(&[chosen("encryption", &[("redo", "false"), ("undo", "false"), ("binlog", "false")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("encryption", &[("redo", "false"), ("undo", "false"), ("binlog", "false")])],
+        expect![[r#"
         - run LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
         - serve LC_ALL=C UMASK=0600 /usr/sbin/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
         + Folder("/run/02-arm/keyring")
@@ -119,7 +124,8 @@ fn encryption() {
         + table_encryption_privilege_check = ON
         + run LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --initialize-insecure
         + serve LC_ALL=C UMASK=0600 /run/02-arm/program/mysqld --defaults-file=/run/02-arm/my.cnf --init-file=/run/02-arm/accounts.sql
-    "#]]);
+    "#]],
+    );
 }
 
 /// The files of an account are made by statements that are not shown, so they are looked at here.
@@ -141,7 +147,8 @@ fn accounts() {
         DROP USER IF EXISTS root@localhost, tithe@'127.0.0.1';
         CREATE USER tithe@'127.0.0.1';
         GRANT ALL ON *.* TO tithe@'127.0.0.1';
-    "#]].assert_eq(&statements(&[]));
+    "#]]
+    .assert_eq(&statements(&[]));
     let all = [chosen("encryption", &[]), chosen("tls", &[("mutual", "true")]), chosen("password", &[])];
     expect![[r#"
         SET sql_log_bin = 0;
@@ -150,32 +157,42 @@ fn accounts() {
         GRANT ALL ON *.* TO tithe@'127.0.0.1';
         ALTER TABLESPACE mysql ENCRYPTION = 'Y';
         ALTER TABLE sys.sys_config ENCRYPTION = 'Y';
-    "#]].assert_eq(&statements(&all));
+    "#]]
+    .assert_eq(&statements(&all));
 }
 
 #[test]
 fn tls() {
-    check(&[chosen("tls", &[])], expect![[r#"
+    check(
+        &[chosen("tls", &[])],
+        expect![[r#"
         + require_secure_transport = ON
         + ssl_cert = /m/server.pem
         + ssl_key = /m/server.key
         + tls_version = TLSv1.3
-    "#]]);
-    check(&[chosen("tls", &[("version", "1.2"), ("mutual", "true")])], expect![[r#"
+    "#]],
+    );
+    check(
+        &[chosen("tls", &[("version", "1.2"), ("mutual", "true")])],
+        expect![[r#"
         + require_secure_transport = ON
         + ssl_ca = /m/ca.pem
         + ssl_cert = /m/server.pem
         + ssl_key = /m/server.key
         + tls_version = TLSv1.2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn general_log() {
-    check(&[chosen("general-log", &[])], expect![[r#"
+    check(
+        &[chosen("general-log", &[])],
+        expect![[r#"
         + general_log = ON
         + log_output = FILE
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -216,7 +233,8 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
         + max_connections = 1100
         + sql_mode = " ssl_ca=/x #"
         + table_open_cache = 11000
-    "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+    "#]]
+    .assert_eq(&difference(&shown(&plain()), &shown(&setup)));
     assert_eq!(memory_needed(&setup.settings), Some(3 << 29));
     assert_eq!(memory_needed(&BTreeMap::new()), Some(3 << 28));
 }
@@ -241,5 +259,6 @@ fn what_is_kept_of_a_stopped_server() {
                 "table_encryption_privilege_check = ON",
             ],
         }
-    "#]].assert_eq(&format!("{:#?}\n", stored(&setup)));
+    "#]]
+    .assert_eq(&format!("{:#?}\n", stored(&setup)));
 }
