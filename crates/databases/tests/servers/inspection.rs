@@ -147,19 +147,29 @@ fn mariadb_with_nothing_and_with_encryption_and_audit() {
 
 #[test]
 fn mysql_with_nothing_and_with_encryption_and_a_log() {
-    check(&MySql, &[], OF_MYSQL_FAMILY, expect![[r#"
+    check(
+        &MySql,
+        &[],
+        OF_MYSQL_FAMILY,
+        expect![[r#"
         at-rest: off
           no key or field value is readable in the data files: does not hold
           no key or field value is readable in the journal: does not hold
         audit: off
         tables left: []
-    "#]]);
-    check(&MySql, &[("encryption", &[]), ("general-log", &[])], OF_MYSQL_FAMILY, expect![[r#"
+    "#]],
+    );
+    check(
+        &MySql,
+        &[("encryption", &[]), ("general-log", &[])],
+        OF_MYSQL_FAMILY,
+        expect![[r#"
         at-rest: enforced
           no key or field value is readable in the data files: holds
           no key or field value is readable in the journal: holds
         audit: available but not enforced
           every statement is in the log once, with its values: holds
         tables left: []
-    "#]]);
+    "#]],
+    );
 }

@@ -91,9 +91,13 @@ fn mariadb_with_optional_tls() {
 #[test]
 fn mysql_with_optional_tls() {
     let mistakes = [("require_secure_transport = ON", "require_secure_transport = OFF"), (" REQUIRE SSL", "")];
-    tls_is_optional(&MySql, &mistakes, expect![[r#"
+    tls_is_optional(
+        &MySql,
+        &mistakes,
+        expect![[r#"
         tls: available but not enforced
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -175,7 +179,8 @@ fn mysql_with_encryption_of_new_tables_only() {
     assert!(!words.contains("not encrypted: none") && words.contains("switches that are off: none"), "{words}");
     expect![[r#"
         at-rest: available but not enforced
-    "#]].assert_eq(&shown(&sandbox, &[Feature::AtRest]));
+    "#]]
+    .assert_eq(&shown(&sandbox, &[Feature::AtRest]));
 }
 
 /// Nothing of Redis encrypts or audits; what an administrator gets wrong there is who may do what, and when a write is safe.

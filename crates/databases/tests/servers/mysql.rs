@@ -66,27 +66,36 @@ fn a_plain_server_serves_every_request() {
 
 #[test]
 fn encryption_is_proven() {
-    prove(&chosen("encryption", &[]), expect![[r#"
+    prove(
+        &chosen("encryption", &[]),
+        expect![[r#"
         encryption-in-force Claim Holds
         disk-canary Claim Holds
         keyring-apart Claim Holds
         journal-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn encryption_of_some_parts_is_proven_of_these() {
-    prove(&off(&["binlog"]), expect![[r#"
+    prove(
+        &off(&["binlog"]),
+        expect![[r#"
         encryption-in-force Claim Holds
         disk-canary Claim Holds
         keyring-apart Claim Holds
         journal-canary Claim Holds
-    "#]]);
-    prove(&off(&["redo", "undo", "binlog"]), expect![[r#"
+    "#]],
+    );
+    prove(
+        &off(&["redo", "undo", "binlog"]),
+        expect![[r#"
         encryption-in-force Claim Holds
         disk-canary Claim Holds
         keyring-apart Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -95,24 +104,36 @@ fn encryption_is_proven_without_a_binary_log() {
     let search = tithe_harness::database::Search::default();
     let start = |asked: &[Chosen]| Sandbox::start_of(&MySql, &search, asked, &[], &[("log_bin", "OFF")]);
     let (Some(plain), Some(guarded)) = (start(&[]), start(&asked)) else { return };
-    super::prove_between(&plain, &guarded, &asked[0], exercise, expect![[r#"
+    super::prove_between(
+        &plain,
+        &guarded,
+        &asked[0],
+        exercise,
+        expect![[r#"
         encryption-in-force Claim Holds
         disk-canary Claim Holds
         keyring-apart Claim Holds
         journal-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn tls_is_proven() {
-    prove(&chosen("tls", &[]), expect![[r#"
+    prove(
+        &chosen("tls", &[]),
+        expect![[r#"
         tls-negotiated Claim Holds
         wire-canary Claim Holds
-    "#]]);
-    prove(&chosen("tls", &[("version", text("1.2"))]), expect![[r#"
+    "#]],
+    );
+    prove(
+        &chosen("tls", &[("version", text("1.2"))]),
+        expect![[r#"
         tls-negotiated Claim Holds
         wire-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -145,30 +166,42 @@ fn what_becomes_of_resumption_is_told() {
 
 #[test]
 fn the_general_log_is_proven() {
-    prove(&chosen("general-log", &[]), expect![[r#"
+    prove(
+        &chosen("general-log", &[]),
+        expect![[r#"
         statement-log Claim Holds
         logs-free Disclosure Fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn passwords_are_proven() {
-    prove(&chosen("password", &[]), expect![[r#"
+    prove(
+        &chosen("password", &[]),
+        expect![[r#"
         password-asked Claim Holds
-    "#]]);
-    prove(&chosen("password", &[("plugin", text("mysql_native_password"))]), expect![[r#"
+    "#]],
+    );
+    prove(
+        &chosen("password", &[("plugin", text("mysql_native_password"))]),
+        expect![[r#"
         password-asked Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn encrypted_columns_are_proven() {
-    prove(&chosen("columns", &[]), expect![[r#"
+    prove(
+        &chosen("columns", &[]),
+        expect![[r#"
         ciphertext-seen Claim Holds
         wrong-column-key Claim Holds
         disk-canary Claim Holds
         wire-canary Claim Holds
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -200,16 +233,32 @@ fn nothing_falls_back() {
     expect!["TLS was asked for, and the server offers none"].assert_eq(&refusal(&MySql, &plain.server, &asks_tls));
     let mut asks_plain = tls.setup.clone();
     asks_plain.transport = Transport::Plain;
-    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: NO)"].assert_eq(&refusal(&MySql, &tls.server, &asks_plain));
+    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: NO)"].assert_eq(&refusal(
+        &MySql,
+        &tls.server,
+        &asks_plain,
+    ));
     let mut asks_password = plain.setup.clone();
     asks_password.authentication = Authentication::Password { mechanism: "caching_sha2_password".to_owned() };
-    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: YES)"].assert_eq(&refusal(&MySql, &plain.server, &asks_password));
+    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: YES)"].assert_eq(&refusal(
+        &MySql,
+        &plain.server,
+        &asks_password,
+    ));
     let mut wrong = password.setup.clone();
     wrong.materials.password = Secret::new("wrong");
-    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: YES)"].assert_eq(&refusal(&MySql, &password.server, &wrong));
+    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: YES)"].assert_eq(&refusal(
+        &MySql,
+        &password.server,
+        &wrong,
+    ));
     let mut without = password.setup.clone();
     without.authentication = Authentication::None;
-    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: NO)"].assert_eq(&refusal(&MySql, &password.server, &without));
+    expect!["1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: NO)"].assert_eq(&refusal(
+        &MySql,
+        &password.server,
+        &without,
+    ));
 }
 
 /// The server remembers a proof once it has seen the password, which it does over TLS, or under its own key.
