@@ -68,11 +68,9 @@ pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, names: 
 /// As [`schema::own_database`].
 pub fn settle(flavour: &'static Flavour, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
     let mut session = schema::own_database(flavour, server, setup)?;
-    for name in names {
-        session.run(&format!("ANALYZE TABLE {name}"))?;
-        if is_local(server) {
-            (flavour.write_table)(&mut session, name)?;
-        }
+    names.iter().try_for_each(|name| session.run(&format!("ANALYZE TABLE {name}")).map(drop))?;
+    if is_local(server) {
+        names.iter().try_for_each(|name| (flavour.write_table)(&mut session, name))?;
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ fn a_plain_server_serves_every_request() {
     let facts = MySql.facts(&sandbox.server, &sandbox.setup).expect("facts");
     assert!(facts.version.starts_with("MySQL 8"), "{facts:?}");
     assert_eq!((facts.facts["tls"].as_str(), facts.facts["authentication"].as_str()), ("off", "none"));
-    assert_eq!((facts.facts["log_bin"].as_str(), facts.facts["sync_binlog"].as_str()), ("ON", "1"));
+    assert_eq!((facts.facts["log_bin"].as_str(), facts.facts["sync_binlog"].as_str()), ("ON", "0"));
     MySql.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
     MySql.remove(&sandbox.server, &sandbox.setup, &table()).expect("nothing left to remove");
     assert!(!sandbox.log().contains("Aborted connection"), "{}", sandbox.log());

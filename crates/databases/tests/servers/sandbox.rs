@@ -177,11 +177,12 @@ fn mistake(launch: &mut Launch, right: &str, wrong: &str) {
     assert!(made, "no file of the server holds {right:?}");
 }
 
-/// Settings of every server of `database`: small files, so that scans are short, and logs that would be off.
+/// Settings of every server of `database`: small files, so that scans are short, logs that would be off, and commits that
+/// wait for one log at most.
 fn settings(database: &dyn Database) -> BTreeMap<String, String> {
     let settings: &[(&str, &str)] = match database.id() {
         "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],
-        "mysql" => &[("innodb_redo_log_capacity", "32M")],
+        "mysql" => &[("innodb_redo_log_capacity", "32M"), ("sync_binlog", "0")],
         _ => &[],
     };
     settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
