@@ -48,6 +48,11 @@ pub trait Protection: Sync {
         false
     }
 
+    /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
+    fn at_rest(&self) -> bool {
+        false
+    }
+
     /// What this installation lacks for it.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! LUKS2: dm-crypt between the image and its file system.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
@@ -75,8 +75,12 @@ impl Protection for Luks2 {
         OPTIONS
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
-        let tools = [machine::Tool { program: "cryptsetup", package: "cryptsetup-bin" }];
+        let tools = [machine::MKFS_EXT4, machine::CRYPTSETUP];
         machine::needs(self.id(), &tools, &[("dm-crypt", machine::dm_crypt)])
     }
 
@@ -106,7 +110,7 @@ impl Volume for Luks2 {
         let key = key.display().to_string();
         let device = site.loop_device()?;
         let device_text = device.display().to_string();
-        let name = mapping(&site.layout);
+        let name = site.layout.mapping();
         let mut format = vec!["luksFormat".to_owned()];
         format.extend(format_arguments(asked));
         format.extend(["--batch-mode", "--key-file", &key, &device_text].map(str::to_owned));
@@ -134,7 +138,7 @@ impl Volume for Luks2 {
         if wanted != (header.cipher.as_str(), bits.as_str(), sector.as_str()) {
             return Ok(Sight::Exposed(format!("asked for {wanted:?}; the disk says {}", header.in_words())));
         }
-        let name = mapping(layout);
+        let name = layout.mapping();
         if !mounts::mappings().iter().any(|mapping| mapping.name == name) {
             return Ok(Sight::Exposed(format!("no mapping {name} is open over the disk")));
         }
@@ -180,13 +184,6 @@ fn texts(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-/// Name of the mapping below `/dev/mapper`: no two sandboxes share a name.
-fn mapping(layout: &Layout) -> String {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let sandbox = layout.folder.parent().map(PathBuf::from).unwrap_or_default();
-    format!("{}-{}", name(&sandbox), name(&layout.folder))
-}
-
 /// `aes-xts-plain64` as the kernel's list of ciphers has it: `xts(aes)`.
 fn kernel_name(cipher: &str) -> Option<String> {
     let mut parts = cipher.split('-');
@@ -207,6 +204,6 @@ mod tests {
     #[test]
     fn mappings_are_named_by_sandbox_and_server() {
         let layout = Layout::of(Path::new("/var/tmp/tithe-sandbox-12-ab/02-luks"));
-        assert_eq!(mapping(&layout), "tithe-sandbox-12-ab-02-luks");
+        assert_eq!(layout.mapping(), "tithe-sandbox-12-ab-02-luks");
     }
 }

@@ -197,6 +197,12 @@ impl Layout {
         self.beside("log")
     }
 
+    /// Name of the mapping over the image, below `/dev/mapper`: no two sandboxes share a name.
+    pub fn mapping(&self) -> String {
+        let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        format!("{}-{}", name(self.folder.parent()), name(Some(&self.folder)))
+    }
+
     fn beside(&self, what: &str) -> PathBuf {
         let mut path = self.folder.clone().into_os_string();
         path.push(".");

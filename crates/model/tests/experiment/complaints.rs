@@ -437,6 +437,14 @@ fn settings() {
 }
 
 #[test]
+fn encrypted_swap() {
+    let with = |value: &str| format!("encrypted_swap = {value}{SHORT}");
+    check(&with("\"4 kB\""), expect![[""]]);
+    check(&with("512"), expect![[""]]);
+    check(&with("\"1 GB\"").replace("name = \"tls\"", "name = \"tls\"\nurl = \"postgres://db.example.org\""), expect![[""]]);
+}
+
+#[test]
 fn limits() {
     let with = |lines: &str| SHORT.replace("[data]", &format!("[[resources]]\n{lines}\n[data]"));
     check(
