@@ -1,4 +1,4 @@
-//! Keys that are changed while an arm is measured.
+//! Keys that are changed while an arm is measured: those of a database's files, or that of the volume below them.
 //!
 //! Encrypting data anew is background work: it goes on for as long as it takes, whoever is measured meanwhile. So that it
 //! burdens the arm that it belongs to and no other, the servers of such a cell run in their own slots only
@@ -7,32 +7,60 @@
 use tithe_model::experiment::{self, Arm, Design, Experiment};
 
 use crate::{
-    database::Database,
+    database::{Database, Server},
     fault::Fault,
     protection::{self, Setup},
+    sandbox::companion::Companion,
+    volume::Layout,
     workload::Workload,
 };
 
-/// Encrypts the data of one server with another key, on a connection of its own.
+/// Encrypts the data of one server with another key: on a connection of its own, or below the server.
 pub trait Rotator: Send {
     /// Changes the key once; the data are encrypted with the new one, and none with the old one, when this returns. Clients
     /// go on meanwhile.
     ///
     /// # Errors
-    /// The server's error: a key that was not changed is never passed over.
+    /// What the server or the program said: a key that was not changed is never passed over.
     fn rotate(&mut self) -> Result<(), Fault>;
 }
 
 /// True when `arm` of `database` rotates its key while it is measured.
 ///
 /// # Errors
-/// When the database does not have one of its protections.
+/// When the database does not have one of its protections; when two keys of it are rotated.
 pub fn asked(database: &dyn Database, arm: &Arm) -> Result<bool, Fault> {
     let mut setup = Setup::bare();
     for chosen in &arm.protections {
         protection::named(database, &chosen.id)?.apply(chosen, &mut setup);
     }
-    Ok(setup.rotates)
+    if setup.rotates && setup.rotates_volume() {
+        return Err(Fault::Refused(format!(
+            "arm {}: the keys of its files and of its volume are both rotated, and the cost of the one could not be told from \
+             that of the other: give each an arm of its own",
+            arm.name
+        )));
+    }
+    Ok(setup.changes_keys())
+}
+
+/// What changes the key of the server of `arm`; `None` where it is not changed. `companion` runs programs for it.
+///
+/// # Errors
+/// [`Fault::Refused`] where the database or the volume cannot; the server's error.
+pub fn rotator(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    companion: Option<&Companion>,
+) -> Result<Option<Box<dyn Rotator>>, Fault> {
+    match (setup.rotates, &setup.volume, companion) {
+        (true, ..) => database.rotator(server, setup).map(Some),
+        (false, Some(asked), Some(companion)) => {
+            asked.kind.rotator(&Layout::of(&server.folder), companion.clone()).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Looks whether `experiment` can be measured where an arm rotates its key.

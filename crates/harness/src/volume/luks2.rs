@@ -7,12 +7,20 @@ use tithe_model::{
     experiment::Protection as Chosen,
 };
 
-use super::{Asked, Layout, SIZE, Volume, luks_header::Header, machine, mounts, site::Site};
+use super::{
+    Asked, Layout, SIZE, Volume,
+    luks_header::Header,
+    machine, mounts,
+    reencryption::{HOW, Reencryption, VolumeKeyRotated},
+    site::Site,
+};
 use crate::{
     database::{Install, Missing},
     evidence::{Evidence, Sight},
     fault::Fault,
     protection::{Protection, Setup},
+    rotation::Rotator,
+    sandbox::companion::Companion,
 };
 
 /// The whole disk encrypted by the kernel.
@@ -70,6 +78,13 @@ impl Protection for Luks2 {
                 default: Some(Default::Flag(false)),
                 help: "What is written is encrypted by whoever writes, and not by threads of the kernel.",
             },
+            OptionEntry {
+                name: "rotate",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(false)),
+                help: "The volume is encrypted with another key, again and again, while it is measured (cryptsetup \
+                       reencrypt).",
+            },
             SIZE,
         ];
         OPTIONS
@@ -85,23 +100,32 @@ impl Protection for Luks2 {
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
-        setup.volume = Some(Asked::of(&Luks2, chosen, &setup.materials.key));
+        let asked = Asked::of(&Luks2, chosen, &setup.materials.key);
+        setup.volume = Some(Asked { rotates: chosen.flag("rotate"), ..asked });
     }
 
-    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
-        super::checks(true)
+    fn evidence(&self, chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+        let mut checks = super::checks(true);
+        if chosen.flag("rotate") {
+            checks.push(Box::new(VolumeKeyRotated));
+        }
+        checks
     }
 }
 
 impl Volume for Luks2 {
     fn layers(&self, asked: &Asked) -> Vec<String> {
         let (format, open) = (format_arguments(asked), open_arguments(asked));
-        vec![
+        let mut layers = vec![
             super::site::image_in_words(asked),
             format!("cryptsetup luksFormat {}", format.join(" ")),
             format!("cryptsetup open {}", open.join(" ")),
             "ext4".to_owned(),
-        ]
+        ];
+        if asked.rotates {
+            layers.push(format!("while measured, again and again: cryptsetup reencrypt {HOW}"));
+        }
+        layers
     }
 
     fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
@@ -161,6 +185,10 @@ impl Volume for Luks2 {
             (Err(fault), Ok(_)) => Sight::Protected(format!("a wrong key: {fault}; its own key opens it")),
             (Err(_), Err(fault)) => Sight::Unknown(format!("its own key does not open it: {fault}")),
         })
+    }
+
+    fn rotator(&self, layout: &Layout, companion: Companion) -> Result<Box<dyn Rotator>, Fault> {
+        Ok(Box::new(Reencryption::new(layout.clone(), companion)))
     }
 }
 

@@ -250,7 +250,11 @@ fn new_image(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-fn command(program: &str, arguments: &[&str]) -> Result<Command, Fault> {
+/// One of the system's tools with its arguments.
+///
+/// # Errors
+/// When it is not installed.
+pub fn command(program: &str, arguments: &[&str]) -> Result<Command, Fault> {
     let path = machine::tool(program).ok_or_else(|| Fault::Machine(format!("{program} is not installed")))?;
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     Ok(Command { program: path, arguments, ..Command::default() })

@@ -219,6 +219,7 @@ fn layers_are_what_a_reader_could_do_by_hand() {
             "volume-luks2",
             &[("sector", text("4096")), ("no_read_workqueue", on.clone()), ("no_write_workqueue", on)],
         ),
+        layers("volume-luks2", &[("rotate", OptionValue::Flag(true))]),
         layers("volume-fscrypt", &[]),
         layers("volume-gocryptfs", &[("cipher", text("xchacha20-poly1305"))]),
     ];
