@@ -28,20 +28,18 @@ pub trait Rotator: Send {
 /// True when `arm` of `database` rotates its key while it is measured.
 ///
 /// # Errors
-/// When the database does not have one of its protections; when two keys of it are rotated.
+/// When the database does not have one of its protections.
 pub fn asked(database: &dyn Database, arm: &Arm) -> Result<bool, Fault> {
+    Ok(setup(database, arm)?.changes_keys())
+}
+
+/// What the protections of `arm` ask for.
+fn setup(database: &dyn Database, arm: &Arm) -> Result<Setup, Fault> {
     let mut setup = Setup::bare();
     for chosen in &arm.protections {
         protection::named(database, &chosen.id)?.apply(chosen, &mut setup);
     }
-    if setup.rotates && setup.rotates_volume() {
-        return Err(Fault::Refused(format!(
-            "arm {}: the keys of its files and of its volume are both rotated, and the cost of the one could not be told from \
-             that of the other: give each an arm of its own",
-            arm.name
-        )));
-    }
-    Ok(setup.changes_keys())
+    Ok(setup)
 }
 
 /// What changes the key of the server of `arm`; `None` where it is not changed. `companion` runs programs for it.
@@ -69,10 +67,14 @@ pub fn rotator(
 /// The arm's name, and why not.
 pub fn check(database: &dyn Database, experiment: &Experiment, workloads: &[Box<dyn Workload>]) -> Result<(), String> {
     for arm in &experiment.arms {
-        if !asked(database, arm).map_err(|fault| fault.to_string())? {
+        let setup = setup(database, arm).map_err(|fault| fault.to_string())?;
+        if !setup.changes_keys() {
             continue;
         }
         let refused = |why: String| Err(format!("arm {}: its key is rotated while it is measured, {why}", arm.name));
+        if setup.rotates && setup.rotates_volume() {
+            return refused("and so is that of its volume: what each costs is seen in arms of their own".to_owned());
+        }
         if experiment.measure.design != Design::Interleaved {
             return refused("for which each arm needs slots of its own: say `design = \"interleaved\"`".to_owned());
         }
