@@ -100,11 +100,7 @@ impl Drop for Stage<'_> {
 
 impl<'a> Stage<'a> {
     /// With `swap_bytes` of encrypted swap, where some are asked for.
-    pub(super) fn new(
-        database: &'a dyn Database,
-        folder: &RunFolder,
-        swap_bytes: Option<u64>,
-    ) -> Result<Self, Fault> {
+    pub(super) fn new(database: &'a dyn Database, folder: &RunFolder, swap_bytes: Option<u64>) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
         let swap = swap_bytes.map(|bytes| own::set_up(bytes, &sandbox)).transpose()?;
         Ok(Self {

@@ -113,9 +113,16 @@ fn parse(text: &str) -> Vec<Made> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Undoes what of `made` is there and lies inside `sandbox`, the last first. What cannot be undone stays, and with it the
-/// sandbox: see [`in_use`].
+/// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be undone
+/// stays, and with it the sandbox: see [`in_use`].
 fn undo(sandbox: &Path, made: &[Made]) {
+    for made in made {
+        if let Made::Mapping { name, image } = made
+            && inside(sandbox, image)
+        {
+            wake(name, image);
+        }
+    }
     for made in made.iter().rev() {
         match made {
             Made::Mount { at } if inside(sandbox, at) => unmount(at),
@@ -146,23 +153,35 @@ fn unmount(at: &Path) {
     }
 }
 
-/// True when a mapping called `name` stands on a loop device of `image`.
-fn stands(name: &str, image: &Path) -> bool {
+/// The mappings over a loop device of `image`: the one called `name`, and those that cryptsetup puts below it while it
+/// encrypts anew, called `NAME-overlay` and the like.
+fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
     let loops: Vec<_> = mounts::loops().into_iter().filter(|device| device.image == image).collect();
     let loops: Vec<&str> = loops.iter().filter_map(|device| device.device.file_name()?.to_str()).collect();
-    let mappings = mounts::mappings();
-    mappings.iter().any(|mapping| mapping.name == name && mounts::stands_on(&mapping.device, &loops, &mappings))
+    let all = mounts::mappings();
+    let called = |found: &str| found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let ours = |mapping: &&mounts::Mapping| called(&mapping.name) && mounts::stands_on(&mapping.device, &loops, &all);
+    all.iter().filter(ours).cloned().collect()
+}
+
+/// Lets those of them go on that cryptsetup had suspended when it was killed: whoever unmounts what stands on one would wait
+/// for ever.
+fn wake(name: &str, image: &Path) {
+    for mapping in standing(name, image).iter().filter(|mapping| mapping.suspended) {
+        tool("dmsetup", &["resume", &mapping.name]);
+    }
 }
 
 fn swap_off(name: &str, image: &Path) {
-    if stands(name, image) {
+    if !standing(name, image).is_empty() {
         // Refused where it was never switched on; where memory is too short for it, the mapping stays and is seen.
         let _ = kernel::swap_off(&Path::new("/dev/mapper").join(name));
     }
 }
 
+/// Closes the mapping called `name`, and with it those that cryptsetup has put in between.
 fn close(name: &str, image: &Path) {
-    if stands(name, image) {
+    if !standing(name, image).is_empty() {
         tool("cryptsetup", &["close", name]);
     }
 }

@@ -95,7 +95,7 @@ impl Protection for Luks2 {
     }
 
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
-        let tools = [machine::MKFS_EXT4, machine::CRYPTSETUP];
+        let tools = [machine::MKFS_EXT4, machine::CRYPTSETUP, machine::DMSETUP];
         machine::needs(self.id(), &tools, &[("dm-crypt", machine::dm_crypt)])
     }
 

@@ -100,7 +100,8 @@ impl Header {
         };
         let digest = json.digests.values().find(|digest| digest.segments.contains(name));
         let digest = digest.ok_or("its segment has no digest")?;
-        let slot = digest.keyslots.first().and_then(|slot| json.keyslots.get(slot)).ok_or("its digest has no key slot")?;
+        let slot =
+            digest.keyslots.first().and_then(|slot| json.keyslots.get(slot)).ok_or("its digest has no key slot")?;
         if segment.kind != "crypt" {
             return Err(format!("its segment is of type {}", segment.kind));
         }

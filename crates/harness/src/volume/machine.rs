@@ -24,6 +24,9 @@ pub const MKFS_EXT4: Tool = Tool { program: "mkfs.ext4", package: "e2fsprogs" };
 /// Sets up dm-crypt.
 pub const CRYPTSETUP: Tool = Tool { program: "cryptsetup", package: "cryptsetup-bin" };
 
+/// Wakes what a killed `cryptsetup` leaves suspended.
+pub const DMSETUP: Tool = Tool { program: "dmsetup", package: "dmsetup" };
+
 /// Makes swap.
 pub const MKSWAP: Tool = Tool { program: "mkswap", package: "util-linux" };
 
@@ -50,11 +53,13 @@ pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Result<(),
             remedy: "as root: modprobe loop; in a container: pass the loop devices of the host on".to_owned(),
         });
     }
-    lacks.extend(std::iter::once(&LOSETUP).chain(tools).filter(|needed| tool(needed.program).is_none()).map(|needed| Lack {
-        what: format!("the program {}", needed.program),
-        seen: format!("{} in PATH, {}", needed.program, SYSTEM_FOLDERS.join(", ")),
-        remedy: format!("Debian, Ubuntu: apt install {}", needed.package),
-    }));
+    lacks.extend(std::iter::once(&LOSETUP).chain(tools).filter(|needed| tool(needed.program).is_none()).map(
+        |needed| Lack {
+            what: format!("the program {}", needed.program),
+            seen: format!("{} in PATH, {}", needed.program, SYSTEM_FOLDERS.join(", ")),
+            remedy: format!("Debian, Ubuntu: apt install {}", needed.package),
+        },
+    ));
     for (what, look) in kernel {
         if let Err((seen, remedy)) = look() {
             lacks.push(Lack { what: (*what).to_owned(), seen, remedy });

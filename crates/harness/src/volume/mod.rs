@@ -134,13 +134,7 @@ pub fn bytes_of(arms: &[Arm]) -> Option<u64> {
 /// no arm is without one where another has one. Applied after the protections.
 pub fn level(arms: &[Arm], setup: &mut Setup) {
     let Some(bytes) = bytes_of(arms) else { return };
-    let plain = || Asked {
-        kind: &plain::Plain,
-        chosen: None,
-        bytes,
-        key: setup.materials.key.clone(),
-        rotates: false,
-    };
+    let plain = || Asked { kind: &plain::Plain, chosen: None, bytes, key: setup.materials.key.clone(), rotates: false };
     let asked = setup.volume.take().unwrap_or_else(plain);
     setup.volume = Some(Asked { bytes, ..asked });
 }
@@ -218,7 +212,8 @@ impl Layout {
 
     /// Name of the mapping over the image, below `/dev/mapper`: no two sandboxes share a name.
     pub fn mapping(&self) -> String {
-        let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let name =
+            |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         format!("{}-{}", name(self.folder.parent()), name(Some(&self.folder)))
     }
 

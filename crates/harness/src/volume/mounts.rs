@@ -76,6 +76,8 @@ pub struct Mapping {
     pub name: String,
     /// Kernel names of the devices below it: `loop0`.
     pub below: Vec<String>,
+    /// Whoever reads or writes it waits.
+    pub suspended: bool,
 }
 
 /// The mappings of the device mapper.
@@ -84,7 +86,8 @@ pub fn mappings() -> Vec<Mapping> {
         let name = fs::read_to_string(folder.join("dm/name")).ok()?.trim().to_owned();
         let below = fs::read_dir(folder.join("slaves")).ok()?.flatten();
         let below = below.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        Some(Mapping { device, name, below })
+        let suspended = fs::read_to_string(folder.join("dm/suspended")).is_ok_and(|text| text.trim() == "1");
+        Some(Mapping { device, name, below, suspended })
     };
     block_devices("dm-").into_iter().filter_map(|(device, folder)| of(device, &folder)).collect()
 }
@@ -126,6 +129,7 @@ mod tests {
             device: device.to_owned(),
             name: String::new(),
             below: below.iter().map(|below| (*below).to_owned()).collect(),
+            suspended: false,
         };
         let mappings = [mapping("dm-0", &["dm-2"]), mapping("dm-1", &["sda"]), mapping("dm-2", &["dm-1", "loop3"])];
         assert!(stands_on("dm-0", &["loop3"], &mappings) && stands_on("loop3", &["loop3"], &[]));

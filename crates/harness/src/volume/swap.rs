@@ -133,7 +133,10 @@ mod tests {
         .assert_eq(&shown.concat());
         assert_eq!(in_words(&parse("Filename Type Size\n", &|_| None)), "none");
         expect![[""]].assert_eq(&warning(&swaps).expect("two places are open"));
-        assert_eq!(warning(&parse(&text.replace("sda2", "dm-1").replace("file file", "dm-2 partition"), &crypt_name)), None);
+        assert_eq!(
+            warning(&parse(&text.replace("sda2", "dm-1").replace("file file", "dm-2 partition"), &crypt_name)),
+            None
+        );
     }
 
     proptest! {

@@ -441,7 +441,10 @@ fn encrypted_swap() {
     let with = |value: &str| format!("encrypted_swap = {value}{SHORT}");
     check(&with("\"4 kB\""), expect![[""]]);
     check(&with("512"), expect![[""]]);
-    check(&with("\"1 GB\"").replace("name = \"tls\"", "name = \"tls\"\nurl = \"postgres://db.example.org\""), expect![[""]]);
+    check(
+        &with("\"1 GB\"").replace("name = \"tls\"", "name = \"tls\"\nurl = \"postgres://db.example.org\""),
+        expect![[""]],
+    );
 }
 
 #[test]
