@@ -165,12 +165,18 @@ mod tests {
             &disk(&JSON.replace("crypt", "linear")),
             expect!["its JSON area: missing field `encryption` at line 3 column 58"],
         );
-        check(&disk(&JSON.replace("\"segments\":[\"0\"]", "\"segments\":[]")), expect![[""]]);
-        check(&disk(&JSON.replace("\"keyslots\":[\"0\"]", "\"keyslots\":[\"7\"]")), expect![[""]]);
-        check(&disk(&JSON.replace("16777216", "far")), expect![[""]]);
+        check(&disk(&JSON.replace("\"segments\":[\"0\"]", "\"segments\":[]")), expect!["its segment has no digest"]);
+        check(
+            &disk(&JSON.replace("\"keyslots\":[\"0\"]", "\"keyslots\":[\"7\"]")),
+            expect!["its digest has no key slot"],
+        );
+        check(&disk(&JSON.replace("16777216", "far")), expect!["its segment begins nowhere"]);
         let segment = r#""0":{"type":"crypt","offset":"0","encryption":"aes-xts-plain64","sector_size":512}"#;
         let two = format!("{segment},{}", segment.replacen('0', "1", 1));
-        check(&disk(&format!(r#"{{"keyslots":{{}},"segments":{{{two}}},"digests":{{}}}}"#)), expect![[""]]);
+        check(
+            &disk(&format!(r#"{{"keyslots":{{}},"segments":{{{two}}},"digests":{{}}}}"#)),
+            expect!["it has 2 segments in place of one"],
+        );
         check(&disk("{"), expect!["its JSON area: EOF while parsing an object at line 1 column 1"]);
     }
 

@@ -175,7 +175,7 @@ mod tests {
     fn the_program_is_told_everything_but_the_key() {
         let layout = Layout { folder: "/var/tmp/tithe-sandbox-1-2/02-luks".into() };
         let arguments = Reencryption::new(layout, Companion::default()).arguments(Path::new("/dev/loop3"));
-        expect![[""]].assert_eq(&arguments.join(" "));
+        expect!["reencrypt --resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --batch-mode --active-name tithe-sandbox-1-2-02-luks --key-file /var/tmp/tithe-sandbox-1-2/02-luks.key /dev/loop3"].assert_eq(&arguments.join(" "));
     }
 
     fn check(digests: [&str; 2], blocks: &[[(&str, &str); 2]], expect: Expect) {
@@ -189,10 +189,40 @@ mod tests {
     #[test]
     fn a_key_was_changed_where_the_same_is_written_differently() {
         let (anew, kept, written) = ([("a", "1"), ("a", "2")], [("b", "3"), ("b", "3")], [("c", "4"), ("d", "5")]);
-        check(["one", "two"], &[anew, anew, written], expect![[""]]);
-        check(["one", "one"], &[anew, anew, written], expect![[""]]);
-        check(["one", "two"], &[anew, kept, written], expect![[""]]);
-        check(["one", "two"], &[anew, written, written], expect![[""]]);
-        check(["one", "two"], &[], expect![[""]]);
+        check(
+            ["one", "two"],
+            &[anew, anew, written],
+            expect![[
+                r#"Protected("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "one"],
+            &[anew, anew, written],
+            expect![[
+                r#"Exposed("digest of the volume key one…, then one…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "two"],
+            &[anew, kept, written],
+            expect![[
+                r#"Exposed("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 1 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "two"],
+            &[anew, written, written],
+            expect![[
+                r#"Unknown("digest of the volume key one…, then two…; of 3 blocks 1 say the same before and afterwards, and 1 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "two"],
+            &[],
+            expect![[
+                r#"Unknown("digest of the volume key one…, then two…; of 0 blocks 0 say the same before and afterwards, and 0 of these are written differently on the disk")"#
+            ]],
+        );
     }
 }

@@ -250,6 +250,7 @@ fn layers_are_what_a_reader_could_do_by_hand() {
     expect![[r#"
         volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4
         volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 4096 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2 --perf-no_read_workqueue --perf-no_write_workqueue, ext4
+        volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4, while measured, again and again: cryptsetup reencrypt --resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000
         volume-fscrypt: image file of 64 MB, loop device with direct I/O, ext4 with -O encrypt, fscrypt policy of version 2: contents AES-256-XTS, names AES-256-CTS
         volume-gocryptfs: image file of 64 MB, loop device with direct I/O, ext4, gocryptfs -init -quiet -scryptn 10 -xchacha, gocryptfs -fg -quiet -nosyslog -allow_other
     "#]].assert_eq(&shown.concat());
