@@ -103,7 +103,7 @@ fn experiment(
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, attached, problems),
-        encrypted_swap_bytes: encrypted_swap(top, attached, problems),
+        encrypted_swap_bytes: encrypted_swap(top, attached, &resources, problems),
         data,
         load: load(top, switched, problems),
         published: published::published(top, &workloads, &resources, &arms, problems),
@@ -347,10 +347,15 @@ fn limits(table: &Table<'_>, database: Option<&DatabaseEntry>, attached: bool, p
 }
 
 /// Encrypted swap for the run. It is set up on this machine, where no attached server need be.
-fn encrypted_swap(top: &Table<'_>, attached: bool, problems: &mut Problems) -> Option<u64> {
+fn encrypted_swap(top: &Table<'_>, attached: bool, resources: &[Resources], problems: &mut Problems) -> Option<u64> {
     let item = top.get("encrypted_swap")?;
     if attached {
         item.refuse("needs servers that Tithe starts: leave out every `url`", problems);
+    } else if resources.iter().all(|resources| resources.limits.memory.is_some()) {
+        item.refuse(
+            "would be used by no server: with a limit of memory, as all have, a server does not swap",
+            problems,
+        );
     }
     size(&item, problems)
 }

@@ -461,6 +461,21 @@ fn encrypted_swap() {
 }
 
 #[test]
+fn encrypted_swap_that_nobody_uses() {
+    let limited = "\n[[resources]]\nname = \"a\"\nmemory = \"64 MiB\"\n[[resources]]\nname = \"b\"\n";
+    let with = |resources: &str| {
+        format!("encrypted_swap = \"1 GB\"{}", SHORT.replace("\n[data]", &format!("{resources}[data]")))
+    };
+    assert!(read_experiment(&with(limited)).is_ok());
+    check(
+        &with(&format!("{limited}data_per_memory = 2\n")),
+        expect![[r#"
+        1:18 `encrypted_swap` would be used by no server: with a limit of memory, as all have, a server does not swap (write for example `encrypted_swap = "512 MiB"`)
+    "#]],
+    );
+}
+
+#[test]
 fn limits() {
     let with = |lines: &str| SHORT.replace("[data]", &format!("[[resources]]\n{lines}\n[data]"));
     check(
