@@ -4,7 +4,11 @@
 use tithe_model::{experiment::Metric, schedule::SplitMix64};
 
 use super::{measured::Measured, slots};
-use crate::{CONFIDENCE, Interval, Records, statistics::inference::infer, stopping};
+use crate::{
+    CONFIDENCE, Interval, Records,
+    statistics::inference::{infer, sidak},
+    stopping,
+};
 
 /// Experiments drawn from the frames of one.
 const DRAWN: u32 = 2000;
@@ -29,9 +33,7 @@ pub struct CellResolution {
 impl CellResolution {
     /// True when the deciding metric found no difference where there is none, and its interval errs as often as it may.
     pub fn passes(&self) -> bool {
-        self.metrics
-            .first()
-            .is_some_and(|metric| metric.effect.low <= 0.0 && metric.effect.high >= 0.0 && metric.is_honest())
+        self.metrics.first().is_some_and(|metric| metric.finds_nothing() && metric.is_honest())
     }
 }
 
@@ -40,7 +42,8 @@ impl CellResolution {
 pub struct Resolution {
     /// How it reads in a table.
     pub title: String,
-    /// Second instance against the first, natural-log ratio; the truth is 0.
+    /// Second instance against the first, natural-log ratio; the truth is 0. The intervals of all cells together hold it with
+    /// [`CONFIDENCE`], so that a calibration of many cells gives no more false alarms than one of a single cell.
     pub effect: Interval,
     /// Half-width of the interval of two arms after a minute of load, natural-log ratio.
     pub per_minute: f64,
@@ -49,6 +52,11 @@ pub struct Resolution {
 }
 
 impl Resolution {
+    /// True when the interval holds the truth.
+    pub fn finds_nothing(&self) -> bool {
+        self.effect.low <= 0.0 && self.effect.high >= 0.0
+    }
+
     /// True when false alarms are at most 5 %, within three standard errors of the drawing.
     pub fn is_honest(&self) -> bool {
         let alpha = 1.0 - CONFIDENCE;
@@ -70,7 +78,8 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     let mut metrics: Vec<_> =
         slots::METRICS.into_iter().take(3).filter(|(metric, ..)| has_meaning(metric) || *metric == primary).collect();
     metrics.sort_by_key(|(metric, ..)| *metric != primary);
-    let metrics = metrics.into_iter().filter_map(|(metric, _, title)| of_metric(&measured, metric, title));
+    let cells = records.plan.cells.len();
+    let metrics = metrics.into_iter().filter_map(|(metric, _, title)| of_metric(&measured, metric, title, cells));
     CellResolution {
         id: measured.cell.id.clone(),
         mode: records.modes.get(index).cloned().unwrap_or_default(),
@@ -81,15 +90,15 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     }
 }
 
-fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str) -> Option<Resolution> {
+fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize) -> Option<Resolution> {
     let effects = slots::effects(measured, 1, metric);
-    let effect = infer(&effects, 1.0 - CONFIDENCE).interval;
+    let alone = infer(&effects, 1.0 - CONFIDENCE).interval;
     let load_s = effects.len() as f64 * measured.frame_s;
-    effect.half_width().is_finite().then(|| Resolution {
+    alone.half_width().is_finite().then(|| Resolution {
         title: title.to_owned(),
-        per_minute: effect.half_width() * (load_s / 60.0).sqrt(),
+        effect: infer(&effects, sidak(1.0 - CONFIDENCE, cells)).interval,
+        per_minute: alone.half_width() * (load_s / 60.0).sqrt(),
         false_alarms: false_alarms(&effects, measured.cell.seed),
-        effect,
     })
 }
 

@@ -32,13 +32,23 @@ fn write_cell(text: &mut String, cell: &CellResolution) -> std::fmt::Result {
     for metric in &cell.metrics {
         write_metric(text, metric)?;
     }
-    let said = if cell.passes() {
-        "The instrument finds no difference where there is none."
-    } else {
-        "NOT IN ORDER: a difference was found where there is none, or intervals err too often. Costs measured here and now \
-         are not to be believed; look for what the two instances do not share."
-    };
-    writeln!(text, "  {said}")
+    writeln!(text, "  {}", verdict(&cell.metrics[0]))
+}
+
+/// What the deciding metric says about the instrument.
+fn verdict(metric: &Resolution) -> String {
+    if !metric.is_honest() {
+        return "NOT IN ORDER: intervals leave out the truth too often. Costs measured here and now are not to be believed.".to_owned();
+    }
+    if metric.finds_nothing() {
+        return "The instrument finds no difference where there is none.".to_owned();
+    }
+    let largest = metric.effect.low.abs().max(metric.effect.high.abs());
+    format!(
+        "NOT IN ORDER: a difference was found where there is none. Believe no cost below {}% here and now; several `epochs` \
+         draw anew what differs by chance between two instances, such as where their memory lies.",
+        number::digits(100.0 * largest.exp_m1())
+    )
 }
 
 fn write_metric(text: &mut String, metric: &Resolution) -> std::fmt::Result {
@@ -92,7 +102,7 @@ mod tests {
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
               net time per op    0.70% [0.50, 0.90]       ±0.80%           4.8%
-              NOT IN ORDER: a difference was found where there is none, or intervals err too often. Costs measured here and now are not to be believed; look for what the two instances do not share.
+              NOT IN ORDER: a difference was found where there is none. Believe no cost below 0.90% here and now; several `epochs` draw anew what differs by chance between two instances, such as where their memory lies.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
               too few frames to say anything
