@@ -102,9 +102,22 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
     "#]],
     );
     let volume = "rotate = true }, { use = \"volume-luks2\", rotate = true }";
-    refuse("rotate = true }", volume, expect![[""]]);
+    refuse(
+        "rotate = true }",
+        volume,
+        expect![[r#"
+        2
+        tithe: arm rotating: its key is rotated while it is measured, and so is that of its volume: what each costs is seen in arms of their own; nothing was started
+    "#]],
+    );
     let below = EXPERIMENT.replace("{ use = \"encryption\", rotate", "{ use = \"volume-luks2\", rotate");
-    refuse_text(&below.replace("epochs = 1", "design = \"slices\""), expect![[""]]);
+    refuse_text(
+        &below.replace("epochs = 1", "design = \"slices\""),
+        expect![[r#"
+        2
+        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
+    "#]],
+    );
     refuse(
         "rotate = true",
         "rotate = 3",
