@@ -70,9 +70,13 @@ fn keys_are_changed_while_measuring_and_it_is_proven() {
 }
 
 fn refuse(from: &str, to: &str, expect: Expect) {
-    let bench = Bench::new("rotation-refused");
     assert!(EXPERIMENT.contains(from));
-    bench.file("e.toml", &EXPERIMENT.replace(from, to));
+    refuse_text(&EXPERIMENT.replace(from, to), expect);
+}
+
+fn refuse_text(experiment: &str, expect: Expect) {
+    let bench = Bench::new("rotation-refused");
+    bench.file("e.toml", experiment);
     let output = bench.tithe(&["plan", "e.toml"]);
     expect.assert_eq(&format!("{}\n{}", status(&output), err(&output)));
 }
@@ -95,6 +99,23 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
         expect![[r#"
         2
         tithe: arm rotating: its key is rotated while it is measured, which is done under the load of Tithe's own clients, and not of workload oltp_read_only; nothing was started
+    "#]],
+    );
+    let volume = "rotate = true }, { use = \"volume-luks2\", rotate = true }";
+    refuse(
+        "rotate = true }",
+        volume,
+        expect![[r#"
+        2
+        tithe: arm rotating: its key is rotated while it is measured, and so is that of its volume: what each costs is seen in arms of their own; nothing was started
+    "#]],
+    );
+    let below = EXPERIMENT.replace("{ use = \"encryption\", rotate", "{ use = \"volume-luks2\", rotate");
+    refuse_text(
+        &below.replace("epochs = 1", "design = \"slices\""),
+        expect![[r#"
+        2
+        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
     "#]],
     );
     refuse(

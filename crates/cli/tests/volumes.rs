@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use support::{Bench, err, status};
+use support::{Bench, err, out, status};
 use tithe_databases::all;
-use tithe_harness::{database::Search, protection::named};
+use tithe_harness::{database::Search, protection::named, volume::swap::own};
 use tithe_model::experiment::Protection;
 
 /// A run that would take an hour. Every arm stands on a volume: the plain one on a plain volume.
@@ -98,6 +98,28 @@ fn interrupt(database: &str, volume: &str, processes: usize) {
     assert_eq!(left(tithe, &run), Vec::<String>::new());
     let frames = fs::read_to_string(run.join("frames.jsonl")).expect("frames");
     assert!(!frames.is_empty(), "what was measured is kept");
+}
+
+#[test]
+fn encrypted_swap_is_planned_or_refused_with_the_reason() {
+    let bench = Bench::new("encrypted-swap");
+    bench.file(
+        "e.toml",
+        "title = \"Swap\"\ndatabase = \"sqlite\"\nencrypted_swap = \"64 MiB\"\n[data]\nrecords = 200\n[[workload]]\n\
+         ycsb = \"a\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n",
+    );
+    let output = bench.tithe(&["plan", "e.toml"]);
+    match own::needs() {
+        Ok(()) => {
+            let line = format!("Encrypted swap    {}, for the run\n", own::layers(64 << 20));
+            assert!(out(&output).contains(&line), "{}", out(&output));
+        }
+        Err(missing) => {
+            assert_eq!(status(&output), 3, "{}", err(&output));
+            assert!(err(&output).contains(&format!("{} was not found", missing.what)), "{}", err(&output));
+            assert!(missing.looked_in.iter().all(|seen| err(&output).contains(seen)), "{}", err(&output));
+        }
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::{
     database::{Database, Install, Missing, Search},
     limits,
     protection::{self, Protection, Setup},
+    volume::swap::own,
 };
 
 /// What `databases` and `workloads` offer, as data.
@@ -62,5 +63,6 @@ pub fn missing(
         }
     }
     all.extend(limits::missing(database, experiment));
+    all.extend(experiment.encrypted_swap_bytes.and_then(|_| own::needs().err()));
     if all.is_empty() { Ok(install) } else { Err(all) }
 }

@@ -48,6 +48,11 @@ pub trait Protection: Sync {
         false
     }
 
+    /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
+    fn at_rest(&self) -> bool {
+        false
+    }
+
     /// What this installation lacks for it.
     ///
     /// # Errors
@@ -108,7 +113,7 @@ pub struct Setup {
     pub authentication: Authentication,
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
-    /// The data files are encrypted with another key, again and again, while they are measured: [`Materials::second_key`]
+    /// The data files are encrypted by the database with another key, again and again, while they are measured: [`Materials::second_key`]
     /// takes turns with the key of `at_rest`.
     pub rotates: bool,
     /// Gives the key of encryption at rest; `None` where Tithe makes one.
@@ -144,6 +149,16 @@ impl Setup {
             clients: 1,
             materials,
         }
+    }
+
+    /// True when its volume is encrypted with another key, again and again, while it is measured.
+    pub fn rotates_volume(&self) -> bool {
+        self.volume.as_ref().is_some_and(|asked| asked.rotates)
+    }
+
+    /// True when a key is changed while it is measured, by the database or below it.
+    pub fn changes_keys(&self) -> bool {
+        self.rotates || self.rotates_volume()
     }
 
     /// The connections that a server must allow where `usual` are too few. Those of one frame may not all have ended when

@@ -25,6 +25,7 @@ use crate::{
     limits,
     load::frame::{ArmRig, Rig},
     saturation::Served,
+    volume::swap,
     workload::Workload,
 };
 use kept::Kept;
@@ -83,6 +84,9 @@ impl Run<'_> {
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
+        if let Some(words) = swap::warning_of(self.database, &self.plan.experiment, &swap::swaps()) {
+            diary.warn(words)?;
+        }
         let kept = Kept::new(diary.folder.path());
         let mut carried = Carried { served: Served::default(), kept, rotations: Rotations::default() };
         carried.served.add(before.iter().flat_map(|contents| &contents.slots));
@@ -162,7 +166,7 @@ impl Run<'_> {
 
     /// One fresh start of every arm. Returns how many frames were measured, and whether the observer had enough.
     fn epoch(&self, part: &Part<'_>, carried: &mut Carried, diary: &mut Diary<'_>) -> Result<(u32, bool), Fault> {
-        let mut stage = Stage::new(self.database, diary.folder)?;
+        let mut stage = Stage::new(self.database, diary.folder, self.plan.experiment.encrypted_swap_bytes)?;
         let result = self.measure(part, &mut stage, carried, diary);
         if let Err(fault) = stage.clear(self.workloads[part.cell.workload].as_ref()) {
             diary.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;

@@ -320,6 +320,9 @@ pub struct Machine {
     pub clock: String,
     /// File system of the data folders.
     pub file_system: String,
+    /// What the machine swaps to and how open that is, in words, before Tithe sets up any; empty where nobody looked.
+    #[serde(default)]
+    pub swap: String,
     /// Hypervisor, where the processor says that there is one.
     pub virtualised: bool,
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tithe_model::record::Machine;
+
 use super::{Match, Side, Subject};
 use crate::{ArmAnalysis, CellAnalysis, Proof};
 
@@ -140,7 +142,9 @@ pub(super) fn notes(subjects: &[Subject], runs: &[String]) -> Vec<String> {
     let first = &subjects[0].analysis;
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
         let analysis = &subject.analysis;
-        if analysis.machine != first.machine {
+        // What it swaps to makes no other machine.
+        let machine = Machine { swap: first.machine.swap.clone(), ..analysis.machine.clone() };
+        if machine != first.machine {
             notes.push(format!(
                 "{} and {name} ran on different machines or systems: a cost may differ for that alone.",
                 runs[0]

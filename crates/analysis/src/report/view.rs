@@ -331,6 +331,7 @@ fn machine(analysis: &Analysis) -> Vec<Block> {
         ("crypto flags", list(&machine.crypto_flags)),
         ("kernel drivers", list(&machine.kernel_crypto)),
         ("data folders", machine.file_system.clone()),
+        ("swap", if machine.swap.is_empty() { "not looked at" } else { machine.swap.as_str() }.to_owned()),
         ("clock", machine.clock.clone()),
     ];
     let facts = facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect();

@@ -139,6 +139,7 @@ impl Invented {
             title: "What an invented protection costs".to_owned(),
             database: "invented".to_owned(),
             settings: BTreeMap::new(),
+            encrypted_swap_bytes: None,
             data: Data { records: 1000, values: Values::Ycsb },
             load: Load { clients: self.clients, arrivals: self.arrivals, reconnect_every: None },
             resources: vec![Resources {

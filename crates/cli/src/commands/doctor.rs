@@ -3,7 +3,7 @@
 use tithe_harness::{
     database::Install,
     sandbox::{account::Account, cgroup},
-    volume::{self, swap},
+    volume,
     watch::host,
 };
 use tithe_model::experiment;
@@ -30,7 +30,7 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
     let free =
         host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{:.1} GB free", bytes as f64 / 1e9));
     row("disk here", format!("{free}, {}", machine.file_system));
-    row("swap", swap::in_words(&swap::swaps()));
+    row("swap", machine.swap);
     for volume in volume::PROTECTIONS {
         let defaults = experiment::Protection { id: volume.id().to_owned(), options: Default::default() };
         row(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{configuration::configuration, database::Place, protection::Setup};
+use tithe_harness::{configuration::configuration, database::Place, protection::Setup, volume::swap};
 
 use crate::{
     ExperimentArgs,
@@ -15,8 +15,26 @@ use crate::{
 pub fn plan(arguments: &ExperimentArgs) -> Result<i32, Stop> {
     let prepared = prepare::prepare(arguments)?;
     anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &prepare::catalogue()));
+    anstream::print!("{}", swap(&prepared));
     anstream::print!("{}", differences(&prepared)?);
     Ok(exit::OK)
+}
+
+/// What this machine swaps to, what is set up for the run, and what to know about it. Nothing is run for a simulated database,
+/// nor here for servers that are attached.
+fn swap(prepared: &Prepared) -> String {
+    let experiment = &prepared.plan.experiment;
+    if prepared.database.simulated() || experiment.arms.iter().all(|arm| arm.url.is_some()) {
+        return String::new();
+    }
+    let swaps = swap::swaps();
+    let mut text = format!("Swap              {}\n", swap::in_words(&swaps));
+    if let Some(bytes) = experiment.encrypted_swap_bytes {
+        text.push_str(&format!("Encrypted swap    {}, for the run\n", swap::own::layers(bytes)));
+    }
+    let warning = swap::warning_of(prepared.database, experiment, &swaps);
+    text.extend(warning.map(|words| format!("warning: {words}\n")));
+    text
 }
 
 /// What each guarded arm changes in the configuration of the plain one, in the first cell.

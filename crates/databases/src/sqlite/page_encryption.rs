@@ -70,6 +70,10 @@ impl Protection for PageEncryption {
         ]
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
         if chosen.text("cipher") != NO_RAW_KEY || chosen.text("key") != "raw" {
             return Ok(());

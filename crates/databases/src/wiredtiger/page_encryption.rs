@@ -88,6 +88,10 @@ impl Protection for PageEncryption {
         setup.key_server = key_server(chosen);
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, _install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
         if let Some(name) = half_said(chosen) {
             return Err(Missing {

@@ -27,7 +27,7 @@ use super::{
     lane::{Arm, Lane, Renewal, Seat},
     look::{Look, sizes},
     recorder::Recorder,
-    turnstile::Turnstile,
+    turnstile::{Turnstile, Workers},
 };
 use crate::{
     clock::{Clock, Modes, VirtualTime},
@@ -35,6 +35,7 @@ use crate::{
     database::{Connect, Database, Server},
     fault::Fault,
     protection::Setup,
+    sandbox::companion::Companion,
     session::{ServerTask, Session},
     watch::{
         host::HostSample,
@@ -95,6 +96,8 @@ struct Site<'a> {
     stands_in: Option<PathBuf>,
     /// How long each arm's server has stood still, ns.
     stood: Vec<Arc<AtomicU64>>,
+    /// What runs programs beside each arm's server; `None` where none is needed.
+    companions: Vec<Option<Companion>>,
     /// Keys are rotated: what a server does in the background of its slots is its own.
     rotates: bool,
 }
@@ -141,7 +144,8 @@ impl<'a> Rig<'a> {
             || if database.simulated() { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
         let clocks = (0..lanes).map(|_| clock()).collect();
         let stood = arms.iter().map(|_| Arc::default()).collect();
-        let rotates = arms.iter().any(|arm| arm.setup.rotates);
+        let rotates = arms.iter().any(|arm| arm.setup.changes_keys());
+        let companions = arms.iter().map(|arm| arm.setup.rotates_volume().then(Companion::default)).collect();
         Self {
             done: vec![0; arms.len()],
             profiles: vec![Profile::default(); arms.len()],
@@ -161,6 +165,7 @@ impl<'a> Rig<'a> {
                 desks: Vec::new(),
                 stands_in: None,
                 stood,
+                companions,
                 rotates,
             },
         }
@@ -190,6 +195,11 @@ impl<'a> Rig<'a> {
     /// How long each arm's server has stood still, ns, as it grows.
     pub fn stood(&self) -> &[Arc<AtomicU64>] {
         &self.site.stood
+    }
+
+    /// What runs programs beside each arm's server, and stands still when it does; `None` where none is needed.
+    pub fn companions(&self) -> &[Option<Companion>] {
+        &self.site.companions
     }
 
     /// The arms, in the experiment's order.
@@ -374,8 +384,11 @@ impl Site<'_> {
     fn turnstile(&self) -> Result<Turnstile, Fault> {
         match &self.stands_in {
             Some(folder) => {
-                let servers = self.arms.iter().map(|arm| arm.server.process).collect();
-                Turnstile::new(folder, servers, self.stood.clone())
+                let of = |(arm, companion): (&ArmRig, &Option<Companion>)| Workers {
+                    server: arm.server.process,
+                    companion: companion.clone(),
+                };
+                Turnstile::new(folder, self.arms.iter().zip(&self.companions).map(of).collect(), self.stood.clone())
             }
             None => Ok(Turnstile::open_to(self.arms.len())),
         }

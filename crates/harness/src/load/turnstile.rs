@@ -10,86 +10,108 @@ use std::{
     time::Instant,
 };
 
-use crate::{fault::Fault, sandbox::standstill::Standstill};
+use crate::{
+    fault::Fault,
+    sandbox::{companion::Companion, standstill::Standstill},
+};
 
-/// Who is at which arm, from the first slot of a frame to the last. When it is dropped all servers run.
+/// Who is at which arm, from the first slot of a frame to the last. When it is dropped all workers run.
 pub struct Turnstile {
-    /// The server of each arm; `None` where none is to be stopped.
-    servers: Vec<Option<i32>>,
+    arms: Vec<Workers>,
     inside: Mutex<Inside>,
 }
 
+/// Who works for an arm and is to stand still while another is measured.
+#[derive(Debug, Clone, Default)]
+pub struct Workers {
+    /// The main process of its server; `None` where there is none that Tithe started.
+    pub server: Option<i32>,
+    /// What runs programs beside it.
+    pub companion: Option<Companion>,
+}
+
+impl Workers {
+    fn any(&self) -> bool {
+        self.server.is_some() || self.companion.is_some()
+    }
+}
+
 struct Inside {
-    /// `None` where there is nothing to stop.
+    /// `None` where there is no server to stop.
     standstill: Option<Standstill>,
     /// Lanes at each arm.
     lanes: Vec<u32>,
-    /// Since when the server of each arm stands still; `None` while it runs.
+    /// Since when the workers of each arm stand still; `None` while they run.
     since: Vec<Option<Instant>>,
-    /// How long it has stood still before, ns.
+    /// How long they have stood still before, ns.
     stood: Vec<Arc<AtomicU64>>,
     /// Why a server did not stand still.
     failed: Option<String>,
 }
 
-/// One lane's stay at an arm, whose server runs meanwhile.
+/// One lane's stay at an arm, whose workers run meanwhile.
 pub struct Stay<'a> {
     turnstile: &'a Turnstile,
     arm: usize,
 }
 
 impl Turnstile {
-    /// For `arms` whose servers always run.
+    /// For so many `arms`, whose workers always run.
     pub fn open_to(arms: usize) -> Self {
         let stood = (0..arms).map(|_| Arc::default()).collect();
-        Self { servers: vec![None; arms], inside: Mutex::new(Inside::new(None, stood)) }
+        Self { arms: vec![Workers::default(); arms], inside: Mutex::new(Inside::new(None, stood)) }
     }
 
-    /// For `servers`, by arm, of the sandbox in `folder`. All run until it is closed. How long each has stood still is added to
-    /// `stood`, ns, when it goes on.
+    /// For the workers of `arms`, whose servers are in the sandbox in `folder`. All run until it is closed. How long those of
+    /// each arm have stood still is added to `stood`, ns, when they go on.
     ///
     /// # Errors
     /// When it cannot be written down there who stands still.
-    pub fn new(folder: &Path, servers: Vec<Option<i32>>, stood: Vec<Arc<AtomicU64>>) -> Result<Self, Fault> {
-        let any = servers.iter().any(Option::is_some);
+    pub fn new(folder: &Path, arms: Vec<Workers>, stood: Vec<Arc<AtomicU64>>) -> Result<Self, Fault> {
+        let any = arms.iter().any(|workers| workers.server.is_some());
         let standstill = any.then(|| Standstill::new(folder)).transpose()?;
-        Ok(Self { servers, inside: Mutex::new(Inside::new(standstill, stood)) })
+        Ok(Self { arms, inside: Mutex::new(Inside::new(standstill, stood)) })
     }
 
-    /// Stops every server at whose arm nobody is.
+    /// Stops the workers of every arm at which nobody is.
     pub fn close(&self) {
         let mut inside = self.inside();
-        for (arm, server) in self.servers.iter().enumerate() {
-            if let (Some(server), 0) = (server, inside.lanes[arm]) {
-                inside.stop(arm, *server);
+        for (arm, workers) in self.arms.iter().enumerate() {
+            if workers.any() && inside.lanes[arm] == 0 {
+                inside.stop(arm, workers);
             }
         }
     }
 
-    /// Lets the server of `arm` run for as long as the stay lasts.
+    /// Lets the workers of `arm` run for as long as the stay lasts.
     pub fn enter(&self, arm: usize) -> Stay<'_> {
-        if let Some(server) = self.servers[arm] {
+        let workers = &self.arms[arm];
+        if workers.any() {
             let mut inside = self.inside();
             inside.lanes[arm] += 1;
-            if let Some(standstill) = &mut inside.standstill {
+            if let (Some(standstill), Some(server)) = (&mut inside.standstill, workers.server) {
                 standstill.go_on(server);
             }
+            workers.companion.iter().for_each(Companion::go_on);
             inside.runs_again(arm);
         }
         Stay { turnstile: self, arm }
     }
 
-    /// Lets all servers run; returns why one did not stand still, if so.
+    /// Lets all workers run; returns why a server did not stand still, if so.
     pub fn open(self) -> Option<String> {
         self.inside().failed.take()
     }
 
     fn leave(&self, arm: usize) {
-        let Some(server) = self.servers[arm] else { return };
+        let workers = &self.arms[arm];
+        if !workers.any() {
+            return;
+        }
         let mut inside = self.inside();
         inside.lanes[arm] -= 1;
         if inside.lanes[arm] == 0 {
-            inside.stop(arm, server);
+            inside.stop(arm, workers);
         }
     }
 
@@ -111,12 +133,19 @@ impl Inside {
         }
     }
 
-    fn stop(&mut self, arm: usize, server: i32) {
-        let Some(standstill) = &mut self.standstill else { return };
+    fn stop(&mut self, arm: usize, workers: &Workers) {
         self.since[arm].get_or_insert_with(Instant::now);
+        workers.companion.iter().for_each(Companion::stop);
+        let (Some(standstill), Some(server)) = (&mut self.standstill, workers.server) else { return };
         if let Err(error) = standstill.stop(server) {
             self.failed.get_or_insert(format!("a server could not be stopped while another was measured: {error}"));
         }
+    }
+}
+
+impl Drop for Turnstile {
+    fn drop(&mut self) {
+        self.arms.iter().flat_map(|workers| &workers.companion).for_each(Companion::go_on);
     }
 }
 
@@ -163,7 +192,8 @@ mod tests {
         let processes = servers.each_ref().map(|server| server.id() as i32);
         // The arm in the middle has no server that Tithe started.
         let stood: Vec<Arc<AtomicU64>> = vec![Arc::default(), Arc::default(), Arc::default()];
-        let by_arm = vec![Some(processes[0]), None, Some(processes[1])];
+        let workers = |server| Workers { server, companion: None };
+        let by_arm = [Some(processes[0]), None, Some(processes[1])].map(workers).into();
         let turnstile = Turnstile::new(&folder, by_arm, stood.clone()).expect("a turnstile");
         await_standing(&processes, [false, false]);
         assert!(stood.iter().all(|stood| stood.load(Ordering::SeqCst) == 0));

@@ -19,11 +19,13 @@ use crate::{
     fault::Fault,
     load::frame::Rig,
     rotation::{self, Rotator},
+    sandbox::companion::Companion,
 };
 
-/// The threads of one epoch; when dropped they begin nothing more.
+/// The threads of one epoch; when dropped they begin nothing more, and the programs that they run are ended.
 pub(super) struct Rotating {
     stop: Arc<AtomicBool>,
+    companions: Vec<Companion>,
     /// By arm.
     threads: Vec<(usize, JoinHandle<Outcome>)>,
 }
@@ -46,14 +48,16 @@ impl Run<'_> {
     pub(super) fn rotate(&self, rig: &Rig<'_>) -> Result<Rotating, Fault> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut rotators = Vec::new();
-        for (number, arm) in rig.arms().iter().enumerate().filter(|(_, arm)| arm.setup.rotates) {
-            rotators.push((number, self.database.rotator(&arm.server, &arm.setup)?));
+        for (number, (arm, companion)) in rig.arms().iter().zip(rig.companions()).enumerate() {
+            let rotator = rotation::rotator(self.database, &arm.server, &arm.setup, companion.as_ref())?;
+            rotators.extend(rotator.map(|rotator| (number, rotator)));
         }
+        let companions = rig.companions().iter().flatten().cloned().collect();
         let threads = rotators.into_iter().map(|(arm, mut rotator)| {
             let (stood, stop) = (Arc::clone(&rig.stood()[arm]), Arc::clone(&stop));
             (arm, std::thread::spawn(move || until(&stop, rotator.as_mut(), &stood)))
         });
-        Ok(Rotating { threads: threads.collect(), stop })
+        Ok(Rotating { threads: threads.collect(), stop, companions })
     }
 
     /// Tells how often keys were changed and how long that took, in the facts of the arms of `cell`.
@@ -114,6 +118,8 @@ impl Rotating {
 impl Drop for Rotating {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
+        // Volumes cannot be taken away while a program works on them.
+        self.companions.iter().for_each(Companion::dismiss);
     }
 }
 
@@ -177,7 +183,7 @@ mod tests {
         let failed = until(&AtomicBool::new(false), &mut Counting { left: 3, stop: None }, &AtomicU64::new(0));
         assert_eq!(failed, Err(Fault::Server("no such key".to_owned())));
         let thread = std::thread::spawn(|| Err(Fault::Server("no such key".to_owned())));
-        let rotating = Rotating { stop: Arc::default(), threads: vec![(2, thread)] };
+        let rotating = Rotating { stop: Arc::default(), companions: Vec::new(), threads: vec![(2, thread)] };
         while !rotating.failed() {
             std::thread::yield_now();
         }

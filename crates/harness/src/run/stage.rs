@@ -33,7 +33,10 @@ use crate::{
         process::Running,
         server,
     },
-    volume::{self, Mounted},
+    volume::{
+        self, Mounted,
+        swap::own::{self, OwnSwap},
+    },
     watch::process,
     workload::{
         Workload,
@@ -57,6 +60,8 @@ pub(super) struct Stage<'a> {
     logs: Vec<(String, PathBuf)>,
     // After the servers that stand on them.
     volumes: Vec<Mounted>,
+    // After the servers that may have been swapped out.
+    _swap: Option<OwnSwap>,
     // Last: the servers end before their folder goes.
     sandbox: Sandbox,
 }
@@ -94,8 +99,10 @@ impl Drop for Stage<'_> {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(database: &'a dyn Database, folder: &RunFolder) -> Result<Self, Fault> {
+    /// With `swap_bytes` of encrypted swap, where some are asked for.
+    pub(super) fn new(database: &'a dyn Database, folder: &RunFolder, swap_bytes: Option<u64>) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
+        let swap = swap_bytes.map(|bytes| own::set_up(bytes, &sandbox)).transpose()?;
         Ok(Self {
             database,
             rigs: Vec::new(),
@@ -104,6 +111,7 @@ impl<'a> Stage<'a> {
             attached: Vec::new(),
             logs: Vec::new(),
             volumes: Vec::new(),
+            _swap: swap,
             sandbox,
         })
     }
@@ -133,6 +141,8 @@ impl<'a> Stage<'a> {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
                 facts.notes.push(("servers".to_owned(), turns));
             }
+            let swap = experiment.encrypted_swap_bytes.map(own::layers);
+            facts.notes.extend(swap.map(|layers| ("encrypted swap".to_owned(), layers)));
             if let Some(every) = cell.reconnect_every {
                 facts.notes.push(("connections".to_owned(), format!("opened anew after every {every} operations")));
             }

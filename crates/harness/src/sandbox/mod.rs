@@ -9,6 +9,7 @@ pub mod account;
 pub mod cache;
 pub mod certificates;
 pub mod cgroup;
+pub mod companion;
 pub mod copy;
 pub mod process;
 pub mod server;

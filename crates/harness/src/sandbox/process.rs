@@ -195,7 +195,7 @@ fn look_after(process: i32) -> std::io::Result<Option<Ended>> {
 }
 
 /// The command with account, environment, process group and parent-death signal set.
-fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
+pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
     let mut prepared = std::process::Command::new(&command.program);
     prepared.args(&command.arguments).current_dir(folder).process_group(0).env_clear();
     // PATH for what a server starts itself; the C locale so that messages can be read by programs.

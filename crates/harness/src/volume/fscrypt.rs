@@ -59,8 +59,12 @@ impl Protection for Fscrypt {
         OPTIONS
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
-        machine::needs(self.id(), &[], &[("file encryption of ext4", machine::ext4_encryption)])
+        machine::needs(self.id(), &[machine::MKFS_EXT4], &[("file encryption of ext4", machine::ext4_encryption)])
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {

@@ -58,8 +58,13 @@ impl Protection for Gocryptfs {
         OPTIONS
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
         let tools = [
+            machine::MKFS_EXT4,
             machine::Tool { program: "gocryptfs", package: "gocryptfs" },
             machine::Tool { program: "fusermount3", package: "fuse3" },
         ];

@@ -1,8 +1,9 @@
-//! What volumes made outside their sandbox's folder, written down before it is made, and how it is undone.
+//! What volumes and encrypted swap made outside their sandbox's folder, written down before it is made, and how it is undone.
 //!
 //! A sandbox that is gone without having cleaned up leaves mounts, loop devices and mappings behind. The next start finds
 //! them by the kernel's own lists and undoes them, but only what the sandbox's journal names *and* what lies inside that
-//! sandbox: a mount point in its folder, a loop device of an image in its folder, a mapping over such a loop device.
+//! sandbox: a mount point in its folder, a loop device of an image in its folder, a mapping over such a loop device, swap on
+//! such a mapping.
 
 use std::{
     collections::BTreeSet,
@@ -39,6 +40,13 @@ pub enum Made {
     /// A mapping of the device mapper over a loop device.
     Mapping {
         /// Its name below `/dev/mapper`.
+        name: String,
+        /// The file behind the loop device.
+        image: PathBuf,
+    },
+    /// Swap in use on such a mapping.
+    Swap {
+        /// The mapping's name.
         name: String,
         /// The file behind the loop device.
         image: PathBuf,
@@ -105,12 +113,20 @@ fn parse(text: &str) -> Vec<Made> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Undoes what of `made` is there and lies inside `sandbox`, the last first. What cannot be undone stays, and with it the
-/// sandbox: see [`in_use`].
+/// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be undone
+/// stays, and with it the sandbox: see [`in_use`].
 fn undo(sandbox: &Path, made: &[Made]) {
+    for made in made {
+        if let Made::Mapping { name, image } = made
+            && inside(sandbox, image)
+        {
+            wake(name, image);
+        }
+    }
     for made in made.iter().rev() {
         match made {
             Made::Mount { at } if inside(sandbox, at) => unmount(at),
+            Made::Swap { name, image } if inside(sandbox, image) => swap_off(name, image),
             Made::Mapping { name, image } if inside(sandbox, image) => close(name, image),
             Made::Loop { image } if inside(sandbox, image) => detach(image),
             _ => {}
@@ -137,13 +153,35 @@ fn unmount(at: &Path) {
     }
 }
 
+/// The mappings over a loop device of `image`: the one called `name`, and those that cryptsetup puts below it while it
+/// encrypts anew, called `NAME-overlay` and the like.
+fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
+    let loops: Vec<_> = mounts::loops().into_iter().filter(|device| device.image == image).collect();
+    let loops: Vec<&str> = loops.iter().filter_map(|device| device.device.file_name()?.to_str()).collect();
+    let all = mounts::mappings();
+    let called = |found: &str| found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let ours = |mapping: &&mounts::Mapping| called(&mapping.name) && mounts::stands_on(&mapping.device, &loops, &all);
+    all.iter().filter(ours).cloned().collect()
+}
+
+/// Lets those of them go on that cryptsetup had suspended when it was killed: whoever unmounts what stands on one would wait
+/// for ever.
+fn wake(name: &str, image: &Path) {
+    for mapping in standing(name, image).iter().filter(|mapping| mapping.suspended) {
+        tool("dmsetup", &["resume", &mapping.name]);
+    }
+}
+
+fn swap_off(name: &str, image: &Path) {
+    if !standing(name, image).is_empty() {
+        // Refused where it was never switched on; where memory is too short for it, the mapping stays and is seen.
+        let _ = kernel::swap_off(&Path::new("/dev/mapper").join(name));
+    }
+}
+
+/// Closes the mapping called `name`, and with it those that cryptsetup has put in between.
 fn close(name: &str, image: &Path) {
-    let loops: Vec<PathBuf> =
-        mounts::loops().into_iter().filter(|device| device.image == image).map(|device| device.device).collect();
-    let ours = |mapping: &mounts::Mapping| {
-        mapping.name == name && mapping.below.iter().any(|below| loops.contains(&Path::new("/dev").join(below)))
-    };
-    if mounts::mappings().iter().any(ours) {
+    if !standing(name, image).is_empty() {
         tool("cryptsetup", &["close", name]);
     }
 }
@@ -185,6 +223,7 @@ mod tests {
         let made = [
             Made::Loop { image: "/s/tithe-sandbox-1/01-a.img".into() },
             Made::Mapping { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
+            Made::Swap { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
             Made::Mount { at: "/s/tithe-sandbox-1/01-a".into() },
         ];
         let lines: Vec<String> = made.iter().map(|made| serde_json::to_string(made).expect("JSON")).collect();
@@ -192,10 +231,11 @@ mod tests {
         expect![[r#"
             {"made":"loop","image":"/s/tithe-sandbox-1/01-a.img"}
             {"made":"mapping","name":"tithe-1-01","image":"/s/tithe-sandbox-1/01-a.img"}
+            {"made":"swap","name":"tithe-1-01","image":"/s/tithe-sandbox-1/01-a.img"}
             {"made":"mount","at":"/s/tithe-sandbox-1/01-a"}"#]]
         .assert_eq(&text);
         assert_eq!(parse(&text), made);
-        assert_eq!(parse(&text[..text.len() - 4]), made[..2], "a torn line was not made");
+        assert_eq!(parse(&text[..text.len() - 4]), made[..3], "a torn line was not made");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! System calls that volumes need and the standard library does not have: mount(2), umount2(2), syncfs(2), and the
-//! requests of Linux's file encryption (Documentation/filesystems/fscrypt.rst, `linux/fscrypt.h`).
+//! System calls that volumes need and the standard library does not have: mount(2), umount2(2), syncfs(2), swapon(2),
+//! posix_fallocate(3), and the requests of Linux's file encryption (Documentation/filesystems/fscrypt.rst, `linux/fscrypt.h`).
 
 use std::{
     ffi::CString,
@@ -42,6 +42,34 @@ pub fn sync_file_system(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     // SAFETY: the descriptor is open for the whole call.
     answer(unsafe { libc::syncfs(file.as_raw_fd()) })
+}
+
+/// Gives `file` its first `bytes` bytes on the disk.
+pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    let bytes = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open for the whole call.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// `SWAP_FLAG_PREFER` with the highest priority there is (swapon(2), `linux/swap.h`): a page goes to the first place that
+/// has room.
+const BEFORE_ALL_OTHERS: libc::c_int = 0x8000 | 0x7fff;
+
+/// Has the kernel swap to `device`, before it does to any other.
+pub fn swap_on(device: &Path) -> io::Result<()> {
+    let device = c_path(device)?;
+    // SAFETY: a C string that lives through the call.
+    answer(unsafe { libc::swapon(device.as_ptr(), BEFORE_ALL_OTHERS) })
+}
+
+/// Has the kernel take back into memory what is in `device`, and swap there no more.
+pub fn swap_off(device: &Path) -> io::Result<()> {
+    let device = c_path(device)?;
+    // SAFETY: a C string that lives through the call.
+    answer(unsafe { libc::swapoff(device.as_ptr()) })
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {

@@ -1,18 +1,26 @@
 //! LUKS2: dm-crypt between the image and its file system.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
     experiment::Protection as Chosen,
 };
 
-use super::{Asked, Layout, SIZE, Volume, luks_header::Header, machine, mounts, site::Site};
+use super::{
+    Asked, Layout, SIZE, Volume,
+    luks_header::Header,
+    machine, mounts,
+    reencryption::{HOW, Reencryption, VolumeKeyRotated},
+    site::Site,
+};
 use crate::{
     database::{Install, Missing},
     evidence::{Evidence, Sight},
     fault::Fault,
     protection::{Protection, Setup},
+    rotation::Rotator,
+    sandbox::companion::Companion,
 };
 
 /// The whole disk encrypted by the kernel.
@@ -70,34 +78,54 @@ impl Protection for Luks2 {
                 default: Some(Default::Flag(false)),
                 help: "What is written is encrypted by whoever writes, and not by threads of the kernel.",
             },
+            OptionEntry {
+                name: "rotate",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(false)),
+                help: "The volume is encrypted with another key, again and again, while it is measured (cryptsetup \
+                       reencrypt).",
+            },
             SIZE,
         ];
         OPTIONS
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
-        let tools = [machine::Tool { program: "cryptsetup", package: "cryptsetup-bin" }];
+        let tools = [machine::MKFS_EXT4, machine::CRYPTSETUP, machine::DMSETUP];
         machine::needs(self.id(), &tools, &[("dm-crypt", machine::dm_crypt)])
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
-        setup.volume = Some(Asked::of(&Luks2, chosen, &setup.materials.key));
+        let asked = Asked::of(&Luks2, chosen, &setup.materials.key);
+        setup.volume = Some(Asked { rotates: chosen.flag("rotate"), ..asked });
     }
 
-    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
-        super::checks(true)
+    fn evidence(&self, chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+        let mut checks = super::checks(true);
+        if chosen.flag("rotate") {
+            checks.push(Box::new(VolumeKeyRotated));
+        }
+        checks
     }
 }
 
 impl Volume for Luks2 {
     fn layers(&self, asked: &Asked) -> Vec<String> {
         let (format, open) = (format_arguments(asked), open_arguments(asked));
-        vec![
+        let mut layers = vec![
             super::site::image_in_words(asked),
             format!("cryptsetup luksFormat {}", format.join(" ")),
             format!("cryptsetup open {}", open.join(" ")),
             "ext4".to_owned(),
-        ]
+        ];
+        if asked.rotates {
+            layers.push(format!("while measured, again and again: cryptsetup reencrypt {HOW}"));
+        }
+        layers
     }
 
     fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
@@ -106,7 +134,7 @@ impl Volume for Luks2 {
         let key = key.display().to_string();
         let device = site.loop_device()?;
         let device_text = device.display().to_string();
-        let name = mapping(&site.layout);
+        let name = site.layout.mapping();
         let mut format = vec!["luksFormat".to_owned()];
         format.extend(format_arguments(asked));
         format.extend(["--batch-mode", "--key-file", &key, &device_text].map(str::to_owned));
@@ -134,7 +162,7 @@ impl Volume for Luks2 {
         if wanted != (header.cipher.as_str(), bits.as_str(), sector.as_str()) {
             return Ok(Sight::Exposed(format!("asked for {wanted:?}; the disk says {}", header.in_words())));
         }
-        let name = mapping(layout);
+        let name = layout.mapping();
         if !mounts::mappings().iter().any(|mapping| mapping.name == name) {
             return Ok(Sight::Exposed(format!("no mapping {name} is open over the disk")));
         }
@@ -158,6 +186,10 @@ impl Volume for Luks2 {
             (Err(_), Err(fault)) => Sight::Unknown(format!("its own key does not open it: {fault}")),
         })
     }
+
+    fn rotator(&self, layout: &Layout, companion: Companion) -> Result<Box<dyn Rotator>, Fault> {
+        Ok(Box::new(Reencryption::new(layout.clone(), companion)))
+    }
 }
 
 fn format_arguments(asked: &Asked) -> Vec<String> {
@@ -180,13 +212,6 @@ fn texts(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-/// Name of the mapping below `/dev/mapper`: no two sandboxes share a name.
-fn mapping(layout: &Layout) -> String {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let sandbox = layout.folder.parent().map(PathBuf::from).unwrap_or_default();
-    format!("{}-{}", name(&sandbox), name(&layout.folder))
-}
-
 /// `aes-xts-plain64` as the kernel's list of ciphers has it: `xts(aes)`.
 fn kernel_name(cipher: &str) -> Option<String> {
     let mut parts = cipher.split('-');
@@ -207,6 +232,6 @@ mod tests {
     #[test]
     fn mappings_are_named_by_sandbox_and_server() {
         let layout = Layout::of(Path::new("/var/tmp/tithe-sandbox-12-ab/02-luks"));
-        assert_eq!(mapping(&layout), "tithe-sandbox-12-ab-02-luks");
+        assert_eq!(layout.mapping(), "tithe-sandbox-12-ab-02-luks");
     }
 }

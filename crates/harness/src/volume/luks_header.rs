@@ -1,7 +1,7 @@
 //! The header of a LUKS2 disk, read as the specification says.
 //!
 //! LUKS2 On-Disk Format Specification 1.1 (Milan Brož, 2022): chapter 2.1 for the binary header, 3 for the JSON area. Of
-//! the JSON only what a report says is read: the first segment and the first key slot.
+//! the JSON only what a report says is read: the segment, its digest and the first key slot of that.
 
 use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
@@ -27,12 +27,17 @@ pub struct Header {
     pub key_bits: u64,
     /// Bytes encrypted as one.
     pub sector_bytes: u64,
+    /// Where the data begin on the disk, bytes.
+    pub data_offset: u64,
+    /// What the key of the data is recognised by, in base64: another key has another digest.
+    pub digest: String,
 }
 
 #[derive(Deserialize)]
 struct Json {
     keyslots: BTreeMap<String, Keyslot>,
     segments: BTreeMap<String, Segment>,
+    digests: BTreeMap<String, Digest>,
 }
 
 #[derive(Deserialize)]
@@ -44,8 +49,16 @@ struct Keyslot {
 struct Segment {
     #[serde(rename = "type")]
     kind: String,
+    offset: String,
     encryption: String,
     sector_size: u64,
+}
+
+#[derive(Deserialize)]
+struct Digest {
+    keyslots: Vec<String>,
+    segments: Vec<String>,
+    digest: String,
 }
 
 impl Header {
@@ -80,19 +93,31 @@ impl Header {
         // The text ends with the first zero byte.
         let text = area.split(|byte| *byte == 0).next().unwrap_or_default();
         let json: Json = serde_json::from_slice(text).map_err(|error| format!("its JSON area: {error}"))?;
-        let (Some(slot), Some(segment)) = (json.keyslots.values().next(), json.segments.values().next()) else {
-            return Err("it has no key slot or no segment".to_owned());
+        let segments: Vec<_> = json.segments.iter().collect();
+        // While it is encrypted anew a disk has several: what is done, what is under way, what is to come.
+        let [(name, segment)] = segments[..] else {
+            return Err(format!("it has {} segments in place of one", segments.len()));
         };
+        let digest = json.digests.values().find(|digest| digest.segments.contains(name));
+        let digest = digest.ok_or("its segment has no digest")?;
+        let slot =
+            digest.keyslots.first().and_then(|slot| json.keyslots.get(slot)).ok_or("its digest has no key slot")?;
         if segment.kind != "crypt" {
             return Err(format!("its segment is of type {}", segment.kind));
         }
         let key_bits = slot.key_size.checked_mul(8).ok_or("its key is too long")?;
-        Ok(Self { cipher: segment.encryption.clone(), key_bits, sector_bytes: segment.sector_size })
+        Ok(Self {
+            cipher: segment.encryption.clone(),
+            key_bits,
+            sector_bytes: segment.sector_size,
+            data_offset: segment.offset.parse().map_err(|_| "its segment begins nowhere")?,
+            digest: digest.digest.clone(),
+        })
     }
 
     /// `LUKS2, aes-xts-plain64, key of 512 bits, sectors of 512 bytes`.
     pub fn in_words(&self) -> String {
-        let Self { cipher, key_bits, sector_bytes } = self;
+        let Self { cipher, key_bits, sector_bytes, .. } = self;
         format!("LUKS2, {cipher}, key of {key_bits} bits, sectors of {sector_bytes} bytes")
     }
 }
@@ -106,7 +131,7 @@ mod tests {
 
     const JSON: &str = r#"{"keyslots":{"0":{"type":"luks2","key_size":64,"af":{"type":"luks1"}}},"tokens":{},
         "segments":{"0":{"type":"crypt","offset":"16777216","size":"dynamic","iv_tweak":"0",
-        "encryption":"aes-xts-plain64","sector_size":512}},"digests":{},"config":{"json_size":"12288"}}"#;
+        "encryption":"aes-xts-plain64","sector_size":512}},"digests":{"0":{"type":"pbkdf2","keyslots":["0"],"segments":["0"],"digest":"c2FsdA=="}},"config":{"json_size":"12288"}}"#;
 
     fn disk(json: &str) -> Vec<u8> {
         let mut disk = vec![0; 16384];
@@ -140,7 +165,18 @@ mod tests {
             &disk(&JSON.replace("crypt", "linear")),
             expect!["its JSON area: missing field `encryption` at line 3 column 58"],
         );
-        check(&disk(r#"{"keyslots":{},"segments":{}}"#), expect!["it has no key slot or no segment"]);
+        check(&disk(&JSON.replace("\"segments\":[\"0\"]", "\"segments\":[]")), expect!["its segment has no digest"]);
+        check(
+            &disk(&JSON.replace("\"keyslots\":[\"0\"]", "\"keyslots\":[\"7\"]")),
+            expect!["its digest has no key slot"],
+        );
+        check(&disk(&JSON.replace("16777216", "far")), expect!["its segment begins nowhere"]);
+        let segment = r#""0":{"type":"crypt","offset":"0","encryption":"aes-xts-plain64","sector_size":512}"#;
+        let two = format!("{segment},{}", segment.replacen('0', "1", 1));
+        check(
+            &disk(&format!(r#"{{"keyslots":{{}},"segments":{{{two}}},"digests":{{}}}}"#)),
+            expect!["it has 2 segments in place of one"],
+        );
         check(&disk("{"), expect!["its JSON area: EOF while parsing an object at line 1 column 1"]);
     }
 

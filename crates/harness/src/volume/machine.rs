@@ -1,4 +1,4 @@
-//! What a machine must have for volumes, looked at before anything is started.
+//! What a machine must have for volumes and encrypted swap, looked at before anything is started.
 
 use std::{
     fs,
@@ -15,9 +15,20 @@ pub struct Tool {
     pub package: &'static str,
 }
 
-/// What every volume needs.
-const COMMON: [Tool; 2] =
-    [Tool { program: "losetup", package: "mount" }, Tool { program: "mkfs.ext4", package: "e2fsprogs" }];
+/// What everything in a file behind a loop device needs.
+const LOSETUP: Tool = Tool { program: "losetup", package: "mount" };
+
+/// Makes file systems.
+pub const MKFS_EXT4: Tool = Tool { program: "mkfs.ext4", package: "e2fsprogs" };
+
+/// Sets up dm-crypt.
+pub const CRYPTSETUP: Tool = Tool { program: "cryptsetup", package: "cryptsetup-bin" };
+
+/// Wakes what a killed `cryptsetup` leaves suspended.
+pub const DMSETUP: Tool = Tool { program: "dmsetup", package: "dmsetup" };
+
+/// Makes swap.
+pub const MKSWAP: Tool = Tool { program: "mkswap", package: "util-linux" };
 
 /// Looks for something of the kernel's; where it is not there, what was seen and what to do.
 pub type Look = fn() -> Result<(), (String, String)>;
@@ -29,11 +40,11 @@ struct Lack {
     remedy: String,
 }
 
-/// Looks for root's rights, loop devices, `tools` and whatever `kernel` looks for, which says what it saw and what to do.
+/// Looks for what `asked`, as experiments call it, needs: root's rights, loop devices, `tools` and whatever `kernel` looks for, which says what it saw and what to do.
 ///
 /// # Errors
 /// Everything that is missing, in one.
-pub fn needs(protection: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Result<(), Missing> {
+pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Result<(), Missing> {
     let mut lacks: Vec<Lack> = root().into_iter().collect();
     if !Path::new("/dev/loop-control").exists() {
         lacks.push(Lack {
@@ -42,11 +53,13 @@ pub fn needs(protection: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Resul
             remedy: "as root: modprobe loop; in a container: pass the loop devices of the host on".to_owned(),
         });
     }
-    lacks.extend(COMMON.iter().chain(tools).filter(|needed| tool(needed.program).is_none()).map(|needed| Lack {
-        what: format!("the program {}", needed.program),
-        seen: format!("{} in PATH, {}", needed.program, SYSTEM_FOLDERS.join(", ")),
-        remedy: format!("Debian, Ubuntu: apt install {}", needed.package),
-    }));
+    lacks.extend(std::iter::once(&LOSETUP).chain(tools).filter(|needed| tool(needed.program).is_none()).map(
+        |needed| Lack {
+            what: format!("the program {}", needed.program),
+            seen: format!("{} in PATH, {}", needed.program, SYSTEM_FOLDERS.join(", ")),
+            remedy: format!("Debian, Ubuntu: apt install {}", needed.package),
+        },
+    ));
     for (what, look) in kernel {
         if let Err((seen, remedy)) = look() {
             lacks.push(Lack { what: (*what).to_owned(), seen, remedy });
@@ -57,7 +70,7 @@ pub fn needs(protection: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Resul
     }
     let what: Vec<String> = lacks.iter().map(|lack| lack.what.clone()).collect();
     Err(Missing {
-        what: format!("what {protection} needs ({})", what.join(", ")),
+        what: format!("what {asked} needs ({})", what.join(", ")),
         looked_in: lacks.iter().map(|lack| lack.seen.clone()).collect(),
         how_to_install: lacks.into_iter().map(|lack| lack.remedy).collect(),
     })

@@ -19,6 +19,7 @@ mod luks_header;
 mod machine;
 pub mod mounts;
 mod plain;
+mod reencryption;
 mod site;
 pub mod swap;
 
@@ -37,6 +38,8 @@ use crate::{
     evidence::{Evidence, Sight, key_apart::KeyApart},
     fault::Fault,
     protection::{Protection, Setup},
+    rotation::Rotator,
+    sandbox::companion::Companion,
     secret::Secret,
 };
 
@@ -67,6 +70,14 @@ pub trait Volume: Sync + std::fmt::Debug {
     /// # Errors
     /// When it could not be tried.
     fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault>;
+
+    /// What encrypts the mounted volume with another key, by programs that `companion` runs.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where this kind cannot.
+    fn rotator(&self, _layout: &Layout, _companion: Companion) -> Result<Box<dyn Rotator>, Fault> {
+        Err(Fault::Refused("this kind of volume does not change its key while it is in use".to_owned()))
+    }
 }
 
 /// The kinds that can be asked for, in the order of `tithe ls`.
@@ -88,12 +99,14 @@ pub struct Asked {
     pub bytes: u64,
     /// The key of the volume, 32 bytes.
     pub key: Secret,
+    /// It is encrypted with another key, again and again, while it is measured.
+    pub rotates: bool,
 }
 
 impl Asked {
     /// What `chosen` asks for.
     fn of(kind: &'static dyn Volume, chosen: &Chosen, key: &Secret) -> Self {
-        Self { kind, chosen: Some(chosen.clone()), bytes: bytes(chosen), key: key.clone() }
+        Self { kind, chosen: Some(chosen.clone()), bytes: bytes(chosen), key: key.clone(), rotates: false }
     }
 
     /// Option `name` of the protection that asked for it.
@@ -121,7 +134,7 @@ pub fn bytes_of(arms: &[Arm]) -> Option<u64> {
 /// no arm is without one where another has one. Applied after the protections.
 pub fn level(arms: &[Arm], setup: &mut Setup) {
     let Some(bytes) = bytes_of(arms) else { return };
-    let plain = || Asked { kind: &plain::Plain, chosen: None, bytes, key: setup.materials.key.clone() };
+    let plain = || Asked { kind: &plain::Plain, chosen: None, bytes, key: setup.materials.key.clone(), rotates: false };
     let asked = setup.volume.take().unwrap_or_else(plain);
     setup.volume = Some(Asked { bytes, ..asked });
 }
@@ -195,6 +208,13 @@ impl Layout {
     /// What a tool that stays says.
     fn log(&self) -> PathBuf {
         self.beside("log")
+    }
+
+    /// Name of the mapping over the image, below `/dev/mapper`: no two sandboxes share a name.
+    pub fn mapping(&self) -> String {
+        let name =
+            |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        format!("{}-{}", name(self.folder.parent()), name(Some(&self.folder)))
     }
 
     fn beside(&self, what: &str) -> PathBuf {

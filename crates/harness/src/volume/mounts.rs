@@ -70,20 +70,33 @@ pub fn loops() -> Vec<LoopDevice> {
 /// A mapping of the device mapper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
+    /// The kernel's name of its device: `dm-0`.
+    pub device: String,
     /// Its name below `/dev/mapper`.
     pub name: String,
     /// Kernel names of the devices below it: `loop0`.
     pub below: Vec<String>,
+    /// Whoever reads or writes it waits.
+    pub suspended: bool,
 }
 
 /// The mappings of the device mapper.
 pub fn mappings() -> Vec<Mapping> {
-    let of = |folder: &Path| {
+    let of = |device: String, folder: &Path| {
         let name = fs::read_to_string(folder.join("dm/name")).ok()?.trim().to_owned();
         let below = fs::read_dir(folder.join("slaves")).ok()?.flatten();
-        Some(Mapping { name, below: below.filter_map(|entry| entry.file_name().into_string().ok()).collect() })
+        let below = below.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let suspended = fs::read_to_string(folder.join("dm/suspended")).is_ok_and(|text| text.trim() == "1");
+        Some(Mapping { device, name, below, suspended })
     };
-    block_devices("dm-").iter().filter_map(|(_, folder)| of(folder)).collect()
+    block_devices("dm-").into_iter().filter_map(|(device, folder)| of(device, &folder)).collect()
+}
+
+/// True when the device called `device` is one of `loops` or stands on one, itself or over other `mappings`.
+pub fn stands_on(device: &str, loops: &[&str], mappings: &[Mapping]) -> bool {
+    let of_device = |mapping: &&Mapping| mapping.device == device;
+    let mut below = mappings.iter().filter(of_device).flat_map(|mapping| &mapping.below);
+    loops.contains(&device) || below.any(|below| stands_on(below, loops, mappings))
 }
 
 /// Block devices whose kernel name starts with `prefix`, with their folders in `/sys`, in the order of their names.
@@ -108,6 +121,19 @@ mod tests {
         let text = b"22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
                      99 22 7:0 / /var/tmp/a\\040b\\134c rw shared:1 - ext4 /dev/loop0 rw\n\nshort line\n";
         assert_eq!(parse_mountinfo(text), [PathBuf::from("/"), PathBuf::from("/var/tmp/a b\\c")]);
+    }
+
+    #[test]
+    fn a_mapping_stands_on_a_loop_device_through_others() {
+        let mapping = |device: &str, below: &[&str]| Mapping {
+            device: device.to_owned(),
+            name: String::new(),
+            below: below.iter().map(|below| (*below).to_owned()).collect(),
+            suspended: false,
+        };
+        let mappings = [mapping("dm-0", &["dm-2"]), mapping("dm-1", &["sda"]), mapping("dm-2", &["dm-1", "loop3"])];
+        assert!(stands_on("dm-0", &["loop3"], &mappings) && stands_on("loop3", &["loop3"], &[]));
+        assert!(!stands_on("dm-1", &["loop3"], &mappings) && !stands_on("dm-0", &["loop4"], &mappings));
     }
 
     proptest! {

@@ -74,9 +74,17 @@ impl<'a> Site<'a> {
 
     /// Makes the empty image: a sparse file, readable by root alone.
     fn make_image(&self, bytes: u64) -> Result<(), Fault> {
-        let image = self.layout.image();
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&image);
-        file.and_then(|file| file.set_len(bytes)).map_err(|error| failed(&image, &error))
+        let make = |image: &Path| new_image(image)?.set_len(bytes);
+        make(&self.layout.image()).map_err(|error| failed(&self.layout.image(), &error))
+    }
+
+    /// Makes an image that has its room on the disk: what is short of memory must not have to look for it.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn allocate_image(&self, bytes: u64) -> Result<(), Fault> {
+        let make = |image: &Path| kernel::allocate(&new_image(image)?, bytes);
+        make(&self.layout.image()).map_err(|error| failed(&self.layout.image(), &error))
     }
 
     /// A loop device of the image.
@@ -167,6 +175,20 @@ impl<'a> Site<'a> {
         self.journal.note(Made::Mapping { name: name.to_owned(), image: self.layout.image() })
     }
 
+    /// Swaps to `device`, the mapping called `name` over the image.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn swap_on(&mut self, name: &str, device: &Path) -> Result<(), Fault> {
+        self.journal.note(Made::Swap { name: name.to_owned(), image: self.layout.image() })?;
+        kernel::swap_on(device).map_err(|error| Fault::machine(format!("cannot swap to {}", device.display()), error))
+    }
+
+    /// What was done here, to be undone when it is dropped.
+    pub fn into_journal(self) -> Journal {
+        self.journal
+    }
+
     /// Starts a program that mounts a file system at `at` and serves it until it is unmounted.
     ///
     /// # Errors
@@ -224,7 +246,15 @@ impl<'a> Site<'a> {
     }
 }
 
-fn command(program: &str, arguments: &[&str]) -> Result<Command, Fault> {
+fn new_image(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// One of the system's tools with its arguments.
+///
+/// # Errors
+/// When it is not installed.
+pub fn command(program: &str, arguments: &[&str]) -> Result<Command, Fault> {
     let path = machine::tool(program).ok_or_else(|| Fault::Machine(format!("{program} is not installed")))?;
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     Ok(Command { program: path, arguments, ..Command::default() })

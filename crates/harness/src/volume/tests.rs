@@ -9,10 +9,11 @@ use tithe_model::experiment::OptionValue;
 
 use super::*;
 use crate::{
-    database::Install,
+    database::{Install, Missing},
     evidence::{Evidence, judge},
     sandbox::{SANDBOX_PREFIX, Sandbox},
     simulated::test_bench::{Bench, materials},
+    volume::swap::own,
 };
 
 fn protection(id: &str) -> &'static dyn Protection {
@@ -30,10 +31,13 @@ fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
 
 /// The set-up of an arm with the volume `id`, or with the plain volume beside it.
 fn setup(id: &str, guarded: bool) -> Setup {
+    setup_of(chosen(id, &[]), guarded)
+}
+
+fn setup_of(chosen: Chosen, guarded: bool) -> Setup {
     let mut setup = Setup::plain(BTreeMap::new(), materials());
-    let chosen = chosen(id, &[]);
     if guarded {
-        protection(id).apply(&chosen, &mut setup);
+        protection(&chosen.id).apply(&chosen, &mut setup);
     }
     let arm = |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new() };
     level(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
@@ -43,8 +47,12 @@ fn setup(id: &str, guarded: bool) -> Setup {
 /// True where the volume `id` can be made; says loudly where it cannot. With `CI` set that fails, but for dm-crypt, which
 /// kernels of test machines may lack.
 fn possible(id: &str) -> bool {
-    let Err(missing) = protection(id).needs(&Install::default(), &chosen(id, &[])) else { return true };
-    let excused = id == "volume-luks2" && missing.what == "what volume-luks2 needs (dm-crypt)";
+    has(protection(id).needs(&Install::default(), &chosen(id, &[])))
+}
+
+fn has(needs: Result<(), Missing>) -> bool {
+    let Err(missing) = needs else { return true };
+    let excused = missing.what.ends_with("needs (dm-crypt)");
     assert!(excused || std::env::var_os("CI").is_none(), "{missing:?}");
     eprintln!("SKIPPED: {missing:?}");
     false
@@ -63,21 +71,21 @@ fn assert_clean(sandbox: &Path) {
     assert!(!mounts::mappings().iter().any(|mapping| mapping.name.starts_with(&name)), "still mapped");
 }
 
-/// Raises the volume `id` and a plain one, looks at every check of it on both, and takes both away.
-fn prove(id: &str) {
+/// Raises the volume `id` with these options and a plain one, looks at every check of it on both, and takes both away.
+fn prove(id: &str, options: &[(&str, OptionValue)]) {
     if !possible(id) {
         return;
     }
     let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
     let folder = sandbox.folder().to_owned();
     let mut arm = |guarded: bool| {
-        let setup = setup(id, guarded);
+        let setup = setup_of(chosen(id, options), guarded);
         let place = sandbox.place("arm").expect("a place");
         let mounted = raise(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
         (Bench::at(place.folder, setup, guarded), mounted)
     };
     let (plain, guarded) = (arm(false), arm(true));
-    for check in protection(id).evidence(&chosen(id, &[])) {
+    for check in protection(id).evidence(&chosen(id, options)) {
         let on_guarded = guarded.0.look(&*check);
         let on_plain = plain.0.look(&*check);
         let verdict = judge(check.control(), &on_guarded, Some(&on_plain));
@@ -95,17 +103,33 @@ fn prove(id: &str) {
 
 #[test]
 fn fscrypt_is_proven_and_leaves_nothing_behind() {
-    prove("volume-fscrypt");
+    prove("volume-fscrypt", &[]);
 }
 
 #[test]
 fn gocryptfs_is_proven_and_leaves_nothing_behind() {
-    prove("volume-gocryptfs");
+    prove("volume-gocryptfs", &[]);
 }
 
 #[test]
 fn luks2_is_proven_and_leaves_nothing_behind() {
-    prove("volume-luks2");
+    prove("volume-luks2", &[("rotate", OptionValue::Flag(true))]);
+}
+
+#[test]
+fn encrypted_swap_is_used_and_leaves_nothing_behind() {
+    if !has(own::needs()) {
+        return;
+    }
+    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let folder = sandbox.folder().to_owned();
+    let ours = || swap::swaps().into_iter().filter(|swap| swap.guard == swap::Guard::Own).count();
+    let before = ours();
+    let set_up = own::set_up(16 << 20, &sandbox).expect("swap");
+    assert_eq!(ours(), before + 1);
+    drop(set_up);
+    assert_eq!(ours(), before);
+    assert_clean(&folder);
 }
 
 #[test]
@@ -219,12 +243,14 @@ fn layers_are_what_a_reader_could_do_by_hand() {
             "volume-luks2",
             &[("sector", text("4096")), ("no_read_workqueue", on.clone()), ("no_write_workqueue", on)],
         ),
+        layers("volume-luks2", &[("rotate", OptionValue::Flag(true))]),
         layers("volume-fscrypt", &[]),
         layers("volume-gocryptfs", &[("cipher", text("xchacha20-poly1305"))]),
     ];
     expect![[r#"
         volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4
         volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 4096 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2 --perf-no_read_workqueue --perf-no_write_workqueue, ext4
+        volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4, while measured, again and again: cryptsetup reencrypt --resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000
         volume-fscrypt: image file of 64 MB, loop device with direct I/O, ext4 with -O encrypt, fscrypt policy of version 2: contents AES-256-XTS, names AES-256-CTS
         volume-gocryptfs: image file of 64 MB, loop device with direct I/O, ext4, gocryptfs -init -quiet -scryptn 10 -xchacha, gocryptfs -fg -quiet -nosyslog -allow_other
     "#]].assert_eq(&shown.concat());

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use tithe_model::record::{Host, Machine};
 
 use super::process;
+use crate::volume::swap;
 
 /// Counters of the machine at one moment; two of them give a [`Host`].
 pub struct HostSample {
@@ -154,6 +155,7 @@ pub fn machine(data: &Path) -> Machine {
         kernel_crypto: kernel_crypto(&fs::read_to_string("/proc/crypto").unwrap_or_default()),
         clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         file_system: file_system(data, &fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
+        swap: swap::in_words(&swap::swaps()),
         virtualised: flags.contains(&"hypervisor"),
     }
 }

@@ -26,6 +26,9 @@ pub struct Experiment {
     pub database: String,
     /// Server settings common to all arms, in the database's own names.
     pub settings: BTreeMap<String, String>,
+    /// Encrypted swap that is set up for the run, bytes; `None` leaves the machine as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypted_swap_bytes: Option<u64>,
     /// The data set.
     pub data: Data,
     /// How operations are offered.

@@ -103,6 +103,7 @@ fn experiment(
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, attached, problems),
+        encrypted_swap_bytes: encrypted_swap(top, attached, &resources, problems),
         data,
         load: load(top, switched, problems),
         published: published::published(top, &workloads, &resources, &arms, problems),
@@ -337,18 +338,35 @@ fn limits(table: &Table<'_>, database: Option<&DatabaseEntry>, attached: bool, p
     }
     let cpus = table.get("cpus").and_then(|item| item.number(0.1..=1024.0, problems));
     let per_memory = table.get("data_per_memory").and_then(|item| item.number(0.01..=1000.0, problems));
-    let memory = table.get("memory").and_then(|item| {
-        let bytes = units::bytes(item.text(problems)?).filter(|bytes| (1 << 20..1 << 50).contains(bytes));
-        if bytes.is_none() {
-            item.refuse("must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB)", problems);
-        }
-        bytes
-    });
+    let memory = table.get("memory").and_then(|item| size(&item, problems));
     if let (Some(item), Some(_)) = (table.get("data_per_memory"), table.get("memory")) {
         item.refuse("cannot be given beside `memory`: it says how much memory there is", problems);
     }
     let cold = table.get("cache").and_then(|item| item.choice(CACHES, problems)).unwrap_or(false);
     Limits { cpus, memory: memory.map(Memory::Bytes).or(per_memory.map(Memory::DataPer)), cold }
+}
+
+/// Encrypted swap for the run. It is set up on this machine, where no attached server need be.
+fn encrypted_swap(top: &Table<'_>, attached: bool, resources: &[Resources], problems: &mut Problems) -> Option<u64> {
+    let item = top.get("encrypted_swap")?;
+    if attached {
+        item.refuse("needs servers that Tithe starts: leave out every `url`", problems);
+    } else if resources.iter().all(|resources| resources.limits.memory.is_some()) {
+        item.refuse(
+            "would be used by no server: with a limit of memory, as all have, a server does not swap",
+            problems,
+        );
+    }
+    size(&item, problems)
+}
+
+/// A size of memory, bytes.
+fn size(item: &Item<'_>, problems: &mut Problems) -> Option<u64> {
+    let bytes = units::bytes(item.text(problems)?).filter(|bytes| (1 << 20..1 << 50).contains(bytes));
+    if bytes.is_none() {
+        item.refuse("must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB)", problems);
+    }
+    bytes
 }
 
 /// Complains about names that stood before in the same list.

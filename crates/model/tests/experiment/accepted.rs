@@ -376,3 +376,10 @@ change = ["-5%", "-20%"]
         ]"#]]
     .assert_eq(&serde_json::to_string_pretty(&experiment.published).expect("figures are JSON"));
 }
+
+#[test]
+fn swap_is_a_size() {
+    let read = |text: &str| read_experiment(text).expect("an experiment").encrypted_swap_bytes;
+    assert_eq!(read(SHORT), None);
+    assert_eq!(read(&format!("encrypted_swap = \"512 MiB\"{SHORT}")), Some(512 << 20));
+}

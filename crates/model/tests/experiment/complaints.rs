@@ -437,6 +437,45 @@ fn settings() {
 }
 
 #[test]
+fn encrypted_swap() {
+    let with = |value: &str| format!("encrypted_swap = {value}{SHORT}");
+    check(
+        &with("\"4 kB\""),
+        expect![[r#"
+        1:18 `encrypted_swap` must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB) (write for example `encrypted_swap = "512 MiB"`)
+    "#]],
+    );
+    check(
+        &with("512"),
+        expect![[r#"
+        1:18 `encrypted_swap` must be a text in quotes, this is a whole number (write for example `encrypted_swap = "512 MiB"`)
+    "#]],
+    );
+    check(
+        &with("\"1 GB\"").replace("name = \"tls\"", "name = \"tls\"\nurl = \"postgres://db.example.org\""),
+        expect![[r#"
+            1:18 `encrypted_swap` needs servers that Tithe starts: leave out every `url` (write for example `encrypted_swap = "512 MiB"`)
+            12:1 some arms have a `url` and some have none: servers that Tithe starts and servers that it attaches to cannot be compared (give every arm a `url`, the first included, or none)
+        "#]],
+    );
+}
+
+#[test]
+fn encrypted_swap_that_nobody_uses() {
+    let limited = "\n[[resources]]\nname = \"a\"\nmemory = \"64 MiB\"\n[[resources]]\nname = \"b\"\n";
+    let with = |resources: &str| {
+        format!("encrypted_swap = \"1 GB\"{}", SHORT.replace("\n[data]", &format!("{resources}[data]")))
+    };
+    assert!(read_experiment(&with(limited)).is_ok());
+    check(
+        &with(&format!("{limited}data_per_memory = 2\n")),
+        expect![[r#"
+        1:18 `encrypted_swap` would be used by no server: with a limit of memory, as all have, a server does not swap (write for example `encrypted_swap = "512 MiB"`)
+    "#]],
+    );
+}
+
+#[test]
 fn limits() {
     let with = |lines: &str| SHORT.replace("[data]", &format!("[[resources]]\n{lines}\n[data]"));
     check(

@@ -66,6 +66,7 @@ pub(super) fn machine(analysis: &Analysis) -> String {
         ("crypto instructions", list(&machine.crypto_flags)),
         ("kernel's crypto drivers", list(&machine.kernel_crypto)),
         ("data folders", machine.file_system.clone()),
+        ("swap", if machine.swap.is_empty() { "not looked at" } else { machine.swap.as_str() }.to_owned()),
         ("clock", machine.clock.clone()),
         ("tithe", analysis.tithe.clone()),
         ("seed", analysis.seed.to_string()),

@@ -50,6 +50,10 @@ impl Protection for CommitlogEncryption {
         }]
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
         needs_keytool(install)
     }

@@ -69,6 +69,10 @@ impl Protection for Encryption {
         ]
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
         needs_plugin(install, "file_key_management", "mariadb-server")
     }

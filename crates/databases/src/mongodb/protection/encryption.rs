@@ -46,6 +46,10 @@ impl Protection for Encryption {
         }]
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
         needs_enterprise(install, "an encrypted storage engine")
     }

@@ -27,6 +27,7 @@ pub(super) const TOP: TableFormat = TableFormat {
         ("title", "\"What TLS costs\""),
         ("database", "\"postgres\""),
         ("settings", "{ shared_buffers = \"256MB\" }"),
+        ("encrypted_swap", "\"512 MiB\""),
         ("data", "{ records = 100_000 }"),
         ("load", "{ clients = 2 }"),
         ("measure", "{ budget = \"5 min\" }"),

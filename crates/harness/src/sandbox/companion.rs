@@ -1,0 +1,198 @@
+//! A program that works for an arm beside its server, and stands still when the server does.
+//!
+//! It is a child of Tithe's own and leads no others, so that the parent-death signal ends it, also where it stands still:
+//! nobody need write it down.
+
+use std::{
+    fs::File,
+    path::Path,
+    process::{Child, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::process::{prepared, tail};
+use crate::{database::Command, fault::Fault};
+
+/// How long a program that is asked to end may go on.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The place of one program of an arm, one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Companion(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Its number, which is its own until it is taken out of here.
+    process: Option<i32>,
+    stands: bool,
+    dismissed: bool,
+}
+
+impl Companion {
+    /// Runs `command` in `folder` to its end, both its outputs going to the file `log`.
+    ///
+    /// # Errors
+    /// When it cannot be started or fails, in its last words; when [`Companion::dismiss`] was called before.
+    pub fn run(&self, command: &Command, folder: &Path, log: &Path) -> Result<(), Fault> {
+        let mut child = self.start(command, folder, log)?;
+        let ended = await_end(&child);
+        self.state().process = None;
+        let name = command.program.display();
+        let failed = |error| Fault::machine(format!("cannot wait for {name}"), error);
+        ended.map_err(failed)?;
+        let status = child.wait().map_err(failed)?;
+        if status.success() {
+            return Ok(());
+        }
+        let said = std::fs::read(log).unwrap_or_default();
+        Err(Fault::Machine(format!("{name} failed ({status}): {}", tail(&String::from_utf8_lossy(&said)))))
+    }
+
+    fn start(&self, command: &Command, folder: &Path, log: &Path) -> Result<Child, Fault> {
+        let output = File::create(log).map_err(|error| Fault::machine(log.display(), error))?;
+        let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
+        let mut prepared = prepared(command, None, folder);
+        prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
+        // Held until the program is known: whoever stops the arm meanwhile stops it too.
+        let mut state = self.state();
+        let name = command.program.display();
+        if state.dismissed {
+            return Err(Fault::Refused(format!("{name} is not wanted any more")));
+        }
+        let child = prepared.spawn().map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
+        state.process = Some(child.id() as i32);
+        if state.stands {
+            state.signal(libc::SIGSTOP);
+        }
+        Ok(child)
+    }
+
+    /// Has the program stand still, and one that is started meanwhile as well.
+    pub fn stop(&self) {
+        let mut state = self.state();
+        state.stands = true;
+        state.signal(libc::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        let mut state = self.state();
+        state.stands = false;
+        state.signal(libc::SIGCONT);
+    }
+
+    /// Asks the program to end, and waits until it has; none is started any more.
+    pub fn dismiss(&self) {
+        self.state().dismissed = true;
+        self.go_on();
+        self.state().signal(libc::SIGTERM);
+        let deadline = Instant::now() + PATIENCE;
+        while self.state().process.is_some() {
+            if Instant::now() > deadline {
+                self.state().signal(libc::SIGKILL);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A thread that panicked has left its program to itself: what is known of it still holds.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn signal(&self, signal: i32) {
+        if let Some(process) = self.process {
+            // SAFETY: kill has no preconditions; nobody has waited for the child yet, so its number is still its own.
+            unsafe { libc::kill(process, signal) };
+        }
+    }
+}
+
+/// Returns when `child` has ended, and leaves its number to it.
+fn await_end(child: &Child) -> std::io::Result<()> {
+    loop {
+        // SAFETY: siginfo_t is plain data, and it lives through the call.
+        let status = unsafe {
+            let mut told: libc::siginfo_t = std::mem::zeroed();
+            libc::waitid(libc::P_PID, child.id(), &raw mut told, libc::WEXITED | libc::WNOWAIT)
+        };
+        match std::io::Error::last_os_error() {
+            _ if status == 0 => return Ok(()),
+            error if error.kind() == std::io::ErrorKind::Interrupted => {}
+            error => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::process::stat_fields;
+
+    fn shell(script: &str) -> Command {
+        let arguments = vec!["-c".to_owned(), script.to_owned()];
+        Command { program: "/bin/sh".into(), arguments, ..Command::default() }
+    }
+
+    fn state_of(process: i32) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat_fields(&stat).next().unwrap_or("gone").to_owned()
+    }
+
+    /// Waits until it is so: a signal takes effect when its receiver runs.
+    fn await_state(process: i32, expected: &[&str]) {
+        let begun = Instant::now();
+        while !expected.contains(&state_of(process).as_str()) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{process} is {}", state_of(process));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn await_process(companion: &Companion) -> i32 {
+        let begun = Instant::now();
+        loop {
+            if let Some(process) = companion.state().process {
+                return process;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "nothing was started");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn log(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("tithe-test-companion-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn it_runs_to_its_end_and_a_failure_is_told_in_its_words() {
+        let (companion, log) = (Companion::default(), log("end"));
+        assert_eq!(companion.run(&shell("exit 0"), Path::new("/"), &log), Ok(()));
+        let failed = companion.run(&shell("echo no such key >&2; exit 3"), Path::new("/"), &log);
+        assert_eq!(failed, Err(Fault::Machine("/bin/sh failed (exit status: 3): no such key".to_owned())));
+        assert!(companion.state().process.is_none());
+        std::fs::remove_file(&log).expect("removed");
+    }
+
+    #[test]
+    fn it_stands_still_with_its_arm_from_its_start_and_ends_when_it_is_dismissed() {
+        let (companion, log) = (Companion::default(), log("still"));
+        companion.stop();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| companion.run(&shell("exec sleep 60"), Path::new("/"), &log));
+            let process = await_process(&companion);
+            await_state(process, &["T"]);
+            companion.go_on();
+            await_state(process, &["S", "R"]);
+            companion.stop();
+            await_state(process, &["T"]);
+            companion.dismiss();
+            assert!(matches!(thread.join().expect("no panic"), Err(Fault::Machine(_))));
+        });
+        let refused = companion.run(&shell("exit 0"), Path::new("/"), &log);
+        assert_eq!(refused, Err(Fault::Refused("/bin/sh is not wanted any more".to_owned())));
+        std::fs::remove_file(&log).expect("removed");
+    }
+}
