@@ -63,6 +63,10 @@ impl Protection for Encryption {
         OPTIONS
     }
 
+    fn at_rest(&self) -> bool {
+        true
+    }
+
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
         needs_keyring(install)
     }
