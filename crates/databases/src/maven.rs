@@ -77,22 +77,19 @@ impl Download {
     }
 }
 
-/// Runs Maven quietly with `arguments`. What it fetches must agree with its checksum.
+/// Runs Maven quietly with `arguments` in `folder`: it leaves files of its own where it is run.
 ///
 /// # Errors
 /// [`Fault::Machine`] when it is missing or fails, with its own words.
-pub fn run(arguments: &[String]) -> Result<(), Fault> {
-    let output =
-        Command::new("mvn").args(["--batch-mode", "--quiet", "--strict-checksums"]).args(arguments).output().map_err(
-            |error| match error.kind() {
-                std::io::ErrorKind::NotFound => Fault::Machine(
-                    "mvn is not in PATH: install Maven and a JDK (Debian, Ubuntu: apt-get install maven \
-                 default-jdk-headless)"
-                        .to_owned(),
-                ),
-                _ => Fault::machine("cannot start mvn", error),
-            },
-        )?;
+pub fn run(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
+    let output = Command::new("mvn").args(["--batch-mode", "--quiet"]).args(arguments).current_dir(folder).output();
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Fault::Machine(
+            "mvn is not in PATH: install Maven and a JDK (Debian, Ubuntu: apt-get install maven default-jdk-headless)"
+                .to_owned(),
+        ),
+        _ => Fault::machine("cannot start mvn", error),
+    })?;
     if output.status.success() {
         return Ok(());
     }

@@ -12,13 +12,14 @@ pub static DOWNLOAD: Download = Download { name: "cassandra", newest: "5.0.4", m
 fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
     let project = folder.join("pom.xml");
     fs::write(&project, project_text(version)).map_err(|error| Fault::machine(project.display(), error))?;
-    maven::run(&[
+    let arguments = [
         "dependency:copy-dependencies".to_owned(),
         "-DincludeScope=runtime".to_owned(),
         "-Dmdep.useBaseVersion=true".to_owned(),
         format!("-DoutputDirectory={}", folder.join("lib").display()),
         format!("--file={}", project.display()),
-    ])
+    ];
+    maven::run(folder, &arguments)
 }
 
 /// A project that needs Cassandra and nothing else.

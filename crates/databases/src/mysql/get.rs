@@ -31,8 +31,10 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
         return Err(Fault::Refused("Maven Central has MySQL for Linux on x86-64 only".to_owned()));
     }
     let repository = folder.join("repository");
-    maven::run(&arguments(version, folder, &repository))?;
-    fs::remove_dir_all(&repository).map_err(|error| Fault::machine(repository.display(), error))
+    let failed = |error| Fault::machine(repository.display(), error);
+    fs::create_dir(&repository).map_err(failed)?;
+    maven::run(&repository, &arguments(version, folder, &repository))?;
+    fs::remove_dir_all(&repository).map_err(failed)
 }
 
 fn arguments(version: &str, folder: &Path, repository: &Path) -> Vec<String> {
