@@ -81,6 +81,8 @@ pub const BINLOG: &str = "binlog_encryption";
 pub const REDO_FILES: [&str; 1] = ["#innodb_redo"];
 /// As [`REDO_FILES`], of the undo log.
 pub const UNDO_FILES: [&str; 2] = ["undo_001", "undo_002"];
+/// What the names of doublewrite files end in; they lie in the data folder.
+pub const DOUBLEWRITE_ENDS: [&str; 2] = ["bdblwr", "dblwr"];
 /// The folder of the binary log, below [`Place::folder`].
 pub const BINLOG_FOLDER: &str = "binlog";
 
@@ -107,6 +109,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("datadir", "each server has a folder of its own"),
     ("general_log_file", "evidence reads the log where Tithe puts it"),
     ("init_file", "Tithe makes the account with it"),
+    ("innodb_doublewrite_dir", "evidence looks for doublewrite files in the data folder"),
     ("innodb_undo_directory", "evidence looks for the undo log in the data folder"),
     ("log_error", "as general_log_file"),
     ("pid_file", "everything that a server writes stays in its folder"),

@@ -1,11 +1,17 @@
-//! What of a server is encrypted beside its tables, and whether that part of its journal can be read.
+//! What of a server is encrypted beside its tables, and whether the tables and that part of the journal can be read.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use tithe_harness::{
     database::Server,
     evidence::{Evidence, Scene, Sight, canary::Targets, disk_canary::DiskCanary, scan::Places},
+    fault::Fault,
 };
 
-use crate::mysql::launch::{BINLOG_FOLDER, REDO_FILES, UNDO_FILES};
+use crate::mysql::launch::{BINLOG_FOLDER, DOUBLEWRITE_ENDS, REDO_FILES, UNDO_FILES};
 
 /// The parts of a server that are encrypted, or not, each for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +68,56 @@ impl Evidence for PartsCanary {
     }
 }
 
+/// The shared check of the data files. Id `disk-canary`.
+///
+/// MySQL encrypts the pages of its doublewrite files as those of the tablespace that they are copies of: where the undo log is
+/// not encrypted, rows are readable there however well the tables are. Then these files belong to the undo log.
+pub struct TablesCanary(pub Parts);
+
+impl TablesCanary {
+    fn check() -> DiskCanary {
+        DiskCanary::new(Places::DATA, Targets::Everything)
+    }
+
+    fn try_look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        if self.0.undo {
+            return Ok(Self::check().look(scene));
+        }
+        let mut paths = scene.server.paths.clone();
+        for folder in &paths.data {
+            paths.journal.extend(doublewrite_files(folder)?);
+        }
+        let server = Server { paths, ..scene.server.clone() };
+        Ok(Self::check().look(&mut Scene { server: &server, ..*scene }))
+    }
+}
+
+impl Evidence for TablesCanary {
+    fn id(&self) -> &'static str {
+        Self::check().id()
+    }
+
+    fn claim(&self) -> String {
+        let claim = Self::check().claim();
+        if self.0.undo {
+            claim
+        } else {
+            format!("{claim}, those of doublewrite left out: they hold pages of the undo log")
+        }
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        self.try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+/// The doublewrite files in `folder`, for single pages (`bdblwr`) and for batches.
+fn doublewrite_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let ends = |path: &PathBuf| path.extension().is_some_and(|end| DOUBLEWRITE_ENDS.iter().any(|known| end == *known));
+    Ok(files.into_iter().filter(ends).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +130,16 @@ mod tests {
         let none = Parts { redo: false, undo: false, binlog: false };
         assert!(!none.any() && parts.any());
         assert_eq!(none.noun(), "no log");
+    }
+
+    #[test]
+    fn doublewrite_files_are_found_by_their_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["#ib_16384_0.dblwr", "#ib_16384_0.bdblwr", "ibdata1", "undo_001"] {
+            fs::write(folder.path().join(name), "").expect("written");
+        }
+        let mut found = doublewrite_files(folder.path()).expect("read");
+        found.sort();
+        assert_eq!(found, ["#ib_16384_0.bdblwr", "#ib_16384_0.dblwr"].map(|name| folder.path().join(name)));
     }
 }

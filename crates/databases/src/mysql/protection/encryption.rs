@@ -5,7 +5,7 @@
 
 use tithe_harness::{
     database::{Install, Missing},
-    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::Evidence,
     protection::{Protection, Setup},
 };
 use tithe_model::{
@@ -17,7 +17,7 @@ use crate::mysql::{
     evidence::{
         encryption_in_force::EncryptionInForce,
         keyring_apart::KeyringApart,
-        parts::{Parts, PartsCanary},
+        parts::{Parts, PartsCanary, TablesCanary},
     },
     install::needs_keyring,
     launch::{BINLOG, REDO, TABLES, UNDO},
@@ -57,7 +57,10 @@ impl Protection for Encryption {
     fn options(&self) -> &'static [OptionEntry] {
         const OPTIONS: &[OptionEntry] = &[
             part("redo", "The redo log is encrypted too (innodb_redo_log_encrypt)."),
-            part("undo", "The undo log is encrypted too (innodb_undo_log_encrypt)."),
+            part(
+                "undo",
+                "The undo log is encrypted too (innodb_undo_log_encrypt); else rows can be read in the doublewrite files, too.",
+            ),
             part("binlog", "The binary log is encrypted too, where there is one (binlog_encryption)."),
         ];
         OPTIONS
@@ -83,11 +86,8 @@ impl Protection for Encryption {
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
         let parts = parts(chosen);
-        let mut checks: Vec<Box<dyn Evidence>> = vec![
-            Box::new(EncryptionInForce(parts)),
-            Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
-            Box::new(KeyringApart),
-        ];
+        let mut checks: Vec<Box<dyn Evidence>> =
+            vec![Box::new(EncryptionInForce(parts)), Box::new(TablesCanary(parts)), Box::new(KeyringApart)];
         if parts.any() {
             checks.push(Box::new(PartsCanary(parts)));
         }
