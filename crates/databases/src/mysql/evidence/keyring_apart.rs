@@ -7,7 +7,7 @@ use tithe_harness::{
     evidence::{Control, Evidence, Scene, Sight, key_apart::KeyApart},
     fault::Fault,
     protection::AtRest,
-    secret::Secret,
+    secret::{Secret, unhex},
 };
 
 use crate::{
@@ -68,13 +68,7 @@ const KEY: usize = 32;
 /// The keys in a keyring's file: JSON, with each key in hexadecimal digits as the `data` of an element.
 fn keys(file: &str) -> Vec<Secret> {
     let values = file.split("\"data\":").skip(1).filter_map(|rest| rest.split('"').nth(1));
-    values.filter_map(bytes).filter(|bytes| bytes.len() == KEY).map(Secret::new).collect()
-}
-
-/// The bytes that hexadecimal digits stand for.
-fn bytes(digits: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = digits.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect();
-    Some(digits?.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+    values.filter_map(unhex::<KEY>).map(Secret::new).collect()
 }
 
 impl Evidence for KeyringApart {
