@@ -4,23 +4,9 @@ use tithe_harness::database::Database;
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
-#[cfg(any(
-    feature = "cassandra",
-    feature = "mariadb",
-    feature = "mongodb",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
+#[cfg(feature = "connected")]
 mod evidence;
-#[cfg(any(
-    feature = "cassandra",
-    feature = "mariadb",
-    feature = "mongodb",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
+#[cfg(feature = "connected")]
 mod inspect;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
@@ -38,25 +24,11 @@ pub mod postgres;
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(
-    feature = "cassandra",
-    feature = "mariadb",
-    feature = "mongodb",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
+#[cfg(feature = "connected")]
 mod target;
 #[cfg(test)]
 mod test_setup;
-#[cfg(any(
-    feature = "cassandra",
-    feature = "mariadb",
-    feature = "mongodb",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
+#[cfg(feature = "connected")]
 mod tls;
 #[cfg(feature = "wiredtiger")]
 pub mod wiredtiger;
