@@ -19,20 +19,23 @@ use tithe_harness::{
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
     rotation::Rotator,
-    session::{Session, SqlSession},
-    sql::{Dialect, SqlDatabase},
+    session::Session,
+    sql::SqlDatabase,
     workload::Table,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::flavour::FLAVOUR;
 use crate::{
-    mysql_family::{self, schema, sql},
+    mysql_family::{self, schema, sql::Tables},
     ycsb_over_sql::YcsbOverSql,
 };
 
 /// MariaDB.
 pub struct MariaDb;
+
+/// Its SQL tables.
+static TABLES: Tables = Tables(&FLAVOUR);
 
 impl Database for MariaDb {
     fn id(&self) -> &'static str {
@@ -90,7 +93,7 @@ impl Database for MariaDb {
     }
 
     fn sql(&self) -> Option<&dyn SqlDatabase> {
-        Some(self)
+        Some(&TABLES)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
@@ -127,34 +130,5 @@ impl Database for MariaDb {
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         schema::redo_written(&FLAVOUR, server, setup)
-    }
-}
-
-impl SqlDatabase for MariaDb {
-    fn dialect(&self) -> &'static Dialect {
-        &sql::DIALECT
-    }
-
-    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
-        Ok(Box::new(FLAVOUR.measured(server, setup, how, &["USE tithe"])?))
-    }
-
-    fn create(
-        &self,
-        server: &Server,
-        setup: &Setup,
-        name: &str,
-        definition: &str,
-        indexes: &[String],
-    ) -> Result<(), Fault> {
-        sql::create(&FLAVOUR, server, setup, name, definition, indexes)
-    }
-
-    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        sql::remove(&FLAVOUR, server, setup, names)
-    }
-
-    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        sql::settle(&FLAVOUR, server, setup, names)
     }
 }

@@ -19,20 +19,23 @@ use tithe_harness::{
     fault::Fault,
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
-    session::{Session, SqlSession},
-    sql::{Dialect, SqlDatabase},
+    session::Session,
+    sql::SqlDatabase,
     workload::Table,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::flavour::FLAVOUR;
 use crate::{
-    mysql_family::{self, schema, sql},
+    mysql_family::{self, schema, sql::Tables},
     ycsb_over_sql::YcsbOverSql,
 };
 
 /// MySQL.
 pub struct MySql;
+
+/// Its SQL tables.
+static TABLES: Tables = Tables(&FLAVOUR);
 
 impl Database for MySql {
     fn id(&self) -> &'static str {
@@ -98,7 +101,7 @@ impl Database for MySql {
     }
 
     fn sql(&self) -> Option<&dyn SqlDatabase> {
-        Some(self)
+        Some(&TABLES)
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
@@ -131,34 +134,5 @@ impl Database for MySql {
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         schema::redo_written(&FLAVOUR, server, setup)
-    }
-}
-
-impl SqlDatabase for MySql {
-    fn dialect(&self) -> &'static Dialect {
-        &sql::DIALECT
-    }
-
-    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
-        Ok(Box::new(FLAVOUR.measured(server, setup, how, &["USE tithe"])?))
-    }
-
-    fn create(
-        &self,
-        server: &Server,
-        setup: &Setup,
-        name: &str,
-        definition: &str,
-        indexes: &[String],
-    ) -> Result<(), Fault> {
-        sql::create(&FLAVOUR, server, setup, name, definition, indexes)
-    }
-
-    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        sql::remove(&FLAVOUR, server, setup, names)
-    }
-
-    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        sql::settle(&FLAVOUR, server, setup, names)
     }
 }

@@ -4,11 +4,11 @@
 //! not told: a workload must lock what it is about to change.
 
 use tithe_harness::{
-    database::Server,
+    database::{Connect, Server},
     fault::Fault,
     protection::Setup,
-    session::SqlSession as _,
-    sql::{Dialect, Isolation},
+    session::SqlSession,
+    sql::{Dialect, Isolation, SqlDatabase},
 };
 
 use super::{Flavour, schema};
@@ -33,44 +33,45 @@ pub static DIALECT: Dialect = Dialect {
     is_conflict: |text| CONFLICTS.iter().any(|code| text.starts_with(code)),
 };
 
-/// Makes the table `name` by `definition`, and its `indexes`, as `SqlDatabase::create` says. Text is compared by its
-/// bytes, as a client that computes compares it.
-///
-/// # Errors
-/// As [`schema::own_database`].
-pub fn create(
-    flavour: &'static Flavour,
-    server: &Server,
-    setup: &Setup,
-    name: &str,
-    definition: &str,
-    indexes: &[String],
-) -> Result<(), Fault> {
-    let mut session = schema::own_database(flavour, server, setup)?;
-    session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
-    let mark = schema::MARK;
-    session.run(&format!("{definition} ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT '{mark}'"))?;
-    indexes.iter().try_for_each(|index| session.run(index).map(drop))
-}
+/// The SQL tables of one of the two products. Text is compared by its bytes, as a client that computes compares it.
+pub struct Tables(pub &'static Flavour);
 
-/// Removes the tables `names`.
-///
-/// # Errors
-/// As [`schema::own_database`].
-pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-    let mut session = schema::own_database(flavour, server, setup)?;
-    names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
-}
-
-/// Brings the tables `names` to where they end up.
-///
-/// # Errors
-/// As [`schema::own_database`].
-pub fn settle(flavour: &'static Flavour, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-    let mut session = schema::own_database(flavour, server, setup)?;
-    names.iter().try_for_each(|name| session.run(&format!("ANALYZE TABLE {name}")).map(drop))?;
-    if is_local(server) {
-        names.iter().try_for_each(|name| (flavour.write_table)(&mut session, name))?;
+impl SqlDatabase for Tables {
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
     }
-    Ok(())
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
+        Ok(Box::new(self.0.measured(server, setup, how, &["USE tithe"])?))
+    }
+
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault> {
+        let mut session = schema::own_database(self.0, server, setup)?;
+        session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+        let mark = schema::MARK;
+        session
+            .run(&format!("{definition} ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT '{mark}'"))?;
+        indexes.iter().try_for_each(|index| session.run(index).map(drop))
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        let mut session = schema::own_database(self.0, server, setup)?;
+        names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        let mut session = schema::own_database(self.0, server, setup)?;
+        names.iter().try_for_each(|name| session.run(&format!("ANALYZE TABLE {name}")).map(drop))?;
+        if is_local(server) {
+            names.iter().try_for_each(|name| (self.0.write_table)(&mut session, name))?;
+        }
+        Ok(())
+    }
 }

@@ -9,7 +9,10 @@ use tithe_harness::{
 use crate::{
     evidence::sight,
     mariadb::flavour::{FLAVOUR, unencrypted},
-    mysql_family::session::WireSession,
+    mysql_family::{
+        evidence::{all, first, switches_off},
+        session::WireSession,
+    },
 };
 
 /// Asks the server which tablespaces are not encrypted, and for its cipher and switches; then tries to make an unencrypted
@@ -39,25 +42,14 @@ impl EncryptionInForce {
 
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
-        let mut off = Vec::new();
         let cipher = ("file_key_management_encryption_algorithm", self.cipher.as_str());
-        for (name, wanted) in SWITCHES.into_iter().chain([cipher]) {
-            let value =
-                session.shown("GLOBAL VARIABLES", name)?.unwrap_or_else(|| "unknown".to_owned()).to_ascii_uppercase();
-            if value != wanted.to_ascii_uppercase() {
-                off.push(format!("{name} = {value}"));
-            }
-        }
+        let off = switches_off(&mut session, SWITCHES.into_iter().chain([cipher]))?;
         let open = unencrypted(&mut session)?;
         let plain = plain_table(&mut session)?;
-        let told = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-        let shown = open.get(..3).unwrap_or(&open);
-        let more =
-            if open.len() > shown.len() { format!(" and {} more", open.len() - shown.len()) } else { String::new() };
         let quotation = format!(
-            "not encrypted: {}{more}; switches that are off: {}; an unencrypted table: {}; cipher as the server says: {}",
-            told(shown),
-            told(&off),
+            "not encrypted: {}; switches that are off: {}; an unencrypted table: {}; cipher as the server says: {}",
+            first(&open),
+            all(&off),
             plain.as_deref().unwrap_or("made"),
             session.shown("GLOBAL VARIABLES", cipher.0)?.unwrap_or_else(|| "none".to_owned()),
         );

@@ -15,7 +15,10 @@ use crate::{
         flavour::{FLAVOUR, keyring, unencrypted, unencrypted_logs},
         launch::{BINLOG, REDO, TABLES, UNDO},
     },
-    mysql_family::session::WireSession,
+    mysql_family::{
+        evidence::{all, first, switches_off},
+        session::WireSession,
+    },
 };
 
 /// Asks the server whether its keyring works, which switches are on, and which tablespaces and binary logs are not encrypted;
@@ -36,30 +39,19 @@ impl EncryptionInForce {
         let status =
             |name: &str| keyring.iter().find(|(key, _)| key == name).map_or("none", |(_, value)| value.as_str());
         let active = status("Component_status") == "Active";
-        let mut off = Vec::new();
-        for (_, name) in
-            [(true, TABLES), (redo, REDO), (undo, UNDO), (binlog, BINLOG)].iter().filter(|(wanted, _)| *wanted)
-        {
-            let value = session.shown("GLOBAL VARIABLES", name)?.unwrap_or_else(|| "unknown".to_owned());
-            if value != "ON" {
-                off.push(format!("{name} = {value}"));
-            }
-        }
+        let switches = [(true, TABLES), (redo, REDO), (undo, UNDO), (binlog, BINLOG)].into_iter();
+        let off = switches_off(&mut session, switches.filter(|(asked, _)| *asked).map(|(_, name)| (name, "ON")))?;
         let mut open = unencrypted(&mut session, undo)?;
         if binlog {
             open.extend(unencrypted_logs(&mut session)?);
             open.extend(plain_logs(&mut session)?);
         }
-        let told = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-        let shown = open.get(..3).unwrap_or(&open);
-        let more =
-            if open.len() > shown.len() { format!(" and {} more", open.len() - shown.len()) } else { String::new() };
         let quotation = format!(
-            "keyring {} is {}; not encrypted: {}{more}; switches that are off: {}",
+            "keyring {} is {}; not encrypted: {}; switches that are off: {}",
             status("Component_name"),
             status("Component_status"),
-            told(shown),
-            told(&off),
+            first(&open),
+            all(&off),
         );
         let holds = active && open.is_empty() && off.is_empty();
         Ok(if holds { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })

@@ -13,7 +13,39 @@ use tithe_harness::{
     fault::Fault,
 };
 
+use super::session::WireSession;
 use crate::evidence::marked::{Counts, Log, LogGrowth, NO_LOG, describe, send};
+
+/// The switches that are not as `wanted`, each `name = value`.
+///
+/// # Errors
+/// The server's error.
+pub fn switches_off<'a>(
+    session: &mut WireSession,
+    wanted: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Vec<String>, Fault> {
+    let mut off = Vec::new();
+    for (name, wanted) in wanted {
+        let value = session.shown("GLOBAL VARIABLES", name)?.unwrap_or_else(|| "unknown".to_owned());
+        if !value.eq_ignore_ascii_case(wanted) {
+            off.push(format!("{name} = {}", value.to_ascii_uppercase()));
+        }
+    }
+    Ok(off)
+}
+
+/// All of `names`, with commas between them.
+pub fn all(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The first three of `names`, and how many there are more.
+pub fn first(names: &[String]) -> String {
+    match names.get(3..) {
+        Some(more) if !more.is_empty() => format!("{} and {} more", all(&names[..3]), more.len()),
+        _ => all(names),
+    }
+}
 
 /// How long a record may take into its log: the server answers the client first.
 const PATIENCE: Duration = Duration::from_secs(5);
