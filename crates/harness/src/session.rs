@@ -293,7 +293,7 @@ pub trait SqlSession: Connection {
         false
     }
 
-    /// Sends one execution of `statement`.
+    /// Sends one execution of `statement`. The parameters are not needed once this returns.
     ///
     /// # Errors
     /// A broken connection.
@@ -319,12 +319,13 @@ pub trait SqlSession: Connection {
         }
     }
 
-    /// Adds rows to `table` the product's own way of adding many: `values` are those of its columns, row by row. False where
-    /// it has none; then nothing was done, and `INSERT` serves.
+    /// Sends rows for `table` the product's own way of adding many: `values` are those of its columns, row by row. The answer
+    /// is taken by [`SqlSession::advance`], and none of the rows was added where that is an error. False where the product has
+    /// no such way; then nothing was sent, and `INSERT` serves.
     ///
     /// # Errors
-    /// The server's error; then none of the rows was added.
-    fn copy_in(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
+    /// A broken connection.
+    fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
         let _ = (table, values);
         Ok(false)
     }

@@ -297,8 +297,9 @@ impl SqlSession for PostgresSession {
                     b'D' => deliver(body, rows)?,
                     b'C' => self.rows = rows_of_tag(body)?,
                     b'E' => self.error = Some(read_error(body)?),
-                    // BindComplete, EmptyQueryResponse, notices, changed settings, notifications; ReadyForQuery below.
-                    b'2' | b'I' | b'N' | b'S' | b'A' | b'Z' => {}
+                    // BindComplete, CopyInResponse, EmptyQueryResponse, notices, changed settings, notifications; ReadyForQuery
+                    // below.
+                    b'2' | b'G' | b'I' | b'N' | b'S' | b'A' | b'Z' => {}
                     kind => return Err(unexpected(kind)),
                 }
                 self.wire.consume(frame.body.end);
@@ -314,14 +315,14 @@ impl SqlSession for PostgresSession {
 
     /// By `COPY`. The rows follow the statement at once: a server that refuses it passes over them (documentation, "Message
     /// Flow", "COPY Operations").
-    fn copy_in(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
+    fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let out = self.wire.output();
         Writer { out }.query(&format!("COPY {} ({}) FROM STDIN", table.name, columns.join(", ")));
         Writer { out }.message(b'd', |out| copy_text(out, columns.len(), values));
         Writer { out }.message(b'c', |_| {});
-        self.send()?;
-        self.await_answer(|kind, _| if kind == b'G' { Ok(()) } else { Err(unexpected(kind)) })?;
+        self.rows = 0;
+        self.wire.flush()?;
         Ok(true)
     }
 

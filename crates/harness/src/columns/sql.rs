@@ -361,11 +361,11 @@ impl SqlSession for Encrypted {
         sealing.with(ciphers, parameters, place, |stored| inner.submit(carried.inner, stored))
     }
 
-    fn copy_in(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
+    fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
         let places: Vec<Option<Place>> = table.columns.iter().map(|column| self.place(column)).collect();
         let Self { inner, ciphers, sealing, .. } = self;
         let place = |number: usize| places[number % places.len()];
-        sealing.with(ciphers, values, place, |stored| inner.copy_in(table, stored))
+        sealing.with(ciphers, values, place, |stored| inner.submit_copy(table, stored))
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {

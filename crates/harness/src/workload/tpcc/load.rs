@@ -1,8 +1,9 @@
 //! Loads the initial population: the product's own way of adding many rows where it has one, else many in one `INSERT`;
-//! each job in one transaction.
+//! each job in one transaction. The next rows are made while the server adds those before.
 
 use std::{
     collections::BTreeMap,
+    mem::take,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     fault::Fault,
-    session::{Discard, SqlSession, Statement},
+    session::{Discard, Progress, SqlSession, Statement, wait_ready},
     sql::{Isolation, describe, insert},
 };
 
@@ -35,11 +36,13 @@ pub fn load(
     done: &AtomicU64,
 ) -> Result<(), Fault> {
     let begin = (session.dialect().begin)(Isolation::RepeatableRead);
-    let mut loader = Loader { session, done, tables: TABLES.iter().map(|_| Batch::default()).collect() };
+    let tables = TABLES.iter().map(|_| Batch::default()).collect();
+    let mut loader = Loader { session, done, tables, under_way: 0 };
     for (number, job) in (0..).zip(jobs(config)).filter(|(number, _)| number % of == partition) {
         begin.iter().try_for_each(|statement| loader.session.run(statement).map(drop))?;
         make(config, seed, number, job, &mut loader)?;
         (0..TABLES.len()).try_for_each(|table| loader.flush(table))?;
+        loader.finish()?;
         loader.session.run("COMMIT")?;
     }
     Ok(())
@@ -58,6 +61,8 @@ struct Loader<'a> {
     session: &'a mut dyn SqlSession,
     done: &'a AtomicU64,
     tables: Vec<Batch>,
+    /// Rows that were sent and whose answer was not taken.
+    under_way: usize,
 }
 
 impl Loader<'_> {
@@ -71,18 +76,31 @@ impl Loader<'_> {
         Ok(statement)
     }
 
+    /// Takes the answer to what was sent.
+    fn finish(&mut self) -> Result<(), Fault> {
+        if self.under_way > 0 {
+            while self.session.advance(&mut Discard)? == Progress::Pending {
+                wait_ready(self.session)?;
+            }
+            self.done.fetch_add(take(&mut self.under_way) as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Sends what waits.
     fn flush(&mut self, table: usize) -> Result<(), Fault> {
+        self.finish()?;
         let Self { session, tables, .. } = self;
         let rows = tables[table].rows;
         if rows == 0 {
             return Ok(());
         }
-        if !tables[table].parameters.with(|values| session.copy_in(&TABLES[table], values))? {
+        if tables[table].parameters.with(|values| session.submit_copy(&TABLES[table], values))? {
+            self.under_way = rows;
+        } else {
             self.insert(table, rows)?;
         }
         let batch = &mut self.tables[table];
-        self.done.fetch_add(rows as u64, Ordering::Relaxed);
         batch.rows = 0;
         batch.parameters.clear();
         Ok(())
@@ -93,15 +111,16 @@ impl Loader<'_> {
         let columns = TABLES[table].columns.len();
         let mut sent = 0;
         while sent < rows {
+            self.finish()?;
             let left = rows - sent;
             let widest = WIDEST / columns;
             let at_once = if left >= widest { widest } else { 1 << left.ilog2() };
             let statement = self.statement(table, at_once)?;
             let Self { session, tables, .. } = self;
-            tables[table].parameters.with(|values| {
-                let values = &values[sent * columns..(sent + at_once) * columns];
-                session.call(statement, values, &mut Discard).map(drop)
-            })?;
+            tables[table]
+                .parameters
+                .with(|values| session.submit(statement, &values[sent * columns..(sent + at_once) * columns]))?;
+            self.under_way = at_once;
             sent += at_once;
         }
         Ok(())
