@@ -106,15 +106,17 @@ fn of_mariadb() {
     );
 }
 
-/// The keys that MySQL has made go with the data that they open; what is like MariaDB is looked at there.
+/// The keys that MySQL has made go with the data that they open.
 #[test]
 fn of_mysql() {
     check(
         &MySql,
-        &["general-log", "encryption"],
+        &["tls", "general-log", "password", "encryption"],
         expect![[r#"
             : loaded by plain, copied (bytes)
+            tls: loaded by plain, copied (bytes)
             general-log: loaded by plain, copied (bytes)
+            password: loaded by plain, copied (bytes)
             encryption: loaded by encryption, copied (bytes)
         "#]],
     );
