@@ -305,18 +305,26 @@ pub trait SqlSession: Connection {
     /// As [`KeyValueSession::advance`].
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
 
-    /// Sends one execution of `statement` and waits for its whole answer: for loading and checks, not for the load loop.
+    /// Waits for the whole answer to what was submitted: for loading and checks, not for the load loop.
     ///
     /// # Errors
-    /// As `submit` and `advance`.
-    fn call(&mut self, statement: Statement, parameters: &[Parameter<'_>], rows: &mut dyn Rows) -> Result<u64, Fault> {
-        self.submit(statement, parameters)?;
+    /// As `advance`.
+    fn finish(&mut self, rows: &mut dyn Rows) -> Result<u64, Fault> {
         loop {
             match self.advance(rows)? {
                 Progress::Done(count) => return Ok(count),
                 Progress::Pending => wait_ready(self)?,
             }
         }
+    }
+
+    /// Sends one execution of `statement` and waits for its whole answer.
+    ///
+    /// # Errors
+    /// As `submit` and `finish`.
+    fn call(&mut self, statement: Statement, parameters: &[Parameter<'_>], rows: &mut dyn Rows) -> Result<u64, Fault> {
+        self.submit(statement, parameters)?;
+        self.finish(rows)
     }
 
     /// Sends rows for `table` the product's own way of adding many: `values` are those of its columns, row by row. The answer

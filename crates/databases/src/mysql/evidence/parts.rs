@@ -6,7 +6,7 @@ use std::{
 };
 
 use tithe_harness::{
-    database::Server,
+    database::{Paths, Server},
     evidence::{Evidence, Scene, Sight, canary::Targets, disk_canary::DiskCanary, scan::Places},
     fault::Fault,
 };
@@ -63,9 +63,14 @@ impl Evidence for PartsCanary {
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
         let mut paths = scene.server.paths.clone();
         paths.journal.retain(|path| path.file_name().is_some_and(|name| self.0.has(&name.to_string_lossy())));
-        let server = Server { paths, ..scene.server.clone() };
-        DiskCanary::new(Places::JOURNAL, Targets::Everything).look(&mut Scene { server: &server, ..*scene })
+        look_in(paths, &DiskCanary::new(Places::JOURNAL, Targets::Everything), scene)
     }
+}
+
+/// What `check` sees where the files of the server are at `paths`.
+fn look_in(paths: Paths, check: &DiskCanary, scene: &Scene<'_>) -> Sight {
+    let server = Server { paths, ..scene.server.clone() };
+    check.look(&mut Scene { server: &server, ..*scene })
 }
 
 /// The shared check of the data files. Id `disk-canary`.
@@ -87,8 +92,7 @@ impl TablesCanary {
         for folder in &paths.data {
             paths.journal.extend(doublewrite_files(folder)?);
         }
-        let server = Server { paths, ..scene.server.clone() };
-        Ok(Self::check().look(&mut Scene { server: &server, ..*scene }))
+        Ok(look_in(paths, &Self::check(), scene))
     }
 }
 

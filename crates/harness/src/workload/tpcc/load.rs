@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     fault::Fault,
-    session::{Discard, Progress, SqlSession, Statement, wait_ready},
+    session::{Discard, SqlSession, Statement},
     sql::{Isolation, describe, insert},
 };
 
@@ -79,9 +79,7 @@ impl Loader<'_> {
     /// Takes the answer to what was sent.
     fn finish(&mut self) -> Result<(), Fault> {
         if self.under_way > 0 {
-            while self.session.advance(&mut Discard)? == Progress::Pending {
-                wait_ready(self.session)?;
-            }
+            self.session.finish(&mut Discard)?;
             self.done.fetch_add(take(&mut self.under_way) as u64, Ordering::Relaxed);
         }
         Ok(())
