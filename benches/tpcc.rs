@@ -4,7 +4,7 @@
 //! round by round:
 //!
 //! * *Loading:* the rows of one warehouse into empty tables with their keys and indexes, over one connection. Tithe makes the
-//!   rows and sends them by `COPY` to PostgreSQL and as many-row `INSERT`s to MariaDB; `psql` sends them by `COPY` and
+//!   rows and sends them by binary `COPY` to PostgreSQL and as many-row `INSERT`s to MariaDB; `psql` sends them by `COPY` and
 //!   `mariadb` by `LOAD DATA LOCAL INFILE` from files that were written before. Tithe's time includes making the rows, the peer's reading them.
 //! * *Statements:* the four statements of Stock-Level, one client, by Tithe's terminal and by pgbench with prepared
 //!   statements: client processor time per statement.

@@ -293,6 +293,12 @@ pub trait SqlSession: Connection {
         false
     }
 
+    /// True when more may be submitted before the answers to what was submitted before are taken; they come in that order.
+    /// Only the last may bring rows.
+    fn pipelines(&self) -> bool {
+        false
+    }
+
     /// Sends one execution of `statement`. The parameters are not needed once this returns.
     ///
     /// # Errors

@@ -363,7 +363,7 @@ fn failed_operations_are_told() {
 fn the_luck_of_one_start_is_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
     records.plan.cells[0].restarts = false;
-    expect!["c: each server was started once, so a difference of about 2 % can be the luck of that start, whatever the interval says: ask for more `epochs`."].assert_eq(&assess(&records).warnings.join("\n"));
+    expect!["c: each server was started once, so a difference of about 2 %, or of 10 % where a Java virtual machine serves, can be the luck of that start, whatever the interval says: ask for more `epochs`."].assert_eq(&assess(&records).warnings.join("\n"));
     records.frames[1].epoch = 1;
     assert_eq!(assess(&records).warnings, Vec::<String>::new());
 }

@@ -146,7 +146,6 @@ impl WireSession {
 
     /// Sends one request of a byte and what follows it, and waits until all of it is sent.
     fn send(&mut self, request: u8, rest: &[u8]) -> Result<(), Fault> {
-        self.begin();
         put_packet(self.wire.output(), 0, |out| {
             out.push(request);
             out.extend_from_slice(rest);
@@ -177,11 +176,6 @@ impl WireSession {
                 }
             }
         }
-    }
-
-    fn begin(&mut self) {
-        self.awaited = Awaited::First;
-        self.rows = 0;
     }
 
     /// Takes what has arrived of an answer, up to its next row.
@@ -215,6 +209,7 @@ impl WireSession {
             }
             self.wire.consume(packet.body.end);
             if let Some(done) = done {
+                (self.awaited, self.rows) = (Awaited::First, 0);
                 return done.map(Event::Done);
             }
         }
@@ -293,8 +288,12 @@ impl SqlSession for WireSession {
         &DIALECT
     }
 
+    /// Each thread of the server reads its next request when it has answered the one before.
+    fn pipelines(&self) -> bool {
+        true
+    }
+
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
-        self.begin();
         let out = self.wire.output();
         match self.statements.get(statement.0) {
             Some(&Prepared::Number(number, count)) if count == parameters.len() => {

@@ -7,13 +7,14 @@
 
 use std::{
     io::Write as _,
+    mem::take,
     os::fd::{AsRawFd, RawFd},
 };
 
 use tithe_harness::{
     fault::Fault,
     session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready},
-    sql::{Dialect, SqlTable},
+    sql::{Column, Dialect, Kind, SqlTable},
     wire::{TlsFacts, Wire},
 };
 
@@ -32,6 +33,7 @@ const BYTEA: i32 = 17;
 const INT8: i32 = 20;
 const INT2: i32 = 21;
 const INT4: i32 = 23;
+const TEXT: i32 = 25;
 
 /// `Execute` of the unnamed portal without a limit, and `Sync`.
 const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
@@ -177,39 +179,30 @@ fn put_parameter(out: &mut Vec<u8>, parameter: &Parameter<'_>, kind: i32) {
     }
 }
 
-/// Appends `values`, rows of `columns` each, in the text format of `COPY` (documentation, "COPY", "Text Format").
-fn copy_text(out: &mut Vec<u8>, columns: usize, values: &[Parameter<'_>]) {
-    for row in values.chunks(columns) {
-        for (column, value) in row.iter().enumerate() {
-            if column > 0 {
-                out.push(b'\t');
-            }
-            // Writing to memory cannot fail.
-            let _ = match value {
-                Parameter::Null => out.write_all(b"\\N"),
-                Parameter::Integer(number) => write!(out, "{number}"),
-                Parameter::Text(text) => {
-                    for byte in *text {
-                        match byte {
-                            b'\\' => out.extend_from_slice(b"\\\\"),
-                            b'\t' => out.extend_from_slice(b"\\t"),
-                            b'\n' => out.extend_from_slice(b"\\n"),
-                            b'\r' => out.extend_from_slice(b"\\r"),
-                            other => out.push(*other),
-                        }
-                    }
-                    Ok(())
-                }
-                Parameter::Bytes(bytes) => {
-                    out.extend_from_slice(b"\\\\x");
-                    let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
-                    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
-                    Ok(())
-                }
+/// Appends `values`, rows of `columns` each, in the binary format of `COPY` (documentation, "COPY", "Binary Format").
+///
+/// # Errors
+/// A text for a column of numbers: the server would take its bytes for a number.
+fn copy_binary(out: &mut Vec<u8>, columns: &[Column], values: &[Parameter<'_>]) -> Result<(), Fault> {
+    out.extend_from_slice(b"PGCOPY\n\xff\r\n\0");
+    // No flags, no extension.
+    out.extend_from_slice(&[0; 8]);
+    for row in values.chunks(columns.len()) {
+        out.extend_from_slice(&(columns.len() as i16).to_be_bytes());
+        for (value, column) in row.iter().zip(columns) {
+            let kind = match column.kind {
+                Kind::Integer => INT4,
+                Kind::Long => INT8,
+                Kind::Text(_) => TEXT,
             };
+            if matches!(value, Parameter::Text(_)) && kind != TEXT {
+                return Err(Fault::Protocol(format!("a text for the numbers of column `{}`", column.name)));
+            }
+            put_parameter(out, value, kind);
         }
-        out.push(b'\n');
     }
+    out.extend_from_slice(&(-1i16).to_be_bytes());
+    Ok(())
 }
 
 impl Connection for PostgresSession {
@@ -260,13 +253,17 @@ impl SqlSession for PostgresSession {
         &sql::DIALECT
     }
 
+    /// Messages are carried out one by one as they come (documentation, "Message Flow", "Pipelining").
+    fn pipelines(&self) -> bool {
+        true
+    }
+
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         let prepared = self
             .statements
             .get(statement.0)
             .filter(|prepared| prepared.parameters.len() == parameters.len())
             .ok_or_else(|| Fault::Protocol("no such statement with so many parameters".to_owned()))?;
-        self.rows = 0;
         let out = self.wire.output();
         Writer { out }.message(b'B', |out| {
             out.push(0);
@@ -304,7 +301,8 @@ impl SqlSession for PostgresSession {
                 }
                 self.wire.consume(frame.body.end);
                 if frame.kind == b'Z' {
-                    return self.error.take().map_or(Ok(Progress::Done(self.rows)), Err);
+                    let rows = take(&mut self.rows);
+                    return self.error.take().map_or(Ok(Progress::Done(rows)), Err);
                 }
             }
             if !self.wire.fill()? {
@@ -317,11 +315,12 @@ impl SqlSession for PostgresSession {
     /// Flow", "COPY Operations").
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        let mut rows = Vec::new();
+        copy_binary(&mut rows, table.columns, values)?;
         let out = self.wire.output();
-        Writer { out }.query(&format!("COPY {} ({}) FROM STDIN", table.name, columns.join(", ")));
-        Writer { out }.message(b'd', |out| copy_text(out, columns.len(), values));
+        Writer { out }.query(&format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, columns.join(", ")));
+        Writer { out }.message(b'd', |out| out.extend_from_slice(&rows));
         Writer { out }.message(b'c', |_| {});
-        self.rows = 0;
         self.wire.flush()?;
         Ok(true)
     }
@@ -363,25 +362,35 @@ impl Drop for PostgresSession {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use tithe_harness::sql::Holds;
 
     use super::*;
 
+    const COLUMNS: &[Column] = &[
+        Column::new("number", Kind::Integer, Holds::Figure),
+        Column::new("long", Kind::Long, Holds::Figure),
+        Column::new("text", Kind::Text(9), Holds::Remark),
+    ];
+
     #[test]
-    fn copied_rows_are_what_the_text_format_wants() {
+    fn copied_rows_are_what_the_binary_format_wants() {
         let values = [
             Parameter::Integer(-7),
-            Parameter::Text(b"a\tb\\c\nd\re"),
+            Parameter::Integer(1 << 40),
+            Parameter::Text(b"a\tb"),
             Parameter::Null,
-            Parameter::Bytes(&[0, 0xAB, 0x5C]),
+            Parameter::Bytes(&[0, 0xAB]),
             Parameter::Text(b""),
-            Parameter::Text("\\N \u{e9}".as_bytes()),
         ];
         let mut out = Vec::new();
-        copy_text(&mut out, 3, &values);
-        expect![[r"
-            -7	a\tb\\c\nd\re	\N
-            \\x00ab5c		\\N é
-        "]]
-        .assert_eq(std::str::from_utf8(&out).expect("text"));
+        copy_binary(&mut out, COLUMNS, &values).expect("rows");
+        expect![[r#"PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x04\xff\xff\xff\xf9\x00\x00\x00\x08\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x03a\tb\x00\x03\xff\xff\xff\xff\x00\x00\x00\x02\x00\xab\x00\x00\x00\x00\xff\xff"#]].assert_eq(&out.escape_ascii().to_string());
+    }
+
+    #[test]
+    fn a_text_is_not_copied_as_a_number() {
+        let values = [Parameter::Text(b"1234"), Parameter::Integer(1), Parameter::Text(b"")];
+        let fault = copy_binary(&mut Vec::new(), COLUMNS, &values).expect_err("refused");
+        assert_eq!(fault.to_string(), "protocol: a text for the numbers of column `number`");
     }
 }

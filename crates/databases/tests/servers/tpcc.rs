@@ -1,7 +1,13 @@
 //! TPC-C on a real server, plain and with encrypted columns.
 
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{database::Database, protection::Setup, workload::tpcc::Tpcc};
+use tithe_harness::{
+    data,
+    database::Database,
+    protection::Setup,
+    session::{Discard, Parameter, Session},
+    workload::tpcc::Tpcc,
+};
 use tithe_model::experiment::OptionValue;
 
 use super::{
@@ -81,6 +87,21 @@ fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database
     }
 }
 
+fn answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own(database: Product) {
+    let Some(sandbox) = Sandbox::start(database, &[]) else { return };
+    let workload = workload(&[]);
+    let arm = arm(&sandbox, &sandbox.setup, &workload);
+    data::create(arm.database, arm.server, arm.setup, &workload).expect("tables");
+    let Session::Sql(mut session) = arm.connect() else { panic!("a session of statements") };
+    assert!(session.pipelines());
+    let add = session.prepare("INSERT INTO new_order VALUES (?, 1, 1)").expect("a statement");
+    for order in [1, 2, 1, 3] {
+        session.submit(add, &[Parameter::Integer(order)]).expect("sent");
+    }
+    let answers = [(); 4].map(|()| session.finish(&mut Discard).ok());
+    assert_eq!(answers, [Some(1), Some(1), None, Some(1)]);
+}
+
 macro_rules! on {
     ($name:ident, $database:expr) => {
         mod $name {
@@ -94,6 +115,11 @@ macro_rules! on {
             #[test]
             fn encrypted_columns_are_proven_and_consistent() {
                 super::encrypted_columns_are_proven_and_consistent($database);
+            }
+
+            #[test]
+            fn answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own() {
+                super::answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own($database);
             }
 
             #[test]

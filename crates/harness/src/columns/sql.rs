@@ -351,6 +351,10 @@ impl SqlSession for Encrypted {
         !self.chosen.is_empty()
     }
 
+    fn pipelines(&self) -> bool {
+        self.inner.pipelines()
+    }
+
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         let unknown = || Fault::Protocol("no such statement".to_owned());
         let carried = self.statements.get(statement.0).ok_or_else(unknown)?;

@@ -1,9 +1,8 @@
 //! Loads the initial population: the product's own way of adding many rows where it has one, else many in one `INSERT`;
-//! each job in one transaction. The next rows are made while the server adds those before.
+//! each job in one transaction. While the server adds rows the next ones are made and, where the session takes it, sent.
 
 use std::{
-    collections::BTreeMap,
-    mem::take,
+    collections::{BTreeMap, VecDeque},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -19,10 +18,13 @@ use crate::{
     sql::{Isolation, describe, insert},
 };
 
-/// Parameters in one `INSERT`, at most; beyond some hundred a larger number saves nothing more.
-const WIDEST: usize = 1000;
+/// Parameters in one `INSERT`, at most: SQLite takes 32,766 (documentation, "Limits"), MariaDB and MySQL 65,535, and few large
+/// requests spare the client processor time.
+const WIDEST: usize = 8000;
 /// Values of a table that wait until they are sent.
 const WAITING: usize = 10_000;
+/// What may be sent beyond what the server works at: it finds its next rows there, whoever is late.
+const AHEAD: usize = 2;
 
 /// Loads the jobs whose number leaves `partition` when divided by `of`; adds each row to `done`.
 ///
@@ -37,12 +39,13 @@ pub fn load(
 ) -> Result<(), Fault> {
     let begin = (session.dialect().begin)(Isolation::RepeatableRead);
     let tables = TABLES.iter().map(|_| Batch::default()).collect();
-    let mut loader = Loader { session, done, tables, under_way: 0 };
+    let ahead = if session.pipelines() { AHEAD } else { 0 };
+    let mut loader = Loader { session, done, tables, under_way: VecDeque::new(), ahead };
     for (number, job) in (0..).zip(jobs(config)).filter(|(number, _)| number % of == partition) {
         begin.iter().try_for_each(|statement| loader.session.run(statement).map(drop))?;
         make(config, seed, number, job, &mut loader)?;
         (0..TABLES.len()).try_for_each(|table| loader.flush(table))?;
-        loader.finish()?;
+        loader.wait_for(0)?;
         loader.session.run("COMMIT")?;
     }
     Ok(())
@@ -61,8 +64,10 @@ struct Loader<'a> {
     session: &'a mut dyn SqlSession,
     done: &'a AtomicU64,
     tables: Vec<Batch>,
-    /// Rows that were sent and whose answer was not taken.
-    under_way: usize,
+    /// Rows that were sent and whose answer was not taken, oldest first.
+    under_way: VecDeque<usize>,
+    /// Answers that may be open when more is sent.
+    ahead: usize,
 }
 
 impl Loader<'_> {
@@ -70,31 +75,32 @@ impl Loader<'_> {
         if let Some(statement) = self.tables[table].statements.get(&rows) {
             return Ok(*statement);
         }
+        self.wait_for(0)?;
         let described = describe(&insert(&TABLES[table], rows), &TABLES, self.session.dialect());
         let statement = self.session.prepare_described(&described)?;
         self.tables[table].statements.insert(rows, statement);
         Ok(statement)
     }
 
-    /// Takes the answer to what was sent.
-    fn finish(&mut self) -> Result<(), Fault> {
-        if self.under_way > 0 {
+    /// Takes answers until `open` are left.
+    fn wait_for(&mut self, open: usize) -> Result<(), Fault> {
+        while self.under_way.len() > open {
             self.session.finish(&mut Discard)?;
-            self.done.fetch_add(take(&mut self.under_way) as u64, Ordering::Relaxed);
+            self.done.fetch_add(self.under_way.pop_front().unwrap_or_default() as u64, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// Sends what waits.
     fn flush(&mut self, table: usize) -> Result<(), Fault> {
-        self.finish()?;
+        self.wait_for(self.ahead)?;
         let Self { session, tables, .. } = self;
         let rows = tables[table].rows;
         if rows == 0 {
             return Ok(());
         }
         if tables[table].parameters.with(|values| session.submit_copy(&TABLES[table], values))? {
-            self.under_way = rows;
+            self.under_way.push_back(rows);
         } else {
             self.insert(table, rows)?;
         }
@@ -109,7 +115,7 @@ impl Loader<'_> {
         let columns = TABLES[table].columns.len();
         let mut sent = 0;
         while sent < rows {
-            self.finish()?;
+            self.wait_for(self.ahead)?;
             let left = rows - sent;
             let widest = WIDEST / columns;
             let at_once = if left >= widest { widest } else { 1 << left.ilog2() };
@@ -118,7 +124,7 @@ impl Loader<'_> {
             tables[table]
                 .parameters
                 .with(|values| session.submit(statement, &values[sent * columns..(sent + at_once) * columns]))?;
-            self.under_way = at_once;
+            self.under_way.push_back(at_once);
             sent += at_once;
         }
         Ok(())
