@@ -10,7 +10,7 @@
 //!   statements: client processor time per statement.
 //!
 //! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows what the machine
-//! could not tell apart.
+//! could not tell apart. A third time it loads as a run does, over a connection per processor.
 //!
 //! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Who is not installed is left out, and said so.
 
@@ -24,6 +24,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, ExitCode},
     sync::atomic::AtomicU64,
+    thread,
     time::Instant,
 };
 
@@ -228,12 +229,16 @@ impl<'a> Stand<'a> {
         let mut loading = Contest::default();
         let mut statements = Contest::default();
         for round in 0..rounds {
-            for who in order(round) {
-                let cost = if who == Who::Peer { self.peer_load()? } else { self.load()? };
+            for who in order(&LOADERS, round) {
+                let cost = match who {
+                    Who::Peer => self.peer_load()?,
+                    Who::Tithe | Who::TitheAgain => self.load(1)?,
+                    Who::TitheInParallel => self.load(thread::available_parallelism().map_or(1, |count| count.get() as u64))?,
+                };
                 eprintln!("{}, loading, round {}: {who:?} {cost:?}", self.version, round + 1);
                 loading.add(who, self.rows as f64 / cost.wall_s, cost.cpu_s * 1e6 / self.rows as f64);
             }
-            for who in order(round) {
+            for who in order(&LOADERS[..3], round) {
                 let Some(run) = self.product.run else { continue };
                 let (short, long) = match who {
                     Who::Peer => (self.peer_run(run, TRANSACTIONS.0)?, self.peer_run(run, TRANSACTIONS.1)?),
@@ -270,12 +275,21 @@ impl<'a> Stand<'a> {
         data::create(self.product.database, &self.server, &self.setup, workload)
     }
 
-    fn load(&self) -> Result<Cost, Fault> {
+    fn load(&self, connections: u64) -> Result<Cost, Fault> {
         let workload = workload(&[])?;
         self.clear(&workload)?;
-        let mut session = self.connect(&workload)?;
-        let cost = Cost::of(libc::RUSAGE_SELF, || workload.load(&mut session, 0, 1, &AtomicU64::new(0)))?;
-        workload.check(&mut session, true)?;
+        let sessions = (0..connections).map(|_| self.connect(&workload)).collect::<Result<Vec<_>, Fault>>()?;
+        let done = AtomicU64::new(0);
+        let load = |(part, mut session): (u64, Session)| workload.load(&mut session, part, connections, &done);
+        let cost = Cost::of(libc::RUSAGE_SELF, || {
+            thread::scope(|scope| {
+                let threads: Vec<_> = (0..).zip(sessions).map(|part| scope.spawn(move || load(part))).collect();
+                threads.into_iter().try_for_each(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(Fault::Machine("loading panicked".to_owned())))
+                })
+            })
+        })?;
+        workload.check(&mut self.connect(&workload)?, true)?;
         Ok(cost)
     }
 
@@ -362,12 +376,16 @@ enum Who {
     Tithe,
     Peer,
     TitheAgain,
+    TitheInParallel,
 }
 
-/// Who runs when in a round: everyone is first, second and last equally often in three rounds.
-fn order(round: usize) -> [Who; 3] {
-    let mut order = [Who::Tithe, Who::Peer, Who::TitheAgain];
-    order.rotate_left(round % 3);
+/// Who loads; all but the last run statements, too.
+const LOADERS: [Who; 4] = [Who::Tithe, Who::Peer, Who::TitheAgain, Who::TitheInParallel];
+
+/// Who of `all` runs when in a round: everyone has every place equally often in as many rounds.
+fn order(all: &[Who], round: usize) -> Vec<Who> {
+    let mut order = all.to_vec();
+    order.rotate_left(round % all.len());
     order
 }
 
@@ -377,6 +395,7 @@ struct Contest {
     ours: Vec<(f64, f64)>,
     theirs: Vec<(f64, f64)>,
     again: Vec<(f64, f64)>,
+    parallel: Vec<(f64, f64)>,
 }
 
 impl Contest {
@@ -385,6 +404,7 @@ impl Contest {
             Who::Tithe => &mut self.ours,
             Who::Peer => &mut self.theirs,
             Who::TitheAgain => &mut self.again,
+            Who::TitheInParallel => &mut self.parallel,
         };
         values.push((rate, cpu_us));
     }
@@ -394,18 +414,21 @@ impl Contest {
             let rates = spread(values.iter().map(|value| value.0), 0);
             format!("| {name} | {rates} | {} |\n", spread(values.iter().map(|value| value.1), 2))
         };
-        let ratio = |name: &str, others: &[(f64, f64)]| {
-            let pairs = || self.ours.iter().zip(others);
+        let ratio = |name: &str, ours: &[(f64, f64)], others: &[(f64, f64)]| {
+            let pairs = || ours.iter().zip(others);
             let rates = spread(pairs().map(|(ours, theirs)| ours.0 / theirs.0), 2);
             format!("| {name} | {rates} | {} |\n", spread(pairs().map(|(ours, theirs)| ours.1 / theirs.1), 2))
         };
-        format!(
-            "| | {rate} | client processor time, µs/{thing} |\n|---|---|---|\n{}{}{}{}",
-            row("Tithe", &self.ours),
-            row(peer, &self.theirs),
-            ratio("ratio", &self.theirs),
-            ratio("ratio, Tithe to Tithe again", &self.again)
-        )
+        let mut table = format!("| | {rate} | client processor time, µs/{thing} |\n|---|---|---|\n");
+        table += &row("Tithe", &self.ours);
+        table += &row(peer, &self.theirs);
+        table += &ratio("ratio", &self.ours, &self.theirs);
+        table += &ratio("ratio, Tithe to Tithe again", &self.ours, &self.again);
+        if !self.parallel.is_empty() {
+            table += &row("Tithe as in a run, a connection per processor", &self.parallel);
+            table += &ratio("ratio of it", &self.parallel, &self.theirs);
+        }
+        table
     }
 }
 
