@@ -14,7 +14,7 @@ pub use outline::{disk_bytes, outline};
 use crate::{
     catalogue::{Catalogue, WorkloadShape},
     complaint::Complaint,
-    experiment::{Arrivals, Design, Experiment, Workload},
+    experiment::{Arrivals, Design, Experiment, Limits, Memory, Workload},
     schedule::SplitMix64,
 };
 
@@ -52,6 +52,9 @@ const SECOND_NS: u64 = 1000 * MS;
 
 /// Carry-over from the arm before ends after 0.5 to 1 ms, whatever the length of the slot.
 const GUARD_NS: u64 = MS;
+
+/// Data fit in memory up to this part of it: indexes, what pages leave free and the server itself need the rest.
+const FITS: f64 = 0.5;
 
 /// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
@@ -222,10 +225,14 @@ fn cell(
     let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
     // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.
     let entry = catalogue.database(&experiment.database).filter(|_| !attached);
+    let limits = experiment.resources[resources].limits;
     let restarts = match program {
         // One slice of every arm is a frame, and a slice after it would find what that one has read.
-        true => experiment.resources[resources].limits.cold && entry.is_some_and(|entry| entry.keeps_data),
-        false => !writes && entry.is_some_and(|entry| entry.restarts),
+        true => limits.cold && entry.is_some_and(|entry| entry.keeps_data),
+        // Caches that do not hold the data would be filled by reading all of them, which takes longer than a frame.
+        false => {
+            !writes && (limits.cold || !spills(experiment, limits, shape)) && entry.is_some_and(|entry| entry.restarts)
+        }
     };
     let per_arm_ns = match (embedded, restarts) {
         (true, _) => FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms),
@@ -259,6 +266,16 @@ fn cell(
         free_frames: 0,
         program,
     }
+}
+
+/// True when the data are larger than the part [`FITS`] of what memory servers may use.
+fn spills(experiment: &Experiment, limits: Limits, shape: Option<WorkloadShape>) -> bool {
+    let record_bytes = shape.map_or(0, |shape| shape.record_bytes);
+    let data_bytes = experiment.data.records.saturating_mul(record_bytes);
+    limits.memory.is_some_and(|memory| match memory {
+        Memory::DataPer(ratio) => ratio > FITS,
+        Memory::Bytes(bytes) => data_bytes as f64 > FITS * bytes as f64,
+    })
 }
 
 /// Epochs of a cell with `share_s` seconds of load: several where arms are servers that are not too dear to start anew.

@@ -269,3 +269,23 @@ fn connections_last_as_long_as_the_resources_say() {
         c.one  1        closed loop, reconnecting every 1   20 ms  1 s    15 to 150  1"#]]
     .assert_eq(&loads.join("\n"));
 }
+
+#[test]
+fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
+    let mut catalogue = catalogue::catalogue();
+    catalogue.databases.iter_mut().for_each(|database| database.restarts = true);
+    let plan = |resources: &str| {
+        let experiment = read_experiment(&format!("{SHORT}[[resources]]\nname = \"some\"\n{resources}"));
+        plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
+    };
+    for (resources, restarts) in [
+        ("", true),
+        ("memory = \"16 MiB\"", true),
+        ("memory = \"1 MiB\"", false),
+        ("data_per_memory = 0.4", true),
+        ("data_per_memory = 1.5", false),
+        ("data_per_memory = 1.5\ncache = \"cold\"", true),
+    ] {
+        assert_eq!(plan(resources).cells[0].restarts, restarts, "{resources}");
+    }
+}
