@@ -38,7 +38,7 @@ use tithe_harness::{
     protection::Setup,
     sandbox::{Sandbox, process::Running, server},
     session::{Parameter, Progress, Session, wait_ready},
-    watch::host,
+    watch::{host, process},
     workload::{
         Parts, Workload,
         tpcc::{
@@ -233,9 +233,7 @@ impl<'a> Stand<'a> {
                 let cost = match who {
                     Who::Peer => self.peer_load()?,
                     Who::Tithe | Who::TitheAgain => self.load(1)?,
-                    Who::TitheInParallel => {
-                        self.load(thread::available_parallelism().map_or(1, |count| count.get() as u64))?
-                    }
+                    Who::TitheInParallel => self.load(process::processors().len() as u64)?,
                 };
                 eprintln!("{}, loading, round {}: {who:?} {cost:?}", self.version, round + 1);
                 loading.add(who, self.rows as f64 / cost.wall_s, cost.cpu_s * 1e6 / self.rows as f64);

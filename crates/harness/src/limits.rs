@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::experiment::{self, Experiment, Memory};
+use tithe_model::experiment::{self, Experiment};
 
 use crate::{
     database::{Database, Missing},
@@ -15,20 +15,16 @@ use crate::{
 /// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
 pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Limits {
     let limits = experiment.resources[resources].limits;
-    let memory_bytes = limits.memory.map(|memory| match memory {
-        Memory::Bytes(bytes) => bytes,
-        // A limit below what counts as data at all is refused as too small for the server.
-        Memory::DataPer(ratio) => (data_bytes(experiment, workload) as f64 / ratio) as u64,
-    });
+    // A limit below what counts as data at all is refused as too small for the server.
+    let memory_bytes = limits.memory.map(|memory| memory.bytes(data_bytes(experiment, workload)));
     Limits { cpus: limits.cpus, memory_bytes, account: false }
 }
 
-/// Bytes of the data set as the clients send them: without indexes, page headers and what a database adds.
+/// Bytes of the data set of the workload numbered `workload`, as [`Experiment::data_bytes`].
 pub fn data_bytes(experiment: &Experiment, workload: usize) -> u64 {
     let described = &experiment.workloads[workload];
     let entry = workload::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == described.kind);
-    let record_bytes = entry.map_or(0, |entry| (entry.shape)(&described.properties).record_bytes);
-    experiment.data.records.saturating_mul(record_bytes)
+    experiment.data_bytes(entry.map_or(0, |entry| (entry.shape)(&described.properties).record_bytes))
 }
 
 /// Limits that this machine cannot keep, or that `database` cannot live in.

@@ -14,7 +14,7 @@ pub use outline::{disk_bytes, outline};
 use crate::{
     catalogue::{Catalogue, WorkloadShape},
     complaint::Complaint,
-    experiment::{Arrivals, Design, Experiment, Limits, Memory, Workload},
+    experiment::{Arrivals, Design, Experiment, Limits, Workload},
     schedule::SplitMix64,
 };
 
@@ -270,12 +270,8 @@ fn cell(
 
 /// True when the data are larger than the part [`FITS`] of what memory servers may use.
 fn spills(experiment: &Experiment, limits: Limits, shape: Option<WorkloadShape>) -> bool {
-    let record_bytes = shape.map_or(0, |shape| shape.record_bytes);
-    let data_bytes = experiment.data.records.saturating_mul(record_bytes);
-    limits.memory.is_some_and(|memory| match memory {
-        Memory::DataPer(ratio) => ratio > FITS,
-        Memory::Bytes(bytes) => data_bytes as f64 > FITS * bytes as f64,
-    })
+    let data_bytes = experiment.data_bytes(shape.map_or(0, |shape| shape.record_bytes));
+    limits.memory.is_some_and(|memory| data_bytes as f64 > FITS * memory.bytes(data_bytes) as f64)
 }
 
 /// Epochs of a cell with `share_s` seconds of load: several where arms are servers that are not too dear to start anew.

@@ -46,6 +46,14 @@ pub struct Experiment {
     pub published: Vec<Published>,
 }
 
+impl Experiment {
+    /// Bytes of a data set of records of `record_bytes` as the clients send them: without indexes, page headers and what a
+    /// database adds.
+    pub fn data_bytes(&self, record_bytes: u64) -> u64 {
+        self.data.records.saturating_mul(record_bytes)
+    }
+}
+
 /// The data set that every arm holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Data {
@@ -133,6 +141,16 @@ pub enum Memory {
     Bytes(u64),
     /// So little that the data are this many times as large: above 1 they do not fit.
     DataPer(f64),
+}
+
+impl Memory {
+    /// The limit with data of `data_bytes`, bytes.
+    pub fn bytes(self, data_bytes: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::DataPer(ratio) => (data_bytes as f64 / ratio) as u64,
+        }
+    }
 }
 
 impl Limits {

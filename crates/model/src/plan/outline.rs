@@ -148,7 +148,7 @@ pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
     let experiment = &plan.experiment;
     let record = experiment.workloads.iter().filter_map(|workload| shape(workload, catalogue));
     let record_bytes = record.map(|shape| shape.record_bytes).max().unwrap_or(0);
-    let of_one = experiment.data.records as f64 * record_bytes as f64 * DISK_FACTOR;
+    let of_one = experiment.data_bytes(record_bytes) as f64 * DISK_FACTOR;
     // Another program's data are loaded anew each time.
     let own = plan.cells.iter().any(|cell| !cell.program);
     let copies = own && catalogue.database(&experiment.database).is_some_and(|entry| entry.copies_data);
