@@ -200,11 +200,8 @@ impl Run<'_> {
         // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
         // the least tidy, and every protection would look cheaper than it is.
         self.settle(rig.arms(), workload)?;
-        if cold {
-            let how = stage.restart(rig.arms_mut(), cold)?.unwrap_or_default();
-            let when = if cell.restarts { "frame" } else { "epoch" };
-            let words = format!("emptied before each {when}: servers stopped, then {how}");
-            self.note(number, diary, |_| Some(("cache".to_owned(), words.clone())))?;
+        if let Some(how) = self.empty_cache(cell, stage, rig.arms_mut())? {
+            self.note(number, diary, |_| Some(("cache".to_owned(), how.clone())))?;
         }
         let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
         rig.warm_up_next(warmup_ns);
@@ -267,6 +264,23 @@ impl Run<'_> {
             cell.arrivals = Arrivals::Poisson((share * most).max(1.0));
         }
         Ok(cell)
+    }
+
+    /// Empties the page cache where the resources of `cell` ask for it; when and how, in words.
+    fn empty_cache(&self, cell: &Cell, stage: &mut Stage<'_>, arms: &mut [ArmRig]) -> Result<Option<String>, Fault> {
+        let limits = self.plan.experiment.resources[cell.resources].limits;
+        if limits.cold {
+            let how = stage.restart(arms, true)?.unwrap_or_default();
+            let when = if cell.restarts { "frame" } else { "epoch" };
+            return Ok(Some(format!("emptied before each {when}: servers stopped, then {how}")));
+        }
+        if limits.memory.is_some() {
+            // A page is on the account of whoever read it first: what Tithe has copied and searched would be a cache that
+            // the limit of no server holds.
+            let how = stage.empty_cache()?;
+            return Ok(Some(format!("emptied before each epoch, servers fill it on their own account: {how}")));
+        }
+        Ok(None)
     }
 
     /// How much the cache of each arm's server has been used so far.

@@ -376,8 +376,7 @@ impl<'a> Stage<'a> {
         }
         let stopped: Vec<Option<Launch>> =
             self.servers.iter_mut().map(|started| started.process.take().map(|(_, launch)| launch)).collect();
-        let servers = self.servers.iter().map(|started| &started.server);
-        let emptied = cold.then(|| cache::empty(servers)).transpose()?;
+        let emptied = cold.then(|| self.empty_cache()).transpose()?;
         for (number, launch) in stopped.into_iter().enumerate() {
             match launch {
                 Some(launch) => {
@@ -392,6 +391,11 @@ impl<'a> Stage<'a> {
             self.await_start(number, &arm.setup)?;
         }
         Ok(emptied)
+    }
+
+    /// Empties the page cache; returns how.
+    pub(super) fn empty_cache(&self) -> Result<&'static str, Fault> {
+        cache::empty(self.servers.iter().map(|started| &started.server))
     }
 
     /// Removes the data of `workload` from servers that Tithe does not stop.

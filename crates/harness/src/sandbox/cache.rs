@@ -8,8 +8,8 @@ use crate::{
     fault::Fault,
 };
 
-/// Empties the cache: of the whole machine where this process may (root), else of the files of `servers`. Servers must have
-/// been stopped: a file that is mapped stays. Returns what was done.
+/// Empties the cache: of the whole machine where this process may (root), else of the files of `servers`. A file that a
+/// running server has mapped stays. Returns what was done.
 ///
 /// # Errors
 /// When neither can be done.

@@ -5,14 +5,15 @@ use tithe_harness::{
     fault::Fault,
 };
 
+use super::flush;
 use crate::sqlite::{PLAIN_HEADER, header, path};
 
-/// Looks at the first bytes of the settled file. Id `header`.
+/// Looks at the first bytes of the file. Id `header`.
 pub struct Header;
 
 impl Header {
     fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        flush(scene)?;
         let bytes = header(path(scene.server)?)?;
         let quotation = format!("it begins with `{}`", bytes.escape_ascii());
         Ok(if bytes == *PLAIN_HEADER { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })

@@ -11,7 +11,7 @@ use tithe_harness::{
     session::{Discard, KeyValueSession, Request},
 };
 
-use super::{Probe, text};
+use super::{Probe, flush, text};
 use crate::sqlite::{key_value, path};
 
 /// Writes a canary and looks for it in the journal at the one moment when it is there in every journal mode: after
@@ -21,7 +21,7 @@ pub struct JournalCanary;
 
 impl JournalCanary {
     fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        flush(scene)?;
         let values = vec![text(scene, self.id(), TOKEN_BYTES); scene.table.fields];
         let needles = Needles::new(values.first().map(|value| ("canary", value.as_slice())));
         let probe = Probe::new(scene, self.id(), 0, values.clone());

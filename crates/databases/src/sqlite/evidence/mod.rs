@@ -21,16 +21,22 @@ use tithe_harness::{
     session::{Discard, KeyValueSession, Request},
 };
 
-use super::{beside, key_value, open, path};
+use super::{beside, checkpoint, key_value, open, path};
 
-/// A settled copy of the arm's file, so that a check can do to it what it likes. Removed when dropped.
+/// Moves what is written into the file. Settling would do so, too, but by writing the whole file anew, which takes as long
+/// as the rest of a look; what was deleted need not be gone here.
+fn flush(scene: &Scene<'_>) -> Result<(), Fault> {
+    checkpoint(&mut open(path(scene.server)?, scene.setup)?)
+}
+
+/// A copy of the arm's file with all that is written, so that a check can do to it what it likes. Removed when dropped.
 struct Copy {
     path: PathBuf,
 }
 
 impl Copy {
     fn of(scene: &Scene<'_>, check: &str) -> Result<Self, Fault> {
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        flush(scene)?;
         let copy = Self { path: scene.server.folder.join(format!("tithe-{check}-{}.db", scene.nonce)) };
         fs::copy(path(scene.server)?, &copy.path).map_err(|error| Fault::machine("cannot copy the file", error))?;
         Ok(copy)
@@ -58,10 +64,10 @@ impl Probe {
         Self { key: format!("{check}-{:016x}-{number}", scene.nonce).into_bytes(), values }
     }
 
-    /// Writes `probes` and settles; the numbers of the pages that this changed.
+    /// Writes `probes` into the file; the numbers of the pages that this changed.
     fn write(probes: &[Self], scene: &Scene<'_>) -> Result<Changed, Fault> {
         let file = path(scene.server)?;
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        flush(scene)?;
         let page_size = open(file, scene.setup)?.scalar("PRAGMA page_size")?;
         let page_size = page_size.parse().map_err(|_| Fault::Protocol(format!("page size `{page_size}`")))?;
         let before = digests(file, page_size)?;
@@ -70,7 +76,7 @@ impl Probe {
             probe.insert(&mut session)?;
         }
         drop(session);
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        flush(scene)?;
         let after = digests(file, page_size)?;
         let pages = (0..after.len()).filter(|page| before.get(*page) != after.get(*page)).collect();
         Ok(Changed { page_size, pages })
