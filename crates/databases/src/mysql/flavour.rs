@@ -79,12 +79,19 @@ pub fn unencrypted_logs(session: &mut WireSession) -> Result<Vec<String>, Fault>
     Ok(rows.filter(|[.., encrypted]| encrypted.as_deref() != Some("Yes")).filter_map(|[name, ..]| name).collect())
 }
 
-/// What the server says about its keyring, as `name = value`; empty where there is none.
+/// What a server says about its keyring that says nothing.
+pub const KEYRING_UNTOLD: &str = "not told, performance_schema is off";
+
+/// What the server says about its keyring, as `name = value`; empty where there is none, and `None` where the performance
+/// schema is off: its tables are empty then, whatever the server does.
 ///
 /// # Errors
 /// The server's error.
-pub fn keyring(session: &mut WireSession) -> Result<Vec<(String, String)>, Fault> {
+pub fn keyring(session: &mut WireSession) -> Result<Option<Vec<(String, String)>>, Fault> {
+    if session.shown("GLOBAL VARIABLES", "performance_schema")?.as_deref() == Some("OFF") {
+        return Ok(None);
+    }
     let rows = session.run("SELECT STATUS_KEY, STATUS_VALUE FROM performance_schema.keyring_component_status")?;
     let pairs = rows.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default());
-    Ok(pairs.map(|pair| pair.map(Option::unwrap_or_default).into()).collect())
+    Ok(Some(pairs.map(|pair| pair.map(Option::unwrap_or_default).into()).collect()))
 }

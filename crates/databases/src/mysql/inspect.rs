@@ -14,7 +14,7 @@ use tithe_harness::{
 
 use super::{
     evidence::LOG,
-    flavour::{FLAVOUR, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
+    flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
     launch::{BINLOG, REDO, REDO_FILES, TABLES, UNDO, UNDO_FILES},
 };
 use crate::mysql_family::{
@@ -43,9 +43,13 @@ fn at_rest(session: &mut WireSession) -> Result<(State, String), Fault> {
         *on = value == "ON";
     }
     let [tables, checked, redo, undo, binlog, logs] = on;
-    let status = keyring(session)?;
-    let active = status.iter().any(|(name, value)| name == "Component_status" && value == "Active");
-    words.push(if active { "a keyring component is active" } else { "no keyring component is active" }.to_owned());
+    let active =
+        |told: &[(String, String)]| told.iter().any(|(name, value)| name == "Component_status" && value == "Active");
+    words.push(match keyring(session)? {
+        None => format!("keyring component: {KEYRING_UNTOLD}"),
+        Some(told) if active(&told) => "a keyring component is active".to_owned(),
+        Some(_) => "no keyring component is active".to_owned(),
+    });
     let all = session.value("SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'")?;
     let open = [unencrypted(session, true)?, unencrypted_logs(session)?, unencrypted_databases(session)?];
     let named = |open: &[String]| open.first().map_or_else(String::new, |first| format!(" ({first}, ...)"));

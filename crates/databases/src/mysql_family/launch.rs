@@ -41,7 +41,7 @@ impl Options {
 
     /// True when `name` is set, and not to off.
     pub fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| !["OFF", "0"].contains(&value.to_ascii_uppercase().as_str()))
+        self.get(name).is_some_and(switched_on)
     }
 
     /// Keeps everything that a server writes in its `place`, and has it listen there alone.
@@ -79,6 +79,11 @@ impl Options {
         let lines: String = self.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
         format!("[{section}]\n{lines}")
     }
+}
+
+/// True when the value of a setting does not say off.
+pub fn switched_on(value: &str) -> bool {
+    !["OFF", "FALSE", "0"].contains(&value.to_ascii_uppercase().as_str())
 }
 
 /// The path of `name` in `place`, as an option file has it.

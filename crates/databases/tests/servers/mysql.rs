@@ -100,15 +100,8 @@ fn encryption_of_some_parts_is_proven_of_these() {
 
 #[test]
 fn encryption_is_proven_without_a_binary_log() {
-    let asked = [chosen("encryption", &[])];
-    let search = tithe_harness::database::Search::default();
-    let start = |asked: &[Chosen]| Sandbox::start_of(&MySql, &search, asked, &[], &[("log_bin", "OFF")]);
-    let (Some(plain), Some(guarded)) = (start(&[]), start(&asked)) else { return };
-    super::prove_between(
-        &plain,
-        &guarded,
-        &asked[0],
-        exercise,
+    prove_with(
+        ("log_bin", "OFF"),
         expect![[r#"
         encryption-in-force Claim Holds
         disk-canary Claim Holds
@@ -116,6 +109,29 @@ fn encryption_is_proven_without_a_binary_log() {
         journal-canary Claim Holds
     "#]],
     );
+}
+
+/// Such a server says neither whether its keyring is active nor where that keeps its keys.
+#[test]
+fn encryption_is_proven_without_the_performance_schema() {
+    prove_with(
+        ("performance_schema", "OFF"),
+        expect![[r#"
+        encryption-in-force Claim Holds
+        disk-canary Claim Holds
+        keyring-apart Claim Holds
+        journal-canary Claim Holds
+    "#]],
+    );
+}
+
+/// Encryption on a server with another setting than usual, which the plain one has, too.
+fn prove_with(setting: (&str, &str), expect: Expect) {
+    let asked = [chosen("encryption", &[])];
+    let search = tithe_harness::database::Search::default();
+    let start = |asked: &[Chosen]| Sandbox::start_of(&MySql, &search, asked, &[], &[setting]);
+    let (Some(plain), Some(guarded)) = (start(&[]), start(&asked)) else { return };
+    super::prove_between(&plain, &guarded, &asked[0], exercise, expect);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::parts::Parts;
 use crate::{
     evidence::sight,
     mysql::{
-        flavour::{FLAVOUR, keyring, unencrypted, unencrypted_logs},
+        flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_logs},
         launch::{BINLOG, REDO, TABLES, UNDO},
     },
     mysql_family::{
@@ -35,10 +35,16 @@ impl EncryptionInForce {
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         let Parts { redo, undo, binlog } = self.0;
         let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
-        let keyring = keyring(&mut session)?;
-        let status =
-            |name: &str| keyring.iter().find(|(key, _)| key == name).map_or("none", |(_, value)| value.as_str());
-        let active = status("Component_status") == "Active";
+        let (active, keyring) = match keyring(&mut session)? {
+            // Without a keyring a server encrypts nothing, so that what is encrypted shows that it has one.
+            None => (true, KEYRING_UNTOLD.to_owned()),
+            Some(told) => {
+                let status =
+                    |name: &str| told.iter().find(|(key, _)| key == name).map_or("none", |(_, value)| value.as_str());
+                let [name, state] = ["Component_name", "Component_status"].map(status);
+                (state == "Active", format!("{name} is {state}"))
+            }
+        };
         let switches = [(true, TABLES), (redo, REDO), (undo, UNDO), (binlog, BINLOG)].into_iter();
         let off = switches_off(&mut session, switches.filter(|(asked, _)| *asked).map(|(_, name)| (name, "ON")))?;
         let mut open = unencrypted(&mut session, undo)?;
@@ -46,13 +52,8 @@ impl EncryptionInForce {
             open.extend(unencrypted_logs(&mut session)?);
             open.extend(plain_logs(&mut session)?);
         }
-        let quotation = format!(
-            "keyring {} is {}; not encrypted: {}; switches that are off: {}",
-            status("Component_name"),
-            status("Component_status"),
-            first(&open),
-            all(&off),
-        );
+        let quotation =
+            format!("keyring: {keyring}; not encrypted: {}; switches that are off: {}", first(&open), all(&off),);
         let holds = active && open.is_empty() && off.is_empty();
         Ok(if holds { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
     }

@@ -1,6 +1,6 @@
 //! Are the keys of the keyring kept out of the data?
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use tithe_harness::{
     database::Server,
@@ -13,23 +13,27 @@ use tithe_harness::{
 use crate::{
     evidence::sight,
     mysql::{
-        flavour::{FLAVOUR, keyring},
+        flavour::{FLAVOUR, KEYRING_UNTOLD, keyring},
         launch::KEYS,
     },
 };
 
 /// Reads the keys that the server has made out of the file of its keyring, and looks for each of them as the shared check
 /// looks for the keys that Tithe makes: in every file of the server's but that one. The file must be readable by the
-/// server's account alone, and be the one that the server says it uses. Id `keyring-apart`.
+/// server's account alone, and be the one that the server says it uses; a server whose performance schema is off does not
+/// say it, but its folder had no keys that it did not make. Id `keyring-apart`.
 pub struct KeyringApart;
 
 impl KeyringApart {
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         let file = scene.server.folder.join(KEYS);
         let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
-        let used = keyring(&mut session)?.into_iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value);
-        if used.as_deref().map(PathBuf::from) != Some(file.clone()) {
-            return Ok(Sight::Exposed(format!("the server's keys are in {}", used.as_deref().unwrap_or("no file"))));
+        let told = keyring(&mut session)?;
+        if let Some(told) = &told {
+            let used = told.iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value.as_str());
+            if used.map(Path::new) != Some(&file) {
+                return Ok(Sight::Exposed(format!("the server's keys are in {}", used.unwrap_or("no file"))));
+            }
         }
         let failed = |error| Fault::machine(file.display(), error);
         let mode = fs::metadata(&file).map_err(failed)?.permissions().mode() & 0o777;
@@ -48,7 +52,8 @@ impl KeyringApart {
                 other => return Ok(other),
             }
         }
-        Ok(Sight::Protected(format!("{count} keys in {KEYS} (mode 600): {extent}")))
+        let word = if told.is_some() { String::new() } else { format!("; the file in use: {KEYRING_UNTOLD}") };
+        Ok(Sight::Protected(format!("{count} keys in {KEYS} (mode 600): {extent}{word}")))
     }
 }
 

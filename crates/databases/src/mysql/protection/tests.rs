@@ -237,6 +237,11 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
     .assert_eq(&difference(&shown(&plain()), &shown(&setup)));
     assert_eq!(memory_needed(&setup.settings), Some(3 << 29));
     assert_eq!(memory_needed(&BTreeMap::new()), Some(3 << 28));
+    let unwatched = [("performance_schema", "off"), ("innodb_buffer_pool_size", "64M")];
+    assert_eq!(
+        memory_needed(&unwatched.map(|(name, value)| (name.to_owned(), value.to_owned())).into()),
+        Some(1 << 28)
+    );
 }
 
 /// Keys go with the data that they open, and a server that logs more stores the same.
