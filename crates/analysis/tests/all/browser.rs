@@ -75,6 +75,7 @@ parent.document.title = 'seen ' + JSON.stringify({
   width: innerWidth,
   paper: light(behind(document.body)),
   overflow: wide.map((it) => it.tagName + '.' + it.className).slice(0, 3),
+  sideways: Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth),
   faint: faint.slice(0, 5),
   misplaced,
   points: all('.forest svg .point').length,
@@ -96,6 +97,8 @@ struct Seen {
     paper: f64,
     /// What is cut off at the right.
     overflow: Vec<String>,
+    /// How far the page as a whole can be moved sideways, CSS pixels: tables and charts move in their own frames.
+    sideways: usize,
     /// Texts with too little contrast.
     faint: Vec<String>,
     /// Figures whose point stands elsewhere.
@@ -129,6 +132,7 @@ impl Seen {
             ("charts without a table", self.without_table),
             ("unnamed drawings", self.unnamed),
             ("loaded", self.loaded),
+            ("wider than its window, pixels", self.sideways),
         ] {
             if number > 0 {
                 faults.push(format!("{what}: {number}"));
