@@ -245,12 +245,22 @@ fn what_is_wrong_with_a_page_is_seen() {
                <svg role=\"img\"></svg><p style=\"width:3000px\">too wide</p><a href=\"#x\" tabindex=\"-1\">skipped</a>";
     let seen = look(&chromium, &page.replace("</main>", &format!("{bad}</main>")), 1280, false);
     let faults = seen.faults().join("\n");
-    for word in ["an error", "hardly read", "unnamed drawings: 1", "cut off: P", "skipped"] {
+    for word in ["an error", "hardly read", "unnamed drawings: 1", "cut off: P", "skipped", "wider than"] {
         assert!(faults.contains(word), "{word} is not in {faults}");
     }
     let moved = with_points_moved(&page);
     assert_ne!(moved, page);
     assert!(!look(&chromium, &moved, 1280, false).misplaced.is_empty());
+}
+
+/// A chart of costs may be wider than the window, and beside its figures stand words for readers of screens alone.
+#[test]
+fn what_a_wide_table_says_to_readers_of_screens_stays_in_its_frame() {
+    let Some(chromium) = chromium() else { return };
+    let (_, page) = invented();
+    let table = "<div class=\"wide\" tabindex=\"0\"><div style=\"width:3000px;text-align:right\"><span class=\"sr\">flag</span></div></div>";
+    let faults = look(&chromium, &page.replace("</main>", &format!("{table}</main>")), 1280, false).faults();
+    assert!(faults.is_empty(), "{faults:?}");
 }
 
 /// The page with every point of the chart of costs at the left edge.
