@@ -36,28 +36,21 @@ pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
     slots.into_iter().map(|slot| slot.client).collect::<BTreeSet<_>>().len()
 }
 
-/// The metric that decides, and why it is not the one that was asked for.
+/// The metric that decides.
 ///
-/// Net time needs lanes that drive one connection each: with several, one waits while another is served. How long another
-/// program waited for a processor is not seen at all. The server's processor time needs a server that can be seen. All
-/// give way to the processor time that is seen.
-pub fn deciding(asked: Metric, cell: &Cell, lanes: usize, server_seen: bool) -> (Metric, Option<&'static str>) {
+/// Net time needs slots that say what neighbours took of them (`net_seen`), the server's processor time a server that can be
+/// seen. Both give way to the processor time that is seen.
+pub fn deciding(asked: Metric, net_seen: bool, server_seen: bool) -> Metric {
     match asked {
-        Metric::Net if cell.program => (
-            Metric::Cpu,
-            Some("another program's waits for a processor are not seen, so net time per op cannot be told"),
-        ),
-        Metric::Net if !net_can_be_told(cell, lanes) => {
-            (Metric::Cpu, Some("a lane drives several connections, so net time per op cannot be told"))
-        }
-        Metric::ServerCpu if !server_seen => (Metric::Cpu, Some("the server's processes could not be seen")),
-        asked => (asked, None),
+        Metric::Net if !net_seen => Metric::Cpu,
+        Metric::ServerCpu if !server_seen => Metric::Cpu,
+        asked => asked,
     }
 }
 
-/// True when the net time of an operation has a meaning in `cell`.
-pub fn net_can_be_told(cell: &Cell, lanes: usize) -> bool {
-    !cell.program && cell.clients as usize <= lanes
+/// True when some slot says what neighbours took of it.
+pub fn net_is_seen<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> bool {
+    slots.into_iter().any(|slot| slot.stalled_ns.is_some())
 }
 
 /// What is known after the frames so far.
@@ -110,11 +103,11 @@ impl Live {
 
     /// Takes the slots of one complete frame that is not spoiled.
     ///
-    /// The first frame settles how many lanes there are and whether the server can be seen.
+    /// The first frame settles how many lanes there are, and whether the server and neighbours can be seen.
     pub fn push(&mut self, slots: &[Slot]) {
         let lanes = lanes(slots);
         let metric = *self.deciding.get_or_insert_with(|| {
-            deciding(self.asked, &self.cell, lanes, slots.iter().any(|slot| slot.server_cpu_ns > 0)).0
+            deciding(self.asked, net_is_seen(slots), slots.iter().any(|slot| slot.server_cpu_ns > 0))
         });
         self.frames += 1;
         for (arm, effects) in (1..).zip(&mut self.effects) {

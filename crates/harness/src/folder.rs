@@ -39,7 +39,8 @@ pub struct CellFacts {
 }
 
 /// Column names of `slots.csv`.
-const SLOT_COLUMNS: &str = "cell,frame,block,client,arm,n,n_g,wall_ns,wall_g_ns,client_cpu_ns,server_cpu_ns,wait_ns";
+const SLOT_COLUMNS: &str = "cell,frame,block,client,arm,n,n_g,wall_ns,wall_g_ns,client_cpu_ns,server_cpu_ns,wait_ns,\
+     stalled_ns";
 
 /// An open run folder. Only one process writes to it at a time.
 pub struct RunFolder {
@@ -334,16 +335,37 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
 }
 
 fn slot_line(slot: &Slot) -> String {
-    let Slot { cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns } =
-        slot;
+    let Slot {
+        cell,
+        frame,
+        block,
+        client,
+        arm,
+        n,
+        n_g,
+        wall_ns,
+        wall_g_ns,
+        client_cpu_ns,
+        server_cpu_ns,
+        wait_ns,
+        stalled_ns,
+    } = slot;
+    let stalled_ns = stalled_ns.map(|ns| ns.to_string()).unwrap_or_default();
     format!(
-        "{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns}\n"
+        "{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns},\
+         {stalled_ns}\n"
     )
 }
 
 /// Reads one row of `slots.csv`; `None` for a row that was cut short.
 fn slot_of(line: &str) -> Option<Slot> {
-    let fields: Vec<u64> = line.split(',').map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    // The last column may be empty; earlier versions of Tithe did not write it.
+    let (numbers, stalled) = match line.match_indices(',').nth(11) {
+        Some((place, _)) => (&line[..place], &line[place + 1..]),
+        None => (line, ""),
+    };
+    let stalled_ns = if stalled.is_empty() { None } else { Some(stalled.parse().ok()?) };
+    let fields: Vec<u64> = numbers.split(',').map(|field| field.parse().ok()).collect::<Option<_>>()?;
     let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] =
         fields[..]
     else {
@@ -363,6 +385,7 @@ fn slot_of(line: &str) -> Option<Slot> {
         client_cpu_ns,
         server_cpu_ns,
         wait_ns,
+        stalled_ns,
     })
 }
 
@@ -392,8 +415,13 @@ mod tests {
             client_cpu_ns: 10,
             server_cpu_ns: 11,
             wait_ns: 12,
+            stalled_ns: Some(13),
         };
         assert_eq!(slot_of(slot_line(&slot).trim_end()), Some(slot));
+        let untold = Slot { stalled_ns: None, ..slot };
+        assert_eq!(slot_of(slot_line(&untold).trim_end()), Some(untold));
+        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,12"), Some(untold), "as earlier versions wrote it");
+        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,12,13,14"), None);
         assert_eq!(slot_of("1,2,3"), None);
         assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,x"), None);
     }
@@ -418,6 +446,7 @@ mod tests {
             free: false,
             slot_ns: 20_000_000,
             guard_ns: 1_000_000,
+            stalls: Default::default(),
             arms: Vec::new(),
             host: Default::default(),
         };

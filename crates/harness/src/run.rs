@@ -26,6 +26,7 @@ use crate::{
     load::frame::{ArmRig, Rig},
     saturation::Served,
     volume::swap,
+    watch::stalls::Lanes,
     workload::Workload,
 };
 use kept::Kept;
@@ -81,6 +82,8 @@ impl Run<'_> {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
         }
+        // Servers that are started from here on can be put into one group with their lane.
+        let _home = Lanes::home();
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;

@@ -124,6 +124,16 @@ pub enum ServerTask {
     Unknown,
 }
 
+impl ServerTask {
+    /// The thread that works for the connection, where it is not the caller's; a process by its first one.
+    pub fn thread(&self) -> Option<i32> {
+        match self {
+            Self::Process(thread) | Self::Thread { thread, .. } => Some(*thread),
+            Self::Caller | Self::Virtual(_) | Self::Unknown => None,
+        }
+    }
+}
+
 /// How far a submitted request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {

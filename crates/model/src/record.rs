@@ -35,8 +35,32 @@ pub struct Slot {
     pub client_cpu_ns: u64,
     /// Processor time of the server processes or threads of this lane's connections, ns; 0 where they cannot be seen.
     pub server_cpu_ns: u64,
-    /// Time that client and server of this lane were ready but had no processor, ns; 0 where it cannot be seen.
+    /// Time that client and server of this lane were ready but had no processor, each counted by itself, ns; 0 where it
+    /// cannot be seen.
     pub wait_ns: u64,
+    /// Time in which neither client nor server of this lane ran although one of them could have, because neighbours had their
+    /// processor, ns; `None` where that cannot be told.
+    pub stalled_ns: Option<u64>,
+}
+
+/// How the time is known for which neighbours kept a lane from its processor ([`Slot::stalled_ns`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stalls {
+    /// By the pressure that the kernel keeps of a control group with the lane's client and servers.
+    Pressure,
+    /// By the waits of client and server for a processor, which is too long by the time in which both of them were awake.
+    Waits,
+    /// It cannot be told, for this reason.
+    Unseen(String),
+}
+
+impl Default for Stalls {
+    fn default() -> Self {
+        Self::Unseen(
+            "the run was measured by a version of Tithe that did not record who kept clients waiting".to_owned(),
+        )
+    }
 }
 
 /// One to two seconds of load over fresh connections: the unit of inference.
@@ -63,6 +87,9 @@ pub struct Frame {
     /// Its guard, ns; the plan's, or longer.
     #[serde(default)]
     pub guard_ns: u64,
+    /// How it is known what neighbours took of its slots.
+    #[serde(default)]
+    pub stalls: Stalls,
     /// The arms, in the experiment's order.
     pub arms: Vec<ArmFrame>,
     /// The machine during the frame.

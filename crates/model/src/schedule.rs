@@ -1,8 +1,8 @@
 //! Which arm runs when: the only source of randomness of a run.
 //!
 //! Every order and every key stream follows from the plan's seed through [`SplitMix64`], so that a run
-//! can be repeated and a report can be recomputed. The order inside a block is a pure function of
-//! (seed, frame, block): all clients compute it alone, without a coordinator in the measured path.
+//! can be repeated and a report can be recomputed. The order of a frame's slots is a pure function of
+//! (seed, frame): all clients compute it alone, without a coordinator in the measured path.
 
 /// Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"; the constants of the
 /// reference implementation.
@@ -47,18 +47,112 @@ impl SplitMix64 {
     }
 }
 
-/// The order of `arms` arms inside one block (Fisher–Yates).
+/// An order of `arms` arms that depends on (seed, frame, block) alone (Fisher–Yates).
 pub fn block_order(seed: u64, frame: u64, block: u64, arms: usize) -> Vec<usize> {
     let mix = frame
         .wrapping_mul(0xD1B5_4A32_D192_ED03)
         .wrapping_add(block.wrapping_mul(0xABC9_8388_FB8F_AC03))
         .wrapping_add(1);
-    let mut random = SplitMix64::new(seed ^ mix);
+    drawn_order(&mut SplitMix64::new(seed ^ mix), arms)
+}
+
+fn drawn_order(random: &mut SplitMix64, arms: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..arms).collect();
-    for i in (1..arms).rev() {
-        order.swap(i, random.below(i as u64 + 1) as usize);
-    }
+    shuffle(&mut order, random);
     order
+}
+
+fn shuffle<T>(values: &mut [T], random: &mut SplitMix64) {
+    for i in (1..values.len()).rev() {
+        values.swap(i, random.below(i as u64 + 1) as usize);
+    }
+}
+
+/// One slot of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The block that it belongs to; `None` for a slot that only settles the machine before a block, and does not count.
+    pub block: Option<u32>,
+    /// Index of the arm.
+    pub arm: usize,
+}
+
+/// The slots of a frame of `blocks` blocks, in the order of time.
+///
+/// What ran before a slot changes what it costs, so *no slot follows one of its own arm*, also over the edges of blocks, and
+/// *each arm follows each other arm about as often*. A block that settles the machine stands before the first.
+///
+/// * Two arms alternate, in a direction that is drawn, and turn round in the middle of the frame, over one slot that does not
+///   count: a drift of the machine within the frame then favours neither.
+/// * More arms go through Williams' Latin squares (Williams 1949, "Experimental designs balanced for the estimation of
+///   residual effects of treatments"): one square for an even number of arms, two for an odd one. Within the blocks of a
+///   square each arm follows each other arm equally often. The arms of each square are numbered by a draw, and its blocks are
+///   drawn again until none begins with the arm that the block before ended with.
+///
+/// Renaming arms does not change how likely an order is, because whatever is drawn is drawn without regard to their names: to
+/// exchange the labels of two identical arms within a frame is a symmetry of the design, on which the signed-rank interval
+/// stands.
+pub fn frame_order(seed: u64, frame: u32, blocks: u32, arms: usize) -> Vec<Place> {
+    let mut random = SplitMix64::new(seed ^ u64::from(frame).wrapping_mul(0xD1B5_4A32_D192_ED03).wrapping_add(1));
+    let settling = drawn_order(&mut random, arms);
+    if arms == 2 {
+        return alternating(&settling, blocks);
+    }
+    if arms < 2 {
+        return (0..blocks).map(|block| Place { block: Some(block), arm: 0 }).collect();
+    }
+    let counted = (0..).zip(balanced_blocks(settling[arms - 1], blocks, arms, &mut random));
+    let place = |block: Option<u32>, order: Vec<usize>| order.into_iter().map(move |arm| Place { block, arm });
+    place(None, settling).chain(counted.flat_map(|(block, order)| place(Some(block), order))).collect()
+}
+
+fn alternating(first: &[usize], blocks: u32) -> Vec<Place> {
+    let turned = [first[1], first[0]];
+    let turn = blocks.div_ceil(2);
+    let place = |block: Option<u32>| move |arm: &usize| Place { block, arm: *arm };
+    let mut places: Vec<Place> = first.iter().map(place(None)).collect();
+    for block in 0..blocks {
+        if block == turn {
+            places.push(Place { block: None, arm: first[0] });
+        }
+        places.extend(if block < turn { first } else { &turned[..] }.iter().map(place(Some(block))));
+    }
+    places
+}
+
+/// `blocks` orders of at least three arms after a slot of arm `last`, square by square.
+fn balanced_blocks(mut last: usize, blocks: u32, arms: usize, random: &mut SplitMix64) -> Vec<Vec<usize>> {
+    let mut orders = Vec::with_capacity(blocks as usize);
+    while orders.len() < blocks as usize {
+        let square = drawn_square(last, arms, random);
+        orders.extend(square.into_iter().take(blocks as usize - orders.len()));
+        last = orders.last().map_or(last, |order| order[arms - 1]);
+    }
+    orders
+}
+
+/// Williams' square or squares of `arms` arms with drawn names and a drawn order of rows, such that no row begins with the arm
+/// before it, which is `last` at first.
+fn drawn_square(last: usize, arms: usize, random: &mut SplitMix64) -> Vec<Vec<usize>> {
+    let mut rows = williams(arms);
+    loop {
+        let names = drawn_order(random, arms);
+        shuffle(&mut rows, random);
+        let named: Vec<Vec<usize>> = rows.iter().map(|row| row.iter().map(|arm| names[*arm]).collect()).collect();
+        let ends = std::iter::once(last).chain(named.iter().map(|row| row[arms - 1]));
+        if ends.zip(&named).all(|(end, row)| row[0] != end) {
+            return named;
+        }
+    }
+}
+
+/// The rows 0, n − 1, 1, n − 2, … and its shifts modulo n; for odd n also each of them backwards.
+fn williams(arms: usize) -> Vec<Vec<usize>> {
+    let zigzag = |place: usize| if place.is_multiple_of(2) { place / 2 } else { arms - place.div_ceil(2) };
+    let row = |shift: usize| (0..arms).map(|place| (zigzag(place) + shift) % arms).collect::<Vec<usize>>();
+    let rows: Vec<Vec<usize>> = (0..arms).map(row).collect();
+    let backwards = rows.iter().filter(|_| arms % 2 == 1).map(|row| row.iter().rev().copied().collect());
+    rows.iter().cloned().chain(backwards).collect()
 }
 
 /// The seed of the key stream that client `client` offers to every arm of one block.
@@ -68,4 +162,87 @@ pub fn stream_seed(seed: u64, frame: u64, block: u64, client: u64) -> u64 {
     let mut random = SplitMix64::new(seed ^ frame.rotate_left(40) ^ block.rotate_left(20) ^ client);
     random.next_u64();
     random.next_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn arms_of(places: &[Place]) -> Vec<usize> {
+        places.iter().map(|place| place.arm).collect()
+    }
+
+    #[test]
+    fn two_arms_alternate_and_turn_round_over_a_slot_that_does_not_count() {
+        let places = frame_order(7, 0, 4, 2);
+        let first = places[0].arm;
+        let alternating: Vec<usize> = (0..11).map(|slot| (first + slot) % 2).collect();
+        assert_eq!(arms_of(&places), alternating);
+        let settling: Vec<usize> = (0..places.len()).filter(|slot| places[*slot].block.is_none()).collect();
+        assert_eq!(settling, [0, 1, 6]);
+        let firsts: std::collections::BTreeSet<usize> =
+            (0..20).map(|frame| frame_order(7, frame, 4, 2)[0].arm).collect();
+        assert_eq!(firsts.len(), 2, "the direction is drawn");
+    }
+
+    #[test]
+    fn within_the_rows_of_a_square_each_arm_follows_each_other_equally_often() {
+        for arms in 3..=9 {
+            let mut follows = vec![vec![0; arms]; arms];
+            let rows = williams(arms);
+            rows.iter().flat_map(|row| row.windows(2)).for_each(|pair| follows[pair[0]][pair[1]] += 1);
+            let each = if arms % 2 == 0 { 1 } else { 2 };
+            for (arm, followed) in follows.iter().enumerate() {
+                for (other, count) in followed.iter().enumerate() {
+                    assert_eq!(*count, if arm == other { 0 } else { each }, "{arms} arms: {other} after {arm}");
+                }
+            }
+        }
+    }
+
+    /// Over many draws every arm is at every place equally often, and so is every pair of neighbours.
+    #[test]
+    fn no_arm_is_preferred_by_the_draw() {
+        const DRAWN: u32 = 6000;
+        for arms in [2, 3, 4] {
+            let mut at = vec![0u32; arms];
+            let mut after = vec![vec![0u32; arms]; arms];
+            for frame in 0..DRAWN {
+                let places = frame_order(11, frame, 5, arms);
+                at[places[arms + 3].arm] += 1;
+                after[places[arms].arm][places[arms + 1].arm] += 1;
+            }
+            // Five standard deviations of a binomial count.
+            let near = |count: u32, ways: usize| {
+                let expected = f64::from(DRAWN) / ways as f64;
+                (f64::from(count) - expected).abs() < 5.0 * expected.sqrt()
+            };
+            assert!(at.iter().all(|count| near(*count, arms)), "{arms} arms: {at:?}");
+            for (arm, followed) in after.iter().enumerate() {
+                let others = followed.iter().enumerate().filter(|(other, _)| *other != arm);
+                let mut others = others.map(|(_, count)| *count);
+                assert!(others.all(|count| near(count, arms * (arms - 1))), "{arms} arms: {after:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_block_holds_each_arm_once_and_no_slot_follows_its_own_arm(
+            seed: u64, frame in 0u32..1000, blocks in 1u32..40, arms in 2usize..12
+        ) {
+            let places = frame_order(seed, frame, blocks, arms);
+            prop_assert!(places.windows(2).all(|pair| pair[0].arm != pair[1].arm), "{places:?}");
+            for block in 0..blocks {
+                let mut of_block: Vec<usize> =
+                    places.iter().filter(|place| place.block == Some(block)).map(|place| place.arm).collect();
+                of_block.sort_unstable();
+                prop_assert_eq!(of_block, (0..arms).collect::<Vec<_>>());
+            }
+            let counted: Vec<u32> = places.iter().filter_map(|place| place.block).collect();
+            prop_assert!(counted.is_sorted());
+        }
+    }
 }

@@ -11,7 +11,7 @@ use tithe_model::{
     experiment::{TABLES, parse},
     histogram::{Histogram, bounds},
     plan::plan,
-    record::{ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Verdict},
+    record::{ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
 };
 
 const FORMAT: &str = include_str!("../../../FORMAT.md");
@@ -110,6 +110,7 @@ fn every_field_of_a_frame() {
         free: false,
         slot_ns: 0,
         guard_ns: 0,
+        stalls: Stalls::Pressure,
         arms: vec![ArmFrame::default()],
         host: Host::default(),
     };

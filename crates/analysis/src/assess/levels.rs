@@ -71,7 +71,7 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let new_orders = measured.frames.iter().filter_map(|frame| new_orders_a_minute(frame, arm));
     levels.push(level(NEW_ORDERS, "NOPM", new_orders));
     levels.push(per_op("latency_mean", "µs", Metric::Time));
-    if crate::stopping::net_can_be_told(measured.cell, measured.lanes) {
+    if measured.net_seen {
         levels.push(per_op("net_per_op", "µs/op", Metric::Net));
     }
     levels.push(per_op("cpu_per_op", "µs/op", Metric::Cpu));

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
-    experiment::{Arm, Arrivals, Design},
+    experiment::{Arm, Arrivals, Design, Metric},
     plan::Cell,
-    record::{ArmFrame, Frame, Host, Slot},
+    record::{ArmFrame, Frame, Host, Slot, Stalls},
 };
 
 use crate::{Flag, Records, statistics::pairing::MIN_OPERATIONS, stopping};
@@ -37,6 +37,8 @@ pub(super) struct Measured<'a> {
     pub lanes: usize,
     /// Some slot has processor time of the server.
     pub server_seen: bool,
+    /// Some slot says what neighbours took of it.
+    pub net_seen: bool,
     /// No byte ever went over a wire: the database runs inside the client.
     pub embedded: bool,
     /// The cell was ended by its answers, so that only confidence sequences may be read.
@@ -70,6 +72,7 @@ impl<'a> Measured<'a> {
         Self {
             lanes: stopping::lanes(slots()),
             server_seen: slots().any(|slot| slot.server_cpu_ns > 0),
+            net_seen: stopping::net_is_seen(slots()),
             // What another program sends is not counted.
             embedded: !cell.program
                 && frames
@@ -95,6 +98,21 @@ impl<'a> Measured<'a> {
     /// True when operations were offered at a rate of their own.
     pub fn open_loop(&self) -> bool {
         self.cell.arrivals != Arrivals::Closed
+    }
+
+    /// Why `asked` cannot decide, without the final full stop; `None` where it can.
+    pub fn cannot_decide(&self, asked: Metric) -> Option<String> {
+        let unseen = self.frames.iter().find_map(|frame| match &frame.record.stalls {
+            Stalls::Unseen(reason) => Some(reason.as_str()),
+            Stalls::Pressure | Stalls::Waits => None,
+        });
+        match asked {
+            Metric::Net if !self.net_seen => {
+                Some(format!("{}, so net time per op cannot be told", unseen.unwrap_or("neighbours cannot be seen")))
+            }
+            Metric::ServerCpu if !self.server_seen => Some("the server's processes could not be seen".to_owned()),
+            _ => None,
+        }
     }
 
     /// The server was there but could not be seen.

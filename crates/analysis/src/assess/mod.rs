@@ -81,10 +81,12 @@ impl Assessor {
 
 fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings: &mut Vec<String>) -> CellAnalysis {
     let (cell, experiment) = (measured.cell, &records.plan.experiment);
-    let (primary, because) = match experiment.measure.primary {
-        // Without a frame nothing is known that could speak against the metric that was asked for.
-        asked if measured.frames.is_empty() => (asked, None),
-        asked => stopping::deciding(asked, cell, measured.lanes, measured.server_seen),
+    let asked = experiment.measure.primary;
+    let (primary, because) = if measured.frames.is_empty() {
+        // Nothing is known that could speak against the metric that was asked for.
+        (asked, None)
+    } else {
+        (stopping::deciding(asked, measured.net_seen, measured.server_seen), measured.cannot_decide(asked))
     };
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();

@@ -72,11 +72,9 @@ pub fn resolutions(records: &Records) -> Vec<CellResolution> {
 fn of_cell(records: &Records, index: usize) -> CellResolution {
     let measured = Measured::new(records, index);
     let asked = records.plan.experiment.measure.primary;
-    let (primary, _) = stopping::deciding(asked, measured.cell, measured.lanes, measured.server_seen);
-    let has_meaning =
-        |metric: &Metric| *metric != Metric::Net || stopping::net_can_be_told(measured.cell, measured.lanes);
-    let mut metrics: Vec<_> =
-        slots::METRICS.into_iter().take(3).filter(|(metric, ..)| has_meaning(metric) || *metric == primary).collect();
+    let primary = stopping::deciding(asked, measured.net_seen, measured.server_seen);
+    let has_meaning = |metric: &Metric| *metric != Metric::Net || measured.net_seen;
+    let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(|(metric, ..)| has_meaning(metric)).collect();
     metrics.sort_by_key(|(metric, ..)| *metric != primary);
     let cells = records.plan.cells.len();
     let metrics = metrics.into_iter().filter_map(|(metric, _, title)| of_metric(&measured, metric, title, cells));

@@ -15,7 +15,6 @@ use crate::{
         pairing::{Spent, fewest_pairs, frame_effect, frame_spent, ratio_effect},
         verdict::{digits, percent, verdict},
     },
-    stopping::net_can_be_told,
 };
 
 /// The metrics of slots in the order of the report, with the name and the title of each.
@@ -39,7 +38,7 @@ const UNDRAINED: f64 = 0.01;
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let has_meaning = |metric: Metric| match metric {
-        Metric::Net => net_can_be_told(measured.cell, measured.lanes),
+        Metric::Net => measured.net_seen,
         Metric::ServerCpu => measured.server_seen,
         Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
     };
@@ -114,8 +113,7 @@ fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
         Metric::Time | Metric::Net => limits_of_time(measured, arm),
         Metric::Cpu | Metric::ClientCpu | Metric::ServerCpu => Vec::new(),
     };
-    // Net time is wall time less the wait of both ends; of an unseen server the wait is not seen either.
-    if measured.server_unseen() && matches!(metric, Metric::Cpu | Metric::Net) {
+    if measured.server_unseen() && metric == Metric::Cpu {
         flags.push(Flag::ServerUnseen);
     }
     flags

@@ -59,13 +59,14 @@ impl std::iter::Sum for Spent {
 
 /// What `slot` spent, in the sense of `metric`, ns.
 ///
-/// `Time` counts the operations that started after the guard. `Net` is wall time less the time that client or
-/// server waited for a processor: what an operation costs when nobody is in the way.
+/// `Time` counts the operations that started after the guard. `Net` is wall time less the time in which neighbours had the
+/// processor and client or server could have run: what an operation takes when nobody is in the way. It is never less than the
+/// processor time of both, and nothing where neighbours cannot be told.
 pub fn spent(slot: &Slot, metric: Metric) -> Spent {
     let all = |cost: f64| Spent { cost, operations: slot.n as f64 };
     match metric {
         Metric::Time => Spent { cost: slot.wall_g_ns as f64, operations: slot.n_g as f64 },
-        Metric::Net => all(slot.wall_ns as f64 - slot.wait_ns as f64),
+        Metric::Net => all(slot.stalled_ns.map_or(0.0, |ns| slot.wall_ns as f64 - ns as f64)),
         Metric::Cpu => all(slot.client_cpu_ns as f64 + slot.server_cpu_ns as f64),
         Metric::ClientCpu => all(slot.client_cpu_ns as f64),
         Metric::ServerCpu => all(slot.server_cpu_ns as f64),
@@ -140,8 +141,8 @@ mod tests {
     /// A frame of ten blocks; in the first `hidden` of them the guarded arm waits for longer than its slot lasts.
     fn frame(hidden: u32) -> Vec<Slot> {
         let slot = |block: u32, arm: u32| {
-            let wait_ns = if arm == 1 && block < hidden { 2_000_000 } else { 0 };
-            Slot { block, arm, n: 50, n_g: 50, wall_ns: 1_000_000, wait_ns, ..Slot::default() }
+            let stalled_ns = (arm != 1 || block >= hidden).then_some(0);
+            Slot { block, arm, n: 50, n_g: 50, wall_ns: 1_000_000, stalled_ns, ..Slot::default() }
         };
         (0..10).flat_map(|block| [slot(block, 0), slot(block, 1)]).collect()
     }

@@ -273,10 +273,10 @@ fn a_run_of_spoiled_frames_says_so() {
 }
 
 #[test]
-fn net_time_needs_a_connection_a_lane() {
+fn net_time_needs_neighbours_that_are_seen() {
     let records = Invented { clients: 8, ..Invented::default() }.records();
     let analysis = assess(&records);
-    expect!["c: a lane drives several connections, so net time per op cannot be told; CPU per op decides instead."]
+    expect!["c: nobody looked, so net time per op cannot be told; CPU per op decides instead."]
         .assert_eq(&analysis.warnings.join("\n"));
     let names = names(&records, 1);
     assert_eq!(names[0], "cpu");

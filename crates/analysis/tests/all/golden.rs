@@ -317,6 +317,8 @@ fn synthetic_frames() -> Vec<Vec<Slot>> {
             client_cpu_ns: v[9],
             server_cpu_ns: v[10],
             wait_ns: v[11],
+            // The vectors have neighbours alone in the way.
+            stalled_ns: Some(v[11]),
         };
         frames.resize_with(frames.len().max(slot.frame as usize + 1), Vec::new);
         frames[slot.frame as usize].push(slot);

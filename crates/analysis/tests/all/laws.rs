@@ -47,6 +47,7 @@ fn frame(costs: &[(u64, u64)]) -> Vec<Slot> {
         client_cpu_ns: cost * 30,
         server_cpu_ns: cost * 50,
         wait_ns: cost * 10,
+        stalled_ns: Some(cost * 10),
         ..Slot::default()
     };
     costs.iter().enumerate().flat_map(|(i, (plain, guarded))| [slot(i, 0, *plain), slot(i, 1, *guarded)]).collect()

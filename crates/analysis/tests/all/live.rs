@@ -75,7 +75,7 @@ fn never_stops_before_fifteen_frames_or_between_looks() {
 }
 
 #[test]
-fn several_connections_a_lane_decide_by_processor_time() {
+fn where_neighbours_are_not_seen_processor_time_decides() {
     let records = Invented { frames: 1, clients: 8, ..Invented::default() }.records();
     let mut live = live(&records);
     assert_eq!((live.metric(), live.decide().enough), (None, false));

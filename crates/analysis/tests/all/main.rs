@@ -7,5 +7,6 @@ mod designs;
 mod golden;
 mod laws;
 mod live;
+mod orders;
 mod pages;
 mod synthetic;

@@ -9,7 +9,7 @@ use tithe_model::{
     },
     histogram::Histogram,
     plan::{Cell, Plan},
-    record::{ArmFacts, ArmFrame, Counters, Finding, Frame, Host, Machine, Phase, Role, Slot, Verdict},
+    record::{ArmFacts, ArmFrame, Counters, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
     schedule::SplitMix64,
 };
 
@@ -50,6 +50,7 @@ pub struct Invented {
     /// Share of wall time spent waiting for a processor.
     pub wait: f64,
     pub arrivals: Arrivals,
+    /// With more than a lane has, neighbours are not seen.
     pub clients: u32,
     pub primary: Metric,
 }
@@ -193,6 +194,7 @@ impl Invented {
                     client_cpu_ns: of(0.3 * busy_ns, n),
                     server_cpu_ns: of(0.5 * busy_ns, n),
                     wait_ns: of(wall_ns - busy_ns, n),
+                    stalled_ns: (self.clients <= LANES).then(|| of(wall_ns - busy_ns, n)),
                 });
             }
         }
@@ -239,6 +241,7 @@ impl Invented {
             free: false,
             slot_ns: 20_000_000,
             guard_ns: 1_000_000,
+            stalls: if self.clients <= LANES { Stalls::Waits } else { Stalls::Unseen("nobody looked".to_owned()) },
             arms: arms.collect(),
             host: Host { load: 2.0, cpu_pressure: Some(0.25), io_pressure: None, steal: Some(0.0), throttled: None },
         }

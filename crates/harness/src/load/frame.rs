@@ -17,12 +17,12 @@ use std::{
 use tithe_model::{
     experiment::{Arrivals, Design},
     plan::Cell,
-    record::{ArmFrame, Counters, Frame, Host, Slot},
+    record::{ArmFrame, Counters, Frame, Host, Slot, Stalls},
     schedule::block_order,
 };
 
 use super::{
-    CONNECT, Schedule, Turn,
+    CONNECT, Schedule,
     carry_over::{self, Profile},
     lane::{Arm, Lane, Renewal, Seat},
     look::{Look, sizes},
@@ -40,6 +40,7 @@ use crate::{
     watch::{
         host::HostSample,
         process::{self, Census, TaskWatch},
+        stalls::{Lanes, ProcessorUse, StallWatch},
     },
     workload::{ArmState, Workload, program::desk::Desk},
 };
@@ -100,12 +101,16 @@ struct Site<'a> {
     companions: Vec<Option<Companion>>,
     /// Keys are rotated: what a server does in the background of its slots is its own.
     rotates: bool,
+    /// A control group for each lane with whoever serves it; `None` where there can be none, or it would tell nothing.
+    groups: Option<Lanes>,
 }
 
 /// A lane with its connections, and what opening them took.
 struct Opened<'a> {
     lane: Lane<'a>,
     connect_ns: Vec<u64>,
+    /// How the lane sees what neighbours take of its slots.
+    stalls: Stalls,
 }
 
 /// How the threads of one frame meet.
@@ -146,28 +151,33 @@ impl<'a> Rig<'a> {
         let stood = arms.iter().map(|_| Arc::default()).collect();
         let rotates = arms.iter().any(|arm| arm.setup.changes_keys());
         let companions = arms.iter().map(|arm| arm.setup.rotates_volume().then(Companion::default)).collect();
+        let mut site = Site {
+            database,
+            workload,
+            cell: cell.clone(),
+            cell_index,
+            processors,
+            clocks,
+            arms,
+            cold: false,
+            desks: Vec::new(),
+            stands_in: None,
+            stood,
+            companions,
+            rotates,
+            groups: None,
+        };
+        let apart = !database.embedded() && !database.simulated();
+        // Where the kernel has no such groups, waits tell less, and each frame says by what it was measured.
+        site.groups = (apart && site.hides_stalls().is_none()).then(|| Lanes::make(lanes).ok()).flatten();
         Self {
-            done: vec![0; arms.len()],
-            profiles: vec![Profile::default(); arms.len()],
+            done: vec![0; site.arms.len()],
+            profiles: vec![Profile::default(); site.arms.len()],
             planned: (cell.guard_ns, cell.slot_ns),
             sparse: false,
             slot_fixed,
             extra_warmup_ns: 0,
-            site: Site {
-                database,
-                workload,
-                cell: cell.clone(),
-                cell_index,
-                processors,
-                clocks,
-                arms,
-                cold: false,
-                desks: Vec::new(),
-                stands_in: None,
-                stood,
-                companions,
-                rotates,
-            },
+            site,
         }
     }
 
@@ -292,6 +302,7 @@ impl<'a> Rig<'a> {
             free,
             slot_ns: site.cell.slot_ns,
             guard_ns: site.cell.guard_ns,
+            stalls: seen.first().map(|seen| seen.opened.stalls.clone()).unwrap_or_default(),
             arms: Vec::new(),
             host,
         };
@@ -466,6 +477,7 @@ impl Site<'_> {
         let cache_each = self.database.embedded() && !self.database.restarts();
         let caches_are_empty = cache_each || (self.cell.restarts && number == 0);
         let mut opened: Vec<(usize, Arm<'_>, u64)> = Vec::with_capacity(self.arms.len());
+        let mut tasks = Vec::with_capacity(clients.len() * self.arms.len());
         for index in block_order(self.cell.seed, frame.into(), u64::MAX, self.arms.len()) {
             let rig = &self.arms[index];
             let how = Connect {
@@ -480,6 +492,7 @@ impl Site<'_> {
             for client in &clients {
                 let mut session = self.connect(rig, &how, pinned)?;
                 task = session.connection().server_task();
+                tasks.push(task.clone());
                 let mut terminal = self.workload.client(&rig.state);
                 if let Some(compute) = rig.setup.compute {
                     terminal.compute_in(compute);
@@ -510,17 +523,62 @@ impl Site<'_> {
         }
         opened.sort_by_key(|(index, ..)| *index);
         let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
-        let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index).beside(self.rotates);
-        Ok(Opened { lane, connect_ns })
+        let (watch, stalls) = self.stall_watch(number, clients.len(), &tasks, pinned);
+        let lane = Lane::new(number, lanes, clock, self.cell.arrivals, arms, self.cell_index);
+        let lane = if self.database.simulated() { lane } else { lane.stalled_as(watch) };
+        Ok(Opened { lane, connect_ns, stalls })
+    }
+
+    /// Why nobody can tell what neighbours take of a lane's slots, whatever the kernel offers; `None` where one can.
+    fn hides_stalls(&self) -> Option<&'static str> {
+        let cell = &self.cell;
+        let paced = || self.workload.client(&self.arms[0].state).pauses();
+        match () {
+            () if cell.program => Some("another program's waits for a processor are not seen"),
+            () if cell.arrivals != Arrivals::Closed => Some("operations start at times of their own"),
+            () if cell.reconnect_every.is_some() => Some("who serves a client changes with its connections"),
+            () if self.rotates => Some("what clients wait for may be the rotation of a key"),
+            () if !cell.pinned => Some("clients and servers were not bound to processors"),
+            () if paced() => Some("clients pause between operations"),
+            () => None,
+        }
+    }
+
+    /// How lane `number`, whose connections are served by `tasks`, sees what neighbours take of its slots. The caller is the
+    /// lane's own thread.
+    fn stall_watch(&self, number: usize, clients: usize, tasks: &[ServerTask], pinned: bool) -> (StallWatch, Stalls) {
+        let unseen = |reason: &str| (StallWatch::Unseen, Stalls::Unseen(reason.to_owned()));
+        if let Some(reason) = self.hides_stalls() {
+            return unseen(reason);
+        }
+        if self.database.simulated() {
+            return (StallWatch::Unseen, Stalls::Waits);
+        }
+        if !pinned {
+            return unseen("clients and servers were not bound to processors");
+        }
+        if tasks.iter().any(|task| matches!(task, ServerTask::Unknown)) {
+            return unseen("no process or thread of the server serves one client alone, as far as can be seen");
+        }
+        let processor = || ProcessorUse::of(self.processors[number % self.processors.len()]);
+        let pressure = self.groups.as_ref().and_then(|groups| {
+            groups.join(number, 0).ok()?;
+            let threads = tasks.iter().filter_map(ServerTask::thread);
+            threads.map(|thread| groups.join(number, thread)).collect::<Result<(), _>>().ok()?;
+            groups.pressure(number).ok()
+        });
+        match pressure {
+            Some(pressure) => (StallWatch::Pressure(pressure, processor()), Stalls::Pressure),
+            None if clients == 1 || self.database.embedded() => (StallWatch::Waits(processor()), Stalls::Waits),
+            None => unseen("a lane drives several connections, and the kernel keeps no pressure of a group for them"),
+        }
     }
 
     /// Opens one connection to an arm, and binds whoever serves it to the lane's processor.
     fn connect(&self, rig: &ArmRig, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let mut session = data::connect(self.database, &rig.server, &rig.setup, how, self.workload)?;
-        if let (true, ServerTask::Process(task) | ServerTask::Thread { thread: task, .. }) =
-            (pinned, session.connection().server_task())
-        {
-            process::pin(task, self.processors[how.lane % self.processors.len()]);
+        if let (true, Some(thread)) = (pinned, session.connection().server_task().thread()) {
+            process::pin(thread, self.processors[how.lane % self.processors.len()]);
         }
         Ok(session)
     }

@@ -10,7 +10,11 @@ mod poll;
 
 use std::{collections::VecDeque, os::fd::RawFd};
 
-use tithe_model::{experiment::Arrivals, record::Slot, schedule::stream_seed};
+use tithe_model::{
+    experiment::Arrivals,
+    record::Slot,
+    schedule::{block_order, stream_seed},
+};
 
 use super::{
     Schedule, Turn, arrivals,
@@ -21,10 +25,16 @@ use crate::{
     clock::{Clock, Modes},
     fault::Fault,
     session::{Connection, Progress, Session},
-    watch::process::{TaskUsage, TaskWatch},
+    watch::{
+        process::{TaskUsage, TaskWatch},
+        stalls::{Shares, StallWatch},
+    },
     workload::Client,
 };
 use poll::{Epoll, Poll};
+
+/// The draw of the order in which arms are warmed; block numbers are smaller.
+const WARM_UP: u64 = u64::MAX - 1;
 
 /// How a client closes its connection and opens a new one while it is measured.
 pub struct Renewal<'a> {
@@ -233,37 +243,41 @@ pub struct Lane<'a> {
     pub arms: Vec<Arm<'a>>,
     /// Index of the cell, for the records.
     pub cell: u32,
-    /// Servers work in the background of their slots.
-    beside: bool,
+    /// How it sees what neighbours take of its slots.
+    stalls: StallWatch,
     intended: Vec<u64>,
 }
 
 impl<'a> Lane<'a> {
     /// A lane over `arms`.
     pub fn new(number: usize, lanes: usize, clock: Clock, arrivals: Arrivals, arms: Vec<Arm<'a>>, cell: u32) -> Self {
-        Self { number, lanes, clock, arrivals, arms, cell, beside: false, intended: Vec::with_capacity(1 << 16) }
+        let stalls = match &clock {
+            Clock::Real => StallWatch::Unseen,
+            Clock::Virtual(time) => StallWatch::Virtual(time.clone()),
+        };
+        Self { number, lanes, clock, arrivals, arms, cell, stalls, intended: Vec::with_capacity(1 << 16) }
     }
 
-    /// The same, `beside` work of the servers' own in the background: clients may then wait for that, so waits for a
-    /// processor are not taken for a neighbour's doing, and are not recorded.
+    /// The same, which sees by `stalls` what neighbours take of its slots.
     #[must_use]
-    pub fn beside(mut self, beside: bool) -> Self {
-        self.beside = beside;
+    pub fn stalled_as(mut self, stalls: StallWatch) -> Self {
+        self.stalls = stalls;
         self
     }
 
     /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `behind` by so
     /// many operations; forgets what was recorded. Returns the operations done, by arm.
     ///
-    /// An arm does not catch up for longer than `patience_ns`.
+    /// An arm does not catch up for longer than `patience_ns`. Which arm is warmed last is drawn for each frame.
     pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64, behind: &[u64], patience_ns: u64) -> Vec<u64> {
         let watch = self.own_watch();
         let mut done = vec![0; self.arms.len()];
-        for arm in (0..self.arms.len()).filter(|arm| schedule.has(*arm)) {
+        let order = block_order(schedule.seed, schedule.frame.into(), WARM_UP, self.arms.len());
+        for arm in order.into_iter().filter(|arm| schedule.has(*arm)) {
             let begun_ns = self.clock.now();
             loop {
                 let start_ns = self.clock.now();
-                let turn = Turn { block: u32::MAX, arm, start_ns, end_ns: start_ns + length_ns };
+                let turn = Turn { block: None, arm, start_ns, end_ns: start_ns + length_ns };
                 self.turn(schedule, turn, &watch);
                 let recorder = &self.arms[arm].recorder;
                 done[arm] = recorder.operations;
@@ -280,7 +294,7 @@ impl<'a> Lane<'a> {
         done
     }
 
-    /// Runs all turns of a frame, each through `turnstile`; stops early when `cancelled` says so.
+    /// Runs all turns of a frame, each through `turnstile`; stops early when `cancelled` says so. Returns the slots that count.
     pub fn run(&mut self, schedule: &Schedule, turnstile: &Turnstile, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
@@ -290,7 +304,10 @@ impl<'a> Lane<'a> {
             }
             self.clock.wait_until(turn.start_ns);
             let _stay = turnstile.enter(turn.arm);
-            slots.push(self.turn(schedule, turn, &watch));
+            let slot = self.turn(schedule, turn, &watch);
+            if turn.block.is_some() {
+                slots.push(slot);
+            }
         }
         slots
     }
@@ -304,7 +321,7 @@ impl<'a> Lane<'a> {
 
     fn turn(&mut self, schedule: &Schedule, turn: Turn, watch: &TaskWatch) -> Slot {
         let block_seed =
-            stream_seed(schedule.seed, u64::from(schedule.frame), u64::from(turn.block), u64::MAX - self.number as u64);
+            stream_seed(schedule.seed, u64::from(schedule.frame), turn.stream(), u64::MAX - self.number as u64);
         arrivals::intended(
             self.arrivals,
             self.lanes,
@@ -318,7 +335,7 @@ impl<'a> Lane<'a> {
         let mut slot = Slot {
             cell: self.cell,
             frame: schedule.frame,
-            block: turn.block,
+            block: turn.block.unwrap_or_default(),
             client: self.number as u32,
             arm: turn.arm as u32,
             ..Slot::default()
@@ -327,9 +344,10 @@ impl<'a> Lane<'a> {
             return slot;
         }
         for seat in &mut arm.seats {
-            seat.client.seed(stream_seed(schedule.seed, u64::from(schedule.frame), u64::from(turn.block), seat.number));
+            seat.client.seed(stream_seed(schedule.seed, u64::from(schedule.frame), turn.stream(), seat.number));
         }
         arm.toggle(true);
+        let stalls_before = self.stalls.read();
         let server_before = arm.server_usage();
         let client_before = watch.read();
         let modes_before = self.clock.thread_modes();
@@ -338,7 +356,7 @@ impl<'a> Lane<'a> {
             clock: &self.clock,
             slot: &mut slot,
             turn,
-            counts_from_ns: turn.start_ns + schedule.guard_ns,
+            counts_from_ns: if turn.block.is_some() { turn.start_ns + schedule.guard_ns } else { u64::MAX },
             open: self.arrivals != Arrivals::Closed,
             idle_cpu_ns: 0,
             idle_modes: Modes::default(),
@@ -361,10 +379,11 @@ impl<'a> Lane<'a> {
         slot.client_cpu_ns = (client_after.cpu_ns - client_before.cpu_ns).saturating_sub(idle_cpu_ns);
         slot.server_cpu_ns = server_after.cpu_ns.saturating_sub(server_before.cpu_ns)
             + (simulated_server_cpu(&self.clock) - simulated_before);
-        if !self.beside {
-            let of_server = server_after.wait_ns.saturating_sub(server_before.wait_ns);
-            slot.wait_ns = (client_after.wait_ns - client_before.wait_ns) + of_server;
-        }
+        let of_server = server_after.wait_ns.saturating_sub(server_before.wait_ns);
+        slot.wait_ns = (client_after.wait_ns - client_before.wait_ns) + of_server;
+        let cpu_ns = slot.client_cpu_ns + slot.server_cpu_ns;
+        let shares = Shares { wall_ns: slot.wall_ns, cpu_ns, wait_ns: slot.wait_ns };
+        slot.stalled_ns = self.stalls.since(stalls_before, shares);
         slot
     }
 }
@@ -397,7 +416,9 @@ impl Visit<'_> {
         self.first_ns = self.last_ns;
         if self.open {
             let started = self.open_loop(arm, intended)?;
-            arm.recorder.undrained += (intended.len() - started) as u64;
+            if self.turn.block.is_some() {
+                arm.recorder.undrained += (intended.len() - started) as u64;
+            }
             return Ok(());
         }
         if arm.is_paced() {
@@ -587,7 +608,9 @@ impl Visit<'_> {
         let latency_ns = end_ns - busy.begun_ns;
         recorder.operations += 1;
         self.slot.n += 1;
-        recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
+        if self.turn.block.is_some() {
+            recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
+        }
         if counts {
             self.slot.n_g += 1;
             self.slot.wall_g_ns += latency_ns;

@@ -13,11 +13,18 @@ mod look;
 pub mod recorder;
 pub mod turnstile;
 
-use tithe_model::{experiment::Design, plan::Cell, schedule::block_order};
+use tithe_model::{
+    experiment::Design,
+    plan::Cell,
+    schedule::{Place, frame_order},
+};
 
 /// The operation under which connections that are opened while measuring are recorded: TCP, TLS and authentication, and
 /// whatever the client prepares on a new connection.
 pub const CONNECT: &str = "CONNECT";
+
+/// Longest slot that only settles the machine, ns.
+const SETTLING_MAX_NS: u64 = 20_000_000;
 
 /// When which arm runs, within one frame.
 #[derive(Debug, Clone)]
@@ -45,14 +52,21 @@ pub struct Schedule {
 /// One turn of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Block within the frame.
-    pub block: u32,
+    /// Block within the frame; `None` where the turn only settles the machine and nothing of it counts.
+    pub block: Option<u32>,
     /// Index of the arm.
     pub arm: usize,
     /// When it begins, ns.
     pub start_ns: u64,
     /// When the next one begins, ns.
     pub end_ns: u64,
+}
+
+impl Turn {
+    /// What the operations of the turn are drawn with; those of turns that do not count are no block's.
+    pub fn stream(&self) -> u64 {
+        u64::from(self.block.unwrap_or(u32::MAX))
+    }
 }
 
 impl Schedule {
@@ -66,19 +80,32 @@ impl Schedule {
     ///
     /// In a duet the lanes go through the same order from different places, so that several arms run at any time and
     /// every lane, with its processor, meets every arm in every block.
-    pub fn turns(&self, lane: usize) -> impl Iterator<Item = Turn> + '_ {
-        let arms = self.arms;
-        (0..self.blocks).flat_map(move |block| {
-            let order = match self.design {
-                Design::Sequential => vec![self.sequential_arm(); arms],
-                _ => block_order(self.seed, u64::from(self.frame), u64::from(block), arms),
-            };
-            let shift = if self.design == Design::Duet { lane } else { 0 };
-            (0..arms).map(move |position| {
-                let start_ns = self.start_ns + (u64::from(block) * arms as u64 + position as u64) * self.slot_ns;
-                Turn { block, arm: order[(position + shift) % arms], start_ns, end_ns: start_ns + self.slot_ns }
-            })
+    pub fn turns(&self, lane: usize) -> impl Iterator<Item = Turn> + use<> {
+        let places = match self.design {
+            Design::Sequential => self.sequential_places(),
+            Design::Duet => self.shifted_places(lane),
+            Design::Interleaved | Design::Slices => frame_order(self.seed, self.frame, self.blocks, self.arms),
+        };
+        let (mut next_ns, slot_ns) = (self.start_ns, self.slot_ns);
+        places.into_iter().map(move |Place { block, arm }| {
+            let start_ns = next_ns;
+            next_ns += if block.is_some() { slot_ns } else { slot_ns.min(SETTLING_MAX_NS) };
+            Turn { block, arm, start_ns, end_ns: next_ns }
         })
+    }
+
+    fn sequential_places(&self) -> Vec<Place> {
+        let arm = self.sequential_arm();
+        let block = |block| (0..self.arms).map(move |_| Place { block: Some(block), arm });
+        (0..self.blocks).flat_map(block).collect()
+    }
+
+    /// Each lane is some arms ahead of the lane before it. A slot that stands alone between two blocks is left out: the lanes
+    /// would not meet different arms in it.
+    fn shifted_places(&self, lane: usize) -> Vec<Place> {
+        let order = frame_order(self.seed, self.frame, self.blocks, self.arms);
+        let whole = order.chunk_by(|one, next| one.block == next.block).filter(|block| block.len() == self.arms);
+        whole.flat_map(|block| (0..self.arms).map(move |place| block[(place + lane) % self.arms])).collect()
     }
 
     /// True when `arm` has turns in this frame.
@@ -107,7 +134,8 @@ mod tests {
         assert!(
             lanes[0].iter().zip(&lanes[1]).all(|(one, other)| one.arm != other.arm && one.start_ns == other.start_ns)
         );
-        assert!(lanes[0].chunks(2).all(|block| block[0].arm + block[1].arm == 1));
+        assert!(lanes[0].chunks(2).all(|block| block[0].arm + block[1].arm == 1 && block[0].block == block[1].block));
+        assert_eq!(lanes[0].len(), 12, "a block that settles the machine, and five");
     }
 
     #[test]
@@ -122,18 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn every_block_holds_every_arm_once_and_turns_follow_each_other() {
-        let schedule = schedule(Design::Interleaved, 4);
+    fn turns_follow_each_other_and_those_that_only_settle_are_short() {
+        let schedule = Schedule { slot_ns: 100_000_000, ..schedule(Design::Interleaved, 4) };
         let turns: Vec<Turn> = schedule.turns(1).collect();
-        assert_eq!(turns.len(), 20);
-        for (number, turn) in turns.iter().enumerate() {
-            assert_eq!(turn.start_ns, 1000 + 20 * number as u64);
-            assert_eq!(turn.end_ns, turn.start_ns + 20);
-        }
-        for block in turns.chunks(4) {
-            let mut arms: Vec<usize> = block.iter().map(|turn| turn.arm).collect();
-            arms.sort_unstable();
-            assert_eq!(arms, [0, 1, 2, 3]);
+        assert_eq!(turns.len(), 24);
+        assert!(turns.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns) && turns[0].start_ns == 1000);
+        for turn in turns {
+            let length_ns = if turn.block.is_some() { 100_000_000 } else { 20_000_000 };
+            assert_eq!(turn.end_ns - turn.start_ns, length_ns, "{turn:?}");
         }
     }
 }

@@ -1,6 +1,8 @@
-//! Watches processes and the machine: processor time, memory, bytes, pressure. Reads `/proc`, changes nothing.
+//! Watches processes and the machine: processor time, memory, bytes, pressure. Reads `/proc` and changes
+//! nothing, but that [`stalls`] puts lanes into control groups that limit nothing.
 //!
 //! What a container, a hypervisor or another user hides is told as `None`, never as 0.
 
 pub mod host;
 pub mod process;
+pub mod stalls;

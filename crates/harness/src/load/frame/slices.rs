@@ -12,11 +12,11 @@ use std::{
 
 use tithe_model::{
     experiment::Arrivals,
-    record::{ArmFrame, Counters, Frame, Slot},
+    record::{ArmFrame, Counters, Frame, Slot, Stalls},
     schedule::stream_seed,
 };
 
-use super::{Rig, Schedule, Site, Turn, unix_ns};
+use super::{Rig, Schedule, Site, unix_ns};
 use crate::{
     fault::Fault,
     watch::{
@@ -67,12 +67,13 @@ impl Rig<'_> {
         let mut slots = Vec::new();
         let mut done: Vec<Done> = (0..arms).map(|_| Done::default()).collect();
         for turn in schedule.turns(0) {
-            let job = site.job(number, turn.block, site.cell.slot_ns);
+            let Some(block) = turn.block else { continue };
+            let job = site.job(number, block, site.cell.slot_ns);
             let _stay = turnstile.enter(turn.arm);
             let Some((slice, server_cpu_ns)) = site.slice(program, turn.arm, &job, cancelled)? else {
                 return Ok(None);
             };
-            slots.push(site.slot(number, turn, &slice, &job, server_cpu_ns));
+            slots.push(site.slot((number, block, turn.arm), &slice, &job, server_cpu_ns));
             done[turn.arm].slices.push((slice, job));
         }
         let not_stopped = turnstile.open();
@@ -87,6 +88,7 @@ impl Rig<'_> {
             free: false,
             slot_ns: site.cell.slot_ns,
             guard_ns: 0,
+            stalls: Stalls::Unseen(site.hides_stalls().unwrap_or_default().to_owned()),
             arms: Vec::new(),
             host,
         };
@@ -134,13 +136,13 @@ impl Site<'_> {
         Ok(Some((slice, cpu_ns.unwrap_or(0))))
     }
 
-    fn slot(&self, frame: u32, turn: Turn, slice: &Slice, job: &Job, server_cpu_ns: u64) -> Slot {
+    fn slot(&self, (frame, block, arm): (u32, u32, usize), slice: &Slice, job: &Job, server_cpu_ns: u64) -> Slot {
         Slot {
             cell: self.cell_index,
             frame,
-            block: turn.block,
+            block,
             client: 0,
-            arm: turn.arm as u32,
+            arm: arm as u32,
             n: slice.told.transactions,
             n_g: slice.told.transactions,
             wall_ns: slice.told.wall_ns,
@@ -148,6 +150,7 @@ impl Site<'_> {
             client_cpu_ns: slice.modes.user_ns + slice.modes.system_ns,
             server_cpu_ns,
             wait_ns: 0,
+            stalled_ns: None,
         }
     }
 }

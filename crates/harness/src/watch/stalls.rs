@@ -1,0 +1,292 @@
+//! How long neighbours kept a lane's client and servers from their processor.
+//!
+//! Client and server of a lane share one processor. In a slot its time is that of the client, of the server, of neighbours,
+//! and of nobody. What is wanted is the time in which *none of the lane ran though one could*: a neighbour's doing. The waits
+//! of the tasks for a processor (`schedstat`) are not that time: while the server ends its work after an answer, the client
+//! waits for it; and both may wait at once.
+//!
+//! * *By pressure.* The kernel keeps that very time for a control group: the line `full` of `cpu.pressure`
+//!   (Documentation/accounting/psi.rst). [`Lanes`] puts each lane into a group of its own, with whoever serves it.
+//! * *By waits*, where no group can be made and the lane has one connection an arm: their sum, which is too long by the time
+//!   in which both of the pair were awake.
+//!
+//! Both hold the time that an idle processor takes to wake up, which is nobody's doing. So neither may be longer than what
+//! others ran on that processor, where that can be seen, nor longer than what the pair did not run.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::clock::VirtualTime;
+
+/// What every group of lanes is called, before the number of the process that made it.
+const PREFIX: &str = "tithe-lanes-";
+
+/// The part of the processor's time since the start of the machine that the topmost group must have, or it is not the
+/// machine's but a container's.
+const WHOLE_MACHINE: f64 = 0.9;
+
+/// What one lane reads before and after each slot.
+pub enum StallWatch {
+    /// Invented time.
+    Virtual(Arc<VirtualTime>),
+    /// The pressure of the lane's group, and the use of its processor.
+    Pressure(File, Option<ProcessorUse>),
+    /// The waits of its tasks, and the use of its processor.
+    Waits(Option<ProcessorUse>),
+    /// It cannot be told.
+    Unseen,
+}
+
+/// What [`StallWatch::read`] saw; only the difference of two means anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stalls {
+    stalled_ns: u64,
+    processor_ns: Option<u64>,
+}
+
+/// What the tasks of a lane did in a slot, ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shares {
+    /// Length of the slot.
+    pub wall_ns: u64,
+    /// Processor time of client and servers.
+    pub cpu_ns: u64,
+    /// Sum of their waits for a processor.
+    pub wait_ns: u64,
+}
+
+impl StallWatch {
+    /// What is known at this moment.
+    pub fn read(&self) -> Stalls {
+        match self {
+            Self::Virtual(time) => Stalls { stalled_ns: time.wait.load(Ordering::Relaxed), processor_ns: None },
+            Self::Pressure(file, processor) => {
+                Stalls { stalled_ns: full_ns(file), processor_ns: processor.as_ref().map(ProcessorUse::ns) }
+            }
+            Self::Waits(processor) => Stalls { stalled_ns: 0, processor_ns: processor.as_ref().map(ProcessorUse::ns) },
+            Self::Unseen => Stalls::default(),
+        }
+    }
+
+    /// Time since `before` in which neighbours ran and the lane could have, ns; `None` where it cannot be told.
+    pub fn since(&self, before: Stalls, shares: Shares) -> Option<u64> {
+        let now = self.read();
+        let ready_ns = match self {
+            Self::Virtual(_) => return Some(now.stalled_ns - before.stalled_ns),
+            Self::Pressure(..) => now.stalled_ns.saturating_sub(before.stalled_ns),
+            Self::Waits(_) => shares.wait_ns,
+            Self::Unseen => return None,
+        };
+        let of_processor = before.processor_ns.zip(now.processor_ns).map(|(before, now)| now.saturating_sub(before));
+        Some(neighbours_ns(ready_ns, of_processor, shares))
+    }
+}
+
+/// `ready_ns` of waiting, as far as neighbours can have caused it: of a processor that ran for `of_processor` ns, those that the
+/// lane did not run; of the slot likewise.
+fn neighbours_ns(ready_ns: u64, of_processor: Option<u64>, shares: Shares) -> u64 {
+    let others_ns = of_processor.map_or(u64::MAX, |ns| ns.saturating_sub(shares.cpu_ns));
+    ready_ns.min(others_ns).min(shares.wall_ns.saturating_sub(shares.cpu_ns))
+}
+
+/// The line `full` of a group's `cpu.pressure`, ns; 0 where there is none.
+fn full_ns(file: &File) -> u64 {
+    let mut buffer = [0; 256];
+    let length = file.read_at(&mut buffer, 0).unwrap_or(0);
+    full_us(&String::from_utf8_lossy(&buffer[..length])).unwrap_or(0) * 1000
+}
+
+fn full_us(text: &str) -> Option<u64> {
+    let full = text.lines().find_map(|line| line.strip_prefix("full "))?;
+    full.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
+}
+
+/// The time for which one processor has run anything at all: control groups of version 1 tell it for each processor.
+pub struct ProcessorUse {
+    file: File,
+    processor: usize,
+}
+
+impl ProcessorUse {
+    /// That of `processor`; `None` where this machine does not tell it, or tells a container's part only.
+    pub fn of(processor: usize) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let folder = mount_point(&mounts, "cgroup", "cpuacct")?;
+        let all: u64 = fs::read_to_string(folder.join("cpuacct.usage")).ok()?.trim().parse().ok()?;
+        // SAFETY: sysconf has no preconditions.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        let busy_s = busy_ticks(&fs::read_to_string("/proc/stat").ok()?)? as f64 / ticks;
+        (all as f64 / 1e9 >= WHOLE_MACHINE * busy_s).then_some(())?;
+        let file = File::open(folder.join("cpuacct.usage_percpu")).ok()?;
+        Some(Self { file, processor })
+    }
+
+    fn ns(&self) -> u64 {
+        let mut buffer = [0; 8192];
+        let length = self.file.read_at(&mut buffer, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        text.split_ascii_whitespace().nth(self.processor).and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+}
+
+/// Ticks in which some program or the kernel on its behalf ran: `user`, `nice` and `system` of `/proc/stat` (proc(5)).
+fn busy_ticks(stat: &str) -> Option<u64> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
+    fields.take(3).map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// Where a file system of `kind` is mounted whose options hold `option`.
+fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|mount| {
+        let fields: Vec<&str> = mount.split_ascii_whitespace().collect();
+        let [_, point, found, options, ..] = fields[..] else { return None };
+        let fits = found == kind && options.split(',').any(|found| found == option);
+        fits.then(|| PathBuf::from(point))
+    })
+}
+
+/// Control groups of version 2 for the lanes of this process.
+///
+/// A thread may be in another group than its process only below a group that holds the whole process ("threaded" groups,
+/// Documentation/admin-guide/cgroup-v2.rst). So Tithe moves itself into a group below its own, where the servers that it
+/// starts from then on are too, and back when the last user of the group is gone. Nothing is limited by these groups.
+pub struct Lanes {
+    folders: Vec<PathBuf>,
+    home: Arc<Home>,
+}
+
+/// The group that holds this process and what it has started.
+pub struct Home {
+    folder: PathBuf,
+    /// The group that the process was in before.
+    before: PathBuf,
+}
+
+/// One home serves all runs of a process.
+static HOME: Mutex<Option<std::sync::Weak<Home>>> = Mutex::new(None);
+
+/// Numbers the groups of lanes.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl Home {
+    /// The home of this process, made where there is none.
+    fn shared() -> io::Result<Arc<Self>> {
+        let mut shared = HOME.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(home) = shared.as_ref().and_then(std::sync::Weak::upgrade) {
+            return Ok(home);
+        }
+        let home = Arc::new(Self::make()?);
+        *shared = Some(Arc::downgrade(&home));
+        Ok(home)
+    }
+
+    fn make() -> io::Result<Self> {
+        let missing = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
+        let mounts = fs::read_to_string("/proc/self/mounts")?;
+        let point = mount_point(&mounts, "cgroup2", "rw").ok_or_else(|| missing("no control groups of version 2"))?;
+        let before = group_of("self").map(|group| point.join(group)).ok_or_else(|| missing("no group"))?;
+        remove_abandoned(&before);
+        let folder = before.join(format!("{PREFIX}{}", std::process::id()));
+        if !folder.exists() {
+            fs::create_dir(&folder)?;
+        }
+        // From here on the folder goes again, whatever fails.
+        let home = Self { folder, before };
+        let told = fs::read_to_string(home.folder.join("cpu.pressure"))?;
+        full_us(&told).ok_or_else(|| missing("this kernel keeps no pressure of groups"))?;
+        write(&home.folder.join("cgroup.procs"), std::process::id() as i32)?;
+        Ok(home)
+    }
+}
+
+impl Drop for Home {
+    /// Servers end before the last run does; what still lives keeps its group, which a later start removes.
+    fn drop(&mut self) {
+        // Without this the group cannot go; there is nobody to tell if it fails.
+        let _ = write(&self.before.join("cgroup.procs"), std::process::id() as i32);
+        remove(&self.folder);
+    }
+}
+
+impl Lanes {
+    /// The home of this process's groups, to be held from before the first server is started until the last has ended; `None`
+    /// where there can be none.
+    pub fn home() -> Option<Arc<Home>> {
+        Home::shared().ok()
+    }
+
+    /// A group for each of `count` lanes.
+    ///
+    /// # Errors
+    /// Where the kernel has no such groups, or does not let this process make them.
+    pub fn make(count: usize) -> io::Result<Self> {
+        let mut lanes = Self { folders: Vec::with_capacity(count), home: Home::shared()? };
+        for _ in 0..count {
+            let folder = lanes.home.folder.join(format!("lane{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+            fs::create_dir(&folder)?;
+            lanes.folders.push(folder.clone());
+            fs::write(folder.join("cgroup.type"), "threaded")?;
+        }
+        Ok(lanes)
+    }
+
+    /// Puts one thread into the group of `lane`: the calling one with 0, or one of a server that Tithe has started.
+    ///
+    /// # Errors
+    /// When the thread belongs to a process outside of Tithe's group: one that Tithe has not started, or whose use is limited.
+    pub fn join(&self, lane: usize, thread: i32) -> io::Result<()> {
+        write(&self.folders[lane].join("cgroup.threads"), thread)
+    }
+
+    /// What the pressure of `lane` is read from.
+    ///
+    /// # Errors
+    /// When the group is gone.
+    pub fn pressure(&self, lane: usize) -> io::Result<File> {
+        File::open(self.folders[lane].join("cpu.pressure"))
+    }
+}
+
+impl Drop for Lanes {
+    /// A group in which a server keeps a thread for later stays until the home goes.
+    fn drop(&mut self) {
+        for folder in &self.folders {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// The group of version 2 that a process is in, relative to where groups are mounted.
+fn group_of(process: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("0::/")).map(str::to_owned)
+}
+
+fn write(file: &Path, task: i32) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(file)?.write_all(task.to_string().as_bytes())
+}
+
+/// Removes the groups of processes that were killed. One that still holds a process cannot be removed, and stays.
+fn remove_abandoned(place: &Path) {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let maker = |entry: &fs::DirEntry| Some(entry.file_name().to_str()?.strip_prefix(PREFIX)?.to_owned());
+    let gone = |entry: &fs::DirEntry| maker(entry).is_some_and(|maker| !Path::new("/proc").join(maker).exists());
+    entries.filter(gone).for_each(|entry| remove(&entry.path()));
+}
+
+fn remove(folder: &Path) {
+    let lanes = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    lanes.filter(|path| path.is_dir()).for_each(|lane| drop(fs::remove_dir(lane)));
+    let _ = fs::remove_dir(folder);
+}
+
+#[cfg(test)]
+mod tests;
