@@ -1,0 +1,35 @@
+//! Arms of known cost: on the simulated database, and as loops of known length on this machine.
+
+use crate::{
+    analysis::{holds, interval, percent},
+    experiment::{KNOWN, known_arms},
+    run::Run,
+};
+
+/// How many intervals hold the truth on the simulated database.
+pub fn coverage() {
+    let (mut right, mut runs) = ([0; KNOWN.len()], 0);
+    for seed in 1..=25 {
+        let report = Run::new("coverage", &known_arms("simulated", seed, "32 s")).wait();
+        runs += 1;
+        for (arm, cost) in KNOWN.iter().enumerate() {
+            right[arm] += u32::from(holds(interval(&report, 0, arm + 1, "net"), cost.ln_1p()));
+        }
+    }
+    for (cost, right) in KNOWN.iter().zip(right) {
+        println!("+{:.0} %: {right} of {runs} intervals hold it", 100.0 * cost);
+    }
+    println!("together: {} of {}", right.iter().sum::<u32>(), runs * KNOWN.len());
+}
+
+/// Every interval of loops of known length.
+pub fn spin(seconds: u32) {
+    let report = Run::new("spin", &known_arms("spinning", 1, &format!("{seconds} s"))).wait();
+    for name in ["net", "cpu", "time"] {
+        for (arm, cost) in KNOWN.iter().enumerate() {
+            let found = interval(&report, 0, arm + 1, name);
+            let holds = if holds(found, cost.ln_1p()) { "holds it" } else { "MISSES it" };
+            println!("{name:<4} +{:.0} %: {} {holds}", 100.0 * cost, percent(found));
+        }
+    }
+}
