@@ -40,9 +40,10 @@ pub fn ends(interval: &Value) -> Ends {
     (end("low", f64::NEG_INFINITY), end("high", f64::INFINITY))
 }
 
-/// The interval of an effect, natural-log ratios.
-pub fn interval(report: &Value, cell: usize, arm: usize, name: &str) -> Ends {
-    find(report, cell, arm, name).map_or((f64::NEG_INFINITY, f64::INFINITY), |estimate| ends(&estimate["effect"]))
+/// The interval of an effect, natural-log ratios; `None` where the report has no such effect, or its frames are too few.
+pub fn interval(report: &Value, cell: usize, arm: usize, name: &str) -> Option<Ends> {
+    let (low, high) = ends(&find(report, cell, arm, name)?["effect"]);
+    (low.is_finite() && high.is_finite()).then_some((low, high))
 }
 
 /// Does the interval hold `truth`?
@@ -53,6 +54,11 @@ pub fn holds((low, high): Ends, truth: f64) -> bool {
 /// `[+4.10, +5.20] %` of ends that are natural-log ratios.
 pub fn percent((low, high): Ends) -> String {
     format!("[{:+.2}, {:+.2}] %", 100.0 * low.exp_m1(), 100.0 * high.exp_m1())
+}
+
+/// The same of what may not be there: a dash then.
+pub fn percent_or_dash(interval: Option<Ends>) -> String {
+    interval.map_or("—".to_owned(), percent)
 }
 
 /// `40.1 [39.5, 41.0]` of a level; a dash where there is none.

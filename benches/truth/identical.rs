@@ -8,7 +8,7 @@ use tithe_analysis::{
 
 use crate::{
     Arguments,
-    analysis::{METRICS, find, holds, interval, load, percent, wait_share},
+    analysis::{METRICS, find, holds, interval, load, percent_or_dash, wait_share},
     beside::Beside,
     experiment::{settings, ycsb},
     run::Run,
@@ -81,10 +81,7 @@ fn tell_cells(report: &Value, cells: usize) {
     );
     for (cell, seen) in (0..cells).map(|cell| (cell, &report["cells"][cell])) {
         for arm in 1..=AGAIN {
-            let told = METRICS.map(|(metric, ..)| match find(report, cell, arm, metric) {
-                Some(_) => percent(interval(report, cell, arm, metric)),
-                None => "—".to_owned(),
-            });
+            let told = METRICS.map(|(metric, ..)| percent_or_dash(interval(report, cell, arm, metric)));
             let (frames, ending) = (&seen["frames"], seen["ending"].as_str().unwrap_or_default());
             println!(
                 "| {} | {arm} | {} | {frames} | {:.1} | {:.0} % | {ending} |",
@@ -119,8 +116,8 @@ fn tell_misses(report: &Value, cells: usize) {
 
 /// Of each arm of a cell that has an interval of `metric`: does it leave zero out?
 fn misses(report: &Value, cell: usize, metric: &str) -> Vec<bool> {
-    let estimated = (1..=AGAIN).filter(|arm| find(report, cell, *arm, metric).is_some());
-    estimated.map(|arm| !holds(interval(report, cell, arm, metric), 0.0)).collect()
+    let found = (1..=AGAIN).filter_map(|arm| interval(report, cell, arm, metric));
+    found.map(|found| !holds(found, 0.0)).collect()
 }
 
 /// The mean effect of each arm over the cells, with its standard error: what depends on an arm's place would show.

@@ -1,7 +1,7 @@
 //! Arms of known cost: on the simulated database, and as loops of known length on this machine.
 
 use crate::{
-    analysis::{holds, interval, percent},
+    analysis::{holds, interval, percent_or_dash},
     experiment::{KNOWN, known_arms},
     run::Run,
 };
@@ -13,7 +13,8 @@ pub fn coverage() {
         let report = Run::new("coverage", &known_arms("simulated", seed, "32 s")).wait();
         runs += 1;
         for (arm, cost) in KNOWN.iter().enumerate() {
-            right[arm] += u32::from(holds(interval(&report, 0, arm + 1, "net"), cost.ln_1p()));
+            let held = interval(&report, 0, arm + 1, "net").is_some_and(|found| holds(found, cost.ln_1p()));
+            right[arm] += u32::from(held);
         }
     }
     for (cost, right) in KNOWN.iter().zip(right) {
@@ -28,8 +29,12 @@ pub fn spin(seconds: u32) {
     for name in ["net", "cpu", "time"] {
         for (arm, cost) in KNOWN.iter().enumerate() {
             let found = interval(&report, 0, arm + 1, name);
-            let holds = if holds(found, cost.ln_1p()) { "holds it" } else { "MISSES it" };
-            println!("{name:<4} +{:.0} %: {} {holds}", 100.0 * cost, percent(found));
+            let verdict = match found {
+                None => "has no interval",
+                Some(found) if holds(found, cost.ln_1p()) => "holds it",
+                Some(_) => "MISSES it",
+            };
+            println!("{name:<4} +{:.0} %: {} {verdict}", 100.0 * cost, percent_or_dash(found));
         }
     }
 }

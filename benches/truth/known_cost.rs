@@ -17,7 +17,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    analysis::{Ends, METRICS, ends, holds, host, interval, level, percent},
+    analysis::{Ends, METRICS, ends, holds, host, interval, level, percent, percent_or_dash},
     beside::Beside,
     experiment::KNOWN,
     run::Run,
@@ -99,28 +99,24 @@ impl Measured {
             for (metric, words, level) in METRICS {
                 let found = interval(&self.report, 0, arm, metric);
                 let truth = self.truth(arm, level)?;
-                let verdict = if truth.is_none() {
-                    "no truth is known"
-                } else if truth.is_some_and(|(truth, _)| holds(found, truth)) {
-                    held += 1;
-                    "holds"
-                } else {
-                    "MISSES"
+                let verdict = match (found, truth) {
+                    (_, None) => "no truth is known",
+                    (None, _) => "no interval",
+                    (Some(found), Some((truth, _))) if holds(found, truth) => "holds",
+                    (Some(_), Some(_)) => "MISSES",
                 };
-                of += usize::from(truth.is_some());
-                let Self { beside, counts, .. } = self;
-                let (name, statements) = (&self.arms[arm].0, counts[arm].statements);
-                let truth = truth.map_or("—".to_owned(), |(truth, ends)| {
-                    format!("{:+.2} {}", 100.0 * truth.exp_m1(), percent(ends))
-                });
-                let burned = self.extra_ns(arm);
-                println!(
-                    "| {beside} | {name} | {statements} | {burned:.0} ns | {words} | {truth} | {} | {verdict} |",
-                    percent(found)
-                );
+                held += usize::from(verdict == "holds");
+                of += usize::from(verdict == "holds" || verdict == "MISSES");
+                println!("| {} | {words} | {} | {} | {verdict} |", self.arm(arm), told(truth), percent_or_dash(found));
             }
         }
         Ok((held, of))
+    }
+
+    /// The first columns of the rows of arm `arm`.
+    fn arm(&self, arm: usize) -> String {
+        let (name, statements) = (&self.arms[arm].0, self.counts[arm].statements);
+        format!("{} | {name} | {statements} | {:.0} ns", self.beside, self.extra_ns(arm))
     }
 
     /// What arm `arm` burns in a statement beyond what the plain arm counts there, ns.
@@ -144,6 +140,11 @@ impl Measured {
         let level = level(&self.report, 0, 0, name).ok_or(format!("the report has no level {name}"))?;
         Ok((level["value"].as_f64().unwrap_or(f64::NAN), ends(level)))
     }
+}
+
+/// A truth with its ends: `+1.01 [+1.00, +1.02] %`.
+fn told(truth: Option<(f64, Ends)>) -> String {
+    truth.map_or("—".to_owned(), |(truth, ends)| format!("{:+.2} {}", 100.0 * truth.exp_m1(), percent(ends)))
 }
 
 /// What the servers of one arm counted.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Arguments,
-    analysis::{amount, ends, find, interval, level, load, percent, wait_share},
+    analysis::{amount, ends, find, interval, level, load, percent_or_dash, wait_share},
     beside::Beside,
     experiment::{settings, ycsb},
     run::Run,
@@ -77,10 +77,7 @@ const IN_US: &str = "by the interval of the difference where the report has one,
 
 fn row(report: &Value) -> Vec<String> {
     let levels = ["latency_mean", "net_per_op", "cpu_per_op"].map(|name| amount(level(report, 0, 0, name)));
-    let ratios = ["time", "net", "cpu"].map(|metric| match find(report, 0, 1, metric) {
-        Some(_) => percent(interval(report, 0, 1, metric)),
-        None => "—".to_owned(),
-    });
+    let ratios = ["time", "net", "cpu"].map(|metric| percent_or_dash(interval(report, 0, 1, metric)));
     let differences =
         [("net", "net_per_op"), ("cpu", "cpu_per_op")].map(|(metric, level)| difference(report, metric, level));
     let cell = &report["cells"][0];
