@@ -4,8 +4,8 @@
 //! not know that one is dearer. A pilot run says what a statement costs the plain arm and what a round burns. The truth of the
 //! measured runs comes from what their own servers counted, and from the level of their own plain arm.
 //!
-//! Burned time is added to processor time and to net time alike, and in quiet to the latency. Beside neighbours the latency
-//! has no known truth: whoever uses the processor longer also waits longer for it.
+//! Burned time is added to processor time and to net time alike, and to the latency where nobody waits for a processor. Where
+//! clients wait the latency has no known truth: whoever uses the processor longer also waits longer for it.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    analysis::{Ends, METRICS, ends, holds, host, interval, level, percent, percent_or_dash},
+    analysis::{Ends, METRICS, ends, holds, host, interval, level, percent, percent_or_dash, wait_share},
     beside::Beside,
     experiment::KNOWN,
     run::Run,
@@ -28,6 +28,9 @@ const PILOT_ROUNDS: u64 = 4_000;
 
 /// Load of the pilot run, seconds: the least that Tithe measures two such arms with.
 const PILOT_S: u32 = 30;
+
+/// Clients that wait for a processor for a larger share of their time have a latency that is also that of others.
+const UNDISTURBED: f64 = 0.02;
 
 /// Name of the arm that burns nothing.
 const PLAIN: &str = "plain";
@@ -127,7 +130,7 @@ impl Measured {
     /// The true cost of arm `arm` against the plain arm's `level`, with the ends that the level's interval leaves open: natural-log
     /// ratios. `None` where burned time is not all that is added.
     fn truth(&self, arm: usize, level: &str) -> Result<Option<(f64, Ends)>, String> {
-        if level == "latency_mean" && !matches!(self.beside, Beside::Hogs(0)) {
+        if level == "latency_mean" && wait_share(&self.report["cells"][0]) > UNDISTURBED {
             return Ok(None);
         }
         let (plain_us, (low, high)) = self.level(level)?;
