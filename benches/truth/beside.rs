@@ -65,28 +65,28 @@ impl Drop for Neighbours {
 }
 
 /// A busy loop.
-pub fn hog() {
+pub fn hog() -> Result<(), String> {
     until_left(|| {
         let mut turns = 0_u64;
         loop {
             turns = black_box(turns.wrapping_add(1));
         }
-    });
+    })
 }
 
 /// Changes every line of a large piece of memory, again and again.
-pub fn walk() {
+pub fn walk() -> Result<(), String> {
     until_left(|| {
         let mut memory = vec![1_u8; WALKED_BYTES];
         loop {
             memory.iter_mut().step_by(LINE_BYTES).for_each(|byte| *byte = byte.wrapping_add(1));
             black_box(&mut memory);
         }
-    });
+    })
 }
 
 /// Does `work` in a thread until standard input ends.
-fn until_left(work: fn()) {
+fn until_left(work: fn()) -> Result<(), String> {
     std::thread::spawn(work);
-    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    std::io::stdin().read_to_end(&mut Vec::new()).map(drop).map_err(|error| format!("a neighbour: {error}"))
 }

@@ -60,18 +60,15 @@ impl Asked {
 }
 
 /// Measures and tells.
-pub fn measure(asked: &Asked) {
-    let run = Run::new("identical", &asked.experiment());
-    let neighbours = Beside::Hogs(asked.hogs).start();
-    let folder = run.finish();
-    drop(neighbours);
-    let report = crate::run::report(&folder);
+pub fn measure(asked: &Asked) -> Result<(), String> {
+    let report = Run::new("identical", &asked.experiment()).wait_beside(Beside::Hogs(asked.hogs))?;
     let Asked { product, cells, seconds, workload, .. } = asked;
     println!("{product}, workload {workload}, {cells} cells of {seconds} s, beside {}\n", Beside::Hogs(asked.hogs));
     let cells = report["cells"].as_array().map_or(0, Vec::len);
     tell_cells(&report, cells);
     tell_misses(&report, cells);
     tell_means(&report, cells);
+    Ok(())
 }
 
 /// Every comparison's intervals.

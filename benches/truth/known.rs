@@ -7,10 +7,10 @@ use crate::{
 };
 
 /// How many intervals hold the truth on the simulated database.
-pub fn coverage() {
+pub fn coverage() -> Result<(), String> {
     let (mut right, mut runs) = ([0; KNOWN.len()], 0);
     for seed in 1..=25 {
-        let report = Run::new("coverage", &known_arms("simulated", seed, "32 s")).wait();
+        let report = Run::new("coverage", &known_arms("simulated", seed, "32 s")).wait()?;
         runs += 1;
         for (arm, cost) in KNOWN.iter().enumerate() {
             let held = interval(&report, 0, arm + 1, "net").is_some_and(|found| holds(found, cost.ln_1p()));
@@ -21,11 +21,12 @@ pub fn coverage() {
         println!("+{:.0} %: {right} of {runs} intervals hold it", 100.0 * cost);
     }
     println!("together: {} of {}", right.iter().sum::<u32>(), runs * KNOWN.len());
+    Ok(())
 }
 
 /// Every interval of loops of known length.
-pub fn spin(seconds: u32) {
-    let report = Run::new("spin", &known_arms("spinning", 1, &format!("{seconds} s"))).wait();
+pub fn spin(seconds: u32) -> Result<(), String> {
+    let report = Run::new("spin", &known_arms("spinning", 1, &format!("{seconds} s"))).wait()?;
     for name in ["net", "cpu", "time"] {
         for (arm, cost) in KNOWN.iter().enumerate() {
             let found = interval(&report, 0, arm + 1, name);
@@ -37,4 +38,5 @@ pub fn spin(seconds: u32) {
             println!("{name:<4} +{:.0} %: {} {verdict}", 100.0 * cost, percent_or_dash(found));
         }
     }
+    Ok(())
 }

@@ -68,6 +68,7 @@ fn run(library: &Library, seconds: u32, beside: Beside, arms: &[Arm]) -> Result<
     let neighbours = beside.start();
     let folder = run.finish();
     drop(neighbours);
+    let folder = folder?;
     let report = crate::run::report(&folder);
     let counts = arms.iter().map(|arm| Count::read(&folder.join("logs"), arm)).collect::<Result<_, _>>()?;
     Ok(Measured { beside, arms: arms.to_vec(), report, counts })

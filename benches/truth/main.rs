@@ -58,12 +58,11 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
         "adversary" => twice::adversary(asked.number(0, "seconds", 60)?),
         "designs" => twice::designs(asked.number(0, "seconds", 60)?),
         "writes" => twice::writes(asked.number(0, "seconds", 60)?),
-        "known-cost" => return known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
+        "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
         "identical" => identical::measure(&identical::Asked::read(asked)?),
-        "neighbours" => neighbours::measure(&neighbours::Asked::read(asked)?)?,
-        other => return Err(format!("there is no part `{other}`; see the top of benches/truth/main.rs")),
+        "neighbours" => neighbours::measure(&neighbours::Asked::read(asked)?),
+        other => Err(format!("there is no part `{other}`; see the top of benches/truth/main.rs")),
     }
-    Ok(())
 }
 
 /// What follows the part on the command line.

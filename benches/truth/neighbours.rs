@@ -62,11 +62,8 @@ pub fn measure(asked: &Asked) -> Result<(), String> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for beside in SETTINGS {
-        let run = Run::new("neighbours", &experiment);
-        let neighbours = beside.start();
-        let folder = run.finish();
-        drop(neighbours);
-        println!("| {beside} | {} |", row(&crate::run::report(&folder)).join(" | "));
+        let report = Run::new("neighbours", &experiment).wait_beside(beside)?;
+        println!("| {beside} | {} |", row(&report).join(" | "));
     }
     println!("\nThe guarded arm's costs: in % by the interval of the ratio, in µs {IN_US}.");
     Ok(())

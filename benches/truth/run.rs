@@ -40,16 +40,25 @@ impl Run {
         Self { folder, child }
     }
 
-    /// Waits for the end; the run folder.
-    pub fn finish(mut self) -> PathBuf {
+    /// Waits for the end; the run folder. The program itself has said why there is none.
+    pub fn finish(mut self) -> Result<PathBuf, String> {
         let status = self.child.wait().expect("tithe ends");
         let runs = std::fs::read_dir(self.folder.join("tithe-runs")).into_iter().flatten().flatten();
-        runs.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap_or_else(|| panic!("no run: {status}"))
+        let run = runs.map(|entry| entry.path()).find(|path| path.is_dir());
+        run.ok_or_else(|| format!("tithe measured nothing: {status}"))
     }
 
     /// Waits for the end; the report.
-    pub fn wait(self) -> Value {
-        report(&self.finish())
+    pub fn wait(self) -> Result<Value, String> {
+        Ok(report(&self.finish()?))
+    }
+
+    /// The same with `beside` beside it from now on.
+    pub fn wait_beside(self, beside: Beside) -> Result<Value, String> {
+        let neighbours = beside.start();
+        let report = self.wait();
+        drop(neighbours);
+        report
     }
 
     /// Runs hogs until half of the frames are measured.

@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// False alarms with processor hogs beside it.
-pub fn hogs(seconds: u32) {
+pub fn hogs(seconds: u32) -> Result<(), String> {
     let run = Run::new("hogs", &against_itself("interleaved", true, "c", 2, None, seconds));
     let hogs = Beside::Hogs(4).start();
-    let path = run.finish();
+    let path = run.finish()?;
     drop(hogs);
     let all = read(&path);
     for name in ["time", "net", "cpu"] {
@@ -32,19 +32,21 @@ pub fn hogs(seconds: u32) {
         );
     }
     tell_halves("all frames", &assessed(&all));
+    Ok(())
 }
 
 /// With hogs in the first half only, one arm after the other and interleaved.
-pub fn adversary(seconds: u32) {
+pub fn adversary(seconds: u32) -> Result<(), String> {
     for design in ["sequential", "interleaved"] {
         let mut run = Run::new("adversary", &against_itself(design, true, "c", 2, None, seconds));
         run.half_with_hogs(4);
-        tell_halves(design, &assessed(&read(&run.finish())));
+        tell_halves(design, &assessed(&read(&run.finish()?)));
     }
+    Ok(())
 }
 
 /// What each design resolves.
-pub fn designs(seconds: u32) {
+pub fn designs(seconds: u32) -> Result<(), String> {
     let designs = [
         ("interleaved", true),
         ("interleaved", false),
@@ -56,18 +58,20 @@ pub fn designs(seconds: u32) {
     for (design, pin) in designs {
         let run = Run::new("designs", &against_itself(design, pin, "c", 2, None, seconds));
         let bound = if pin { "bound" } else { "free" };
-        tell_halves(&format!("{design}, {bound}"), &assessed(&read(&run.finish())));
+        tell_halves(&format!("{design}, {bound}"), &assessed(&read(&run.finish()?)));
     }
+    Ok(())
 }
 
 /// What durable updates resolve, by slot and number of clients.
-pub fn writes(seconds: u32) {
+pub fn writes(seconds: u32) -> Result<(), String> {
     for slot_ms in [50, 100, 250] {
         for clients in [2, 8, 16] {
             let run = Run::new("writes", &against_itself("interleaved", true, "u", clients, Some(slot_ms), seconds));
-            tell_halves(&format!("{slot_ms} ms, {clients} clients"), &assessed(&read(&run.finish())));
+            tell_halves(&format!("{slot_ms} ms, {clients} clients"), &assessed(&read(&run.finish()?)));
         }
     }
+    Ok(())
 }
 
 /// Every metric of the only comparison: its effect, whose truth is 0, and its half-width for a minute of two arms.
