@@ -1,0 +1,137 @@
+/*
+ * A protection whose cost is known by count: every statement burns processor time, and how much is counted.
+ *
+ * PostgreSQL loads it by `shared_preload_libraries`. At the start of each statement's execution the backend reads the
+ * processor-time clock of its thread, goes through a loop, and reads the clock again. What lies between the two readings is
+ * added up, and the backend says the sum in the server's log when its client leaves. An arm of 0 rounds reads the clock twice
+ * all the same, so arms differ by what was counted and by nothing else.
+ *
+ * Tithe gives all arms of a launched database the same settings, so that one setting names the rounds of every arm,
+ * and the server finds its own by the folder that it lives in, which Tithe names after the arm: NUMBER-ARM/data.
+ * Therefore no arm is told to Tithe as dearer than another: it has to find that out.
+ */
+#include "postgres.h"
+
+#include <time.h>
+
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+void _PG_init(void);
+
+/* `plain=0 plus1=300`: what was set, for all arms. */
+static char *rounds_of_arms = NULL;
+
+/* The arm that this server is, and its rounds. */
+static char arm[NAMEDATALEN];
+static uint64 rounds = 0;
+
+/* What this backend has counted. */
+static uint64 statements = 0;
+static uint64 burned_ns = 0;
+static bool tells = false;
+
+static ExecutorStart_hook_type next_start = NULL;
+
+static uint64
+thread_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64) now.tv_sec * 1000000000 + (uint64) now.tv_nsec;
+}
+
+/* Each round waits for the one before; the empty statement keeps the compiler from working them out beforehand. */
+static void
+spin(uint64 turns)
+{
+	uint64 value = turns;
+
+	for (; turns > 0; turns--)
+	{
+		value = value * UINT64CONST(6364136223846793005) + 1;
+		__asm__ volatile ("" : "+r" (value));
+	}
+}
+
+/* Log lines of the level LOG are written whatever log_min_messages says. */
+static void
+tell(int code, Datum unused)
+{
+	ereport(LOG, (errmsg_internal("known_cost: arm=%s rounds=%llu statements=%llu burned_ns=%llu", arm,
+								  (unsigned long long) rounds, (unsigned long long) statements,
+								  (unsigned long long) burned_ns)));
+}
+
+static void
+burn(QueryDesc *query, int flags)
+{
+	uint64 start_ns = thread_cpu_ns();
+
+	spin(rounds);
+	burned_ns += thread_cpu_ns() - start_ns;
+	statements++;
+	if (!tells)
+	{
+		tells = true;
+		before_shmem_exit(tell, 0);
+	}
+	if (next_start)
+		next_start(query, flags);
+	else
+		standard_ExecutorStart(query, flags);
+}
+
+/* The name of the arm: what follows the first hyphen in the name of the folder that holds the data folder. */
+static void
+find_arm(void)
+{
+	char		folder[MAXPGPATH];
+	const char *name;
+
+	strlcpy(folder, DataDir, sizeof(folder));
+	get_parent_directory(folder);
+	name = strchr(last_dir_separator(folder) ? last_dir_separator(folder) : folder, '-');
+	if (name == NULL)
+		ereport(FATAL, (errmsg("known_cost: the folder %s is not named after an arm", folder)));
+	strlcpy(arm, name + 1, sizeof(arm));
+}
+
+/* The rounds of this arm, which have to be given. */
+static void
+find_rounds(void)
+{
+	size_t		length = strlen(arm);
+	const char *pair = rounds_of_arms;
+
+	while (pair && *pair)
+	{
+		if (strncmp(pair, arm, length) == 0 && pair[length] == '=')
+		{
+			rounds = strtoull(pair + length + 1, NULL, 10);
+			return;
+		}
+		pair = strchr(pair, ' ');
+		pair = pair ? pair + 1 : NULL;
+	}
+	ereport(FATAL, (errmsg("known_cost.rounds names no rounds of arm %s: \"%s\"", arm, rounds_of_arms)));
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR, (errmsg("known_cost is loaded by shared_preload_libraries")));
+	DefineCustomStringVariable("known_cost.rounds", "Rounds that a statement burns, by arm: plain=0 plus1=300.", NULL,
+							   &rounds_of_arms, "", PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	find_arm();
+	find_rounds();
+	next_start = ExecutorStart_hook;
+	ExecutorStart_hook = burn;
+}

@@ -1,0 +1,86 @@
+//! What a report says, found by name, and how it is told.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tithe_analysis::Records;
+use tithe_harness::folder;
+
+use crate::records;
+
+/// The metrics of slots that the parts tell, with their words and the level that each compares.
+pub const METRICS: [(&str, &str, &str); 3] =
+    [("cpu", "CPU", "cpu_per_op"), ("net", "net", "net_per_op"), ("time", "time", "latency_mean")];
+
+/// Two ends; unknown ones are infinite.
+pub type Ends = (f64, f64);
+
+/// The records of the run folder at `path`.
+pub fn read(path: &Path) -> Records {
+    records::of(path, folder::read(path).expect("a run folder"))
+}
+
+/// The estimate `name` of one arm.
+pub fn find<'a>(report: &'a Value, cell: usize, arm: usize, name: &str) -> Option<&'a Value> {
+    named(&report["cells"][cell]["arms"][arm]["estimates"], name)
+}
+
+/// The absolute figure `name` of one arm.
+pub fn level<'a>(report: &'a Value, cell: usize, arm: usize, name: &str) -> Option<&'a Value> {
+    named(&report["cells"][cell]["arms"][arm]["levels"], name)
+}
+
+fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
+    list.as_array()?.iter().find(|entry| entry["name"] == name)
+}
+
+/// The ends of an interval.
+pub fn ends(interval: &Value) -> Ends {
+    let end = |name: &str, otherwise: f64| interval[name].as_f64().unwrap_or(otherwise);
+    (end("low", f64::NEG_INFINITY), end("high", f64::INFINITY))
+}
+
+/// The interval of an effect, natural-log ratios; `None` where the report has no such effect, or its frames are too few.
+pub fn interval(report: &Value, cell: usize, arm: usize, name: &str) -> Option<Ends> {
+    let (low, high) = ends(&find(report, cell, arm, name)?["effect"]);
+    (low.is_finite() && high.is_finite()).then_some((low, high))
+}
+
+/// Does the interval hold `truth`?
+pub fn holds((low, high): Ends, truth: f64) -> bool {
+    (low..=high).contains(&truth)
+}
+
+/// `[+4.10, +5.20] %` of ends that are natural-log ratios.
+pub fn percent((low, high): Ends) -> String {
+    format!("[{:+.2}, {:+.2}] %", 100.0 * low.exp_m1(), 100.0 * high.exp_m1())
+}
+
+/// The same of what may not be there: a dash then.
+pub fn percent_or_dash(interval: Option<Ends>) -> String {
+    interval.map_or("—".to_owned(), percent)
+}
+
+/// `40.1 [39.5, 41.0]` of a level; a dash where there is none.
+pub fn amount(level: Option<&Value>) -> String {
+    let told = |level: &Value| {
+        let (low, high) = ends(level);
+        Some(format!("{:.2} [{low:.2}, {high:.2}]", level["value"].as_f64()?))
+    };
+    level.and_then(told).unwrap_or_else(|| "—".to_owned())
+}
+
+/// `load 2.1, waited 3 %`: the machine while a cell was measured.
+pub fn host(cell: &Value) -> String {
+    format!("load {:.1}, waited {:.0} %", load(cell), 100.0 * wait_share(cell))
+}
+
+/// Mean load average while a cell was measured.
+pub fn load(cell: &Value) -> f64 {
+    cell["host"]["load"].as_f64().unwrap_or(f64::NAN)
+}
+
+/// Share of the clients' wall time spent waiting for a processor.
+pub fn wait_share(cell: &Value) -> f64 {
+    cell["wait_share"].as_f64().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,141 @@
+//! Four identical arms of one product: how often an interval leaves zero out, and whether an arm's place in the file matters.
+
+use serde_json::Value;
+use tithe_analysis::{
+    CONFIDENCE,
+    statistics::{mean, variance},
+};
+
+use crate::{
+    Arguments,
+    analysis::{METRICS, find, holds, interval, load, percent_or_dash, wait_share},
+    beside::Beside,
+    experiment::{settings, ycsb},
+    run::Run,
+    share::share,
+};
+
+/// Arms beside the plain one.
+const AGAIN: usize = 3;
+
+/// What is to be measured.
+pub struct Asked {
+    product: String,
+    cells: u32,
+    seconds: u32,
+    hogs: usize,
+    workload: String,
+}
+
+impl Asked {
+    /// As the command line says.
+    pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
+        Ok(Self {
+            product: arguments.word(0).ok_or("identical needs a product: sqlite, postgres, …")?.to_owned(),
+            cells: arguments.number(1, "cells", 10)?,
+            seconds: arguments.number(2, "seconds", 120)?,
+            hogs: arguments.number(3, "hogs", 0)?,
+            workload: arguments.word(4).unwrap_or("c").to_owned(),
+        })
+    }
+
+    /// One set of resources, alike but for its name, for each cell.
+    fn experiment(&self) -> String {
+        let Self { product, cells, seconds, workload, .. } = self;
+        let resources: String = (1..=*cells).map(|cell| format!("[[resources]]\nname = \"{cell}\"\n")).collect();
+        let again: String = (1..=AGAIN).map(|arm| format!("[[arm]]\nname = \"again {arm}\"\n")).collect();
+        let clients = match product.as_str() {
+            // Several clients of an embedded database wait for each other's locks.
+            "sqlite" | "wiredtiger" => 1,
+            _ => tithe_harness::watch::process::processors().len(),
+        };
+        format!(
+            "title = \"The same four times\"\ndatabase = \"{product}\"\n{}[data]\nrecords = 20_000\n[load]\nclients = {clients}\n\
+             [measure]\nbudget = \"{} s\"\nprecision = \"0.01%\"\n[[workload]]\n{}\n{resources}[[arm]]\nname = \"plain\"\n{again}",
+            settings(product, workload),
+            seconds * cells,
+            ycsb(workload)
+        )
+    }
+}
+
+/// Measures and tells.
+pub fn measure(asked: &Asked) -> Result<(), String> {
+    let report = Run::new("identical", &asked.experiment()).wait_beside(Beside::Hogs(asked.hogs))?;
+    let Asked { product, cells, seconds, workload, .. } = asked;
+    println!("{product}, workload {workload}, {cells} cells of {seconds} s, beside {}\n", Beside::Hogs(asked.hogs));
+    let cells = report["cells"].as_array().map_or(0, Vec::len);
+    tell_cells(&report, cells);
+    tell_misses(&report, cells);
+    tell_means(&report, cells);
+    Ok(())
+}
+
+/// Every comparison's intervals.
+fn tell_cells(report: &Value, cells: usize) {
+    println!(
+        "| cell | arm | CPU | net | time | frames | load | waited | ended by |\n|---|---|---|---|---|---|---|---|---|"
+    );
+    for (cell, seen) in (0..cells).map(|cell| (cell, &report["cells"][cell])) {
+        for arm in 1..=AGAIN {
+            let told = METRICS.map(|(metric, ..)| percent_or_dash(interval(report, cell, arm, metric)));
+            let (frames, ending) = (&seen["frames"], seen["ending"].as_str().unwrap_or_default());
+            println!(
+                "| {} | {arm} | {} | {frames} | {:.1} | {:.0} % | {ending} |",
+                cell + 1,
+                told.join(" | "),
+                load(seen),
+                100.0 * wait_share(seen)
+            );
+        }
+    }
+}
+
+/// How many intervals leave zero out, by metric: each alone, and cells in which any does.
+fn tell_misses(report: &Value, cells: usize) {
+    let alone = 100.0 * (1.0 - CONFIDENCE.powf(1.0 / AGAIN as f64));
+    let together = 100.0 * (1.0 - CONFIDENCE);
+    println!(
+        "\n| metric | intervals that leave zero out ({alone:.1} % allowed) | cells with one that does ({together:.0} % allowed) |"
+    );
+    println!("|---|---|---|");
+    for (metric, words, _) in METRICS {
+        let by_cell: Vec<Vec<bool>> = (0..cells).map(|cell| misses(report, cell, metric)).collect();
+        let by_cell: Vec<&Vec<bool>> = by_cell.iter().filter(|misses| !misses.is_empty()).collect();
+        let all = by_cell.iter().map(|misses| misses.len() as u64).sum();
+        let missed = by_cell.iter().flat_map(|misses| misses.iter()).filter(|missed| **missed).count() as u64;
+        let any = by_cell.iter().filter(|misses| misses.contains(&true)).count() as u64;
+        if all > 0 {
+            println!("| {words} | {} | {} |", share(missed, all), share(any, by_cell.len() as u64));
+        }
+    }
+}
+
+/// Of each arm of a cell that has an interval of `metric`: does it leave zero out?
+fn misses(report: &Value, cell: usize, metric: &str) -> Vec<bool> {
+    let found = (1..=AGAIN).filter_map(|arm| interval(report, cell, arm, metric));
+    found.map(|found| !holds(found, 0.0)).collect()
+}
+
+/// The mean effect of each arm over the cells, with its standard error: what depends on an arm's place would show.
+fn tell_means(report: &Value, cells: usize) {
+    println!("\n| metric | mean effect of arm 1 | arm 2 | arm 3 |\n|---|---|---|---|");
+    for (metric, words, _) in METRICS {
+        let told: Vec<String> = (1..=AGAIN).map(|arm| mean_effect(report, cells, arm, metric)).collect();
+        println!("| {words} | {} |", told.join(" | "));
+    }
+}
+
+/// `+0.12 ± 0.10 %`: mean and standard error over the cells.
+fn mean_effect(report: &Value, cells: usize, arm: usize, metric: &str) -> String {
+    let effect = |cell| find(report, cell, arm, metric)?["effect"]["estimate"].as_f64();
+    let effects: Vec<f64> = (0..cells).filter_map(effect).collect();
+    match effects.len() {
+        0 => "—".to_owned(),
+        1 => format!("{:+.2} %, one cell", 100.0 * effects[0].exp_m1()),
+        cells => {
+            let error = (variance(&effects) / cells as f64).sqrt();
+            format!("{:+.2} ± {:.2} %", 100.0 * mean(&effects).exp_m1(), 100.0 * error)
+        }
+    }
+}

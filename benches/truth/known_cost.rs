@@ -1,0 +1,252 @@
+//! Arms of PostgreSQL that burn counted processor time in every statement (`benches/known_cost/known_cost.c`).
+//!
+//! All arms have the same settings and no protections: the server finds out by its folder which arm it is, and Tithe does
+//! not know that one is dearer. A pilot run says what a statement costs the plain arm and what a round burns. The truth of the
+//! measured runs comes from what their own servers counted, and from the level of their own plain arm.
+//!
+//! Burned time is added to processor time and to net time alike, and to the latency where nobody waits for a processor. Where
+//! clients wait the latency has no known truth: whoever uses the processor longer also waits longer for it.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use crate::{
+    analysis::{Ends, METRICS, ends, holds, host, interval, level, percent, percent_or_dash, wait_share},
+    beside::Beside,
+    experiment::KNOWN,
+    run::Run,
+};
+
+/// Rounds of the pilot's second arm: some microseconds, a few percent of a statement.
+const PILOT_ROUNDS: u64 = 4_000;
+
+/// Load of the pilot run, seconds: the least that Tithe measures two such arms with.
+const PILOT_S: u32 = 30;
+
+/// Clients that wait for a processor for a larger share of their time have a latency that is also that of others.
+const UNDISTURBED: f64 = 0.02;
+
+/// Name of the arm that burns nothing.
+const PLAIN: &str = "plain";
+
+/// An arm: its name, and the rounds that each of its statements burns.
+type Arm = (String, u64);
+
+/// Measures the known arms in quiet, and beside `hogs` busy loops.
+pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
+    let library = Library::build()?;
+    let pilot = run(&library, PILOT_S, Beside::Hogs(0), &[(PLAIN.to_owned(), 0), ("pilot".to_owned(), PILOT_ROUNDS)])?;
+    let round_ns = pilot.extra_ns(1) / PILOT_ROUNDS as f64;
+    let plain_ns = pilot.level("cpu_per_op")?.0 * 1e3;
+    println!("Pilot: {:.2} µs of processor time an operation; a round burns {round_ns:.3} ns.\n", plain_ns / 1e3);
+    let rounds = |cost: f64| (cost * plain_ns / round_ns).round() as u64;
+    let mut arms = vec![(PLAIN.to_owned(), 0)];
+    arms.extend(KNOWN.iter().map(|cost| (format!("plus{:.0}", 100.0 * cost), rounds(*cost))));
+    println!(
+        "| beside | arm | statements | burned, each | metric | truth | interval | |\n|---|---|---|---|---|---|---|---|"
+    );
+    let settings = if hogs == 0 { vec![Beside::Hogs(0)] } else { vec![Beside::Hogs(0), Beside::Hogs(hogs)] };
+    let mut told = Vec::new();
+    for beside in settings {
+        let measured = run(&library, seconds, beside, &arms)?;
+        let (held, of) = measured.tell()?;
+        told.push(format!("Beside {beside}: {held} of {of} hold; {}.", host(&measured.report["cells"][0])));
+    }
+    println!("\n{}", told.join("\n"));
+    Ok(())
+}
+
+/// Measures `arms` with `beside` beside them.
+fn run(library: &Library, seconds: u32, beside: Beside, arms: &[Arm]) -> Result<Measured, String> {
+    let run = Run::with("known-cost", &experiment(library, seconds, arms), &["--pg-bin", &library.programs]);
+    let neighbours = beside.start();
+    let folder = run.finish();
+    drop(neighbours);
+    let folder = folder?;
+    let report = crate::run::report(&folder);
+    let counts = arms.iter().map(|arm| Count::read(&folder.join("logs"), arm)).collect::<Result<_, _>>()?;
+    Ok(Measured { beside, arms: arms.to_vec(), report, counts })
+}
+
+fn experiment(library: &Library, seconds: u32, arms: &[Arm]) -> String {
+    let rounds: Vec<String> = arms.iter().map(|(name, rounds)| format!("{name}={rounds}")).collect();
+    let names: String = arms.iter().map(|(name, _)| format!("[[arm]]\nname = \"{name}\"\n")).collect();
+    let clients = tithe_harness::watch::process::processors().len();
+    format!(
+        "title = \"Counted costs\"\ndatabase = \"postgres\"\n[settings]\nshared_preload_libraries = \"{}\"\n\
+         known_cost.rounds = \"{}\"\n[data]\nrecords = 20_000\n[load]\nclients = {clients}\n[measure]\nbudget = \"{seconds} s\"\n\
+         precision = \"0.01%\"\nepochs = 1\n[[workload]]\nycsb = \"c\"\n{names}",
+        library.file.display(),
+        rounds.join(" ")
+    )
+}
+
+/// A run with what its servers counted.
+struct Measured {
+    beside: Beside,
+    arms: Vec<Arm>,
+    report: Value,
+    counts: Vec<Count>,
+}
+
+impl Measured {
+    /// One row for each arm and metric; how many intervals hold their truth, of how many that have one.
+    fn tell(&self) -> Result<(usize, usize), String> {
+        let (mut held, mut of) = (0, 0);
+        for arm in 1..self.arms.len() {
+            for (metric, words, level) in METRICS {
+                let found = interval(&self.report, 0, arm, metric);
+                let truth = self.truth(arm, level)?;
+                let verdict = match (found, truth) {
+                    (_, None) => "no truth is known",
+                    (None, _) => "no interval",
+                    (Some(found), Some((truth, _))) if holds(found, truth) => "holds",
+                    (Some(_), Some(_)) => "MISSES",
+                };
+                held += usize::from(verdict == "holds");
+                of += usize::from(verdict == "holds" || verdict == "MISSES");
+                println!("| {} | {words} | {} | {} | {verdict} |", self.arm(arm), told(truth), percent_or_dash(found));
+            }
+        }
+        Ok((held, of))
+    }
+
+    /// The first columns of the rows of arm `arm`.
+    fn arm(&self, arm: usize) -> String {
+        let (name, statements) = (&self.arms[arm].0, self.counts[arm].statements);
+        format!("{} | {name} | {statements} | {:.0} ns", self.beside, self.extra_ns(arm))
+    }
+
+    /// What arm `arm` burns in a statement beyond what the plain arm counts there, ns.
+    fn extra_ns(&self, arm: usize) -> f64 {
+        self.counts[arm].each_ns() - self.counts[0].each_ns()
+    }
+
+    /// The true cost of arm `arm` against the plain arm's `level`, with the ends that the level's interval leaves open: natural-log
+    /// ratios. `None` where burned time is not all that is added.
+    fn truth(&self, arm: usize, level: &str) -> Result<Option<(f64, Ends)>, String> {
+        if level == "latency_mean" && wait_share(&self.report["cells"][0]) > UNDISTURBED {
+            return Ok(None);
+        }
+        let (plain_us, (low, high)) = self.level(level)?;
+        let cost = |plain_us: f64| (self.extra_ns(arm) / (plain_us * 1e3)).ln_1p();
+        Ok(Some((cost(plain_us), (cost(high), cost(low)))))
+    }
+
+    /// A level of the plain arm with its ends, µs.
+    fn level(&self, name: &str) -> Result<(f64, Ends), String> {
+        let level = level(&self.report, 0, 0, name).ok_or(format!("the report has no level {name}"))?;
+        Ok((level["value"].as_f64().unwrap_or(f64::NAN), ends(level)))
+    }
+}
+
+/// A truth with its ends: `+1.01 [+1.00, +1.02] %`.
+fn told(truth: Option<(f64, Ends)>) -> String {
+    truth.map_or("—".to_owned(), |(truth, ends)| format!("{:+.2} {}", 100.0 * truth.exp_m1(), percent(ends)))
+}
+
+/// What the servers of one arm counted.
+#[derive(Default)]
+struct Count {
+    statements: u64,
+    burned_ns: u64,
+}
+
+impl Count {
+    /// Adds up what stands in the logs that Tithe has kept under the arm's name: every line must be that of this arm.
+    fn read(logs: &Path, (name, rounds): &Arm) -> Result<Self, String> {
+        let mut count = Self::default();
+        let files = fs::read_dir(logs).map_err(|error| format!("{}: {error}", logs.display()))?;
+        let of_arm = |path: &PathBuf| path.to_string_lossy().ends_with(&format!("--{name}.log"));
+        for path in files.flatten().map(|entry| entry.path()).filter(of_arm) {
+            let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            for line in text.lines().filter_map(|line| line.split_once("known_cost: ")) {
+                count.add(line.1, &format!("arm={name} rounds={rounds} "))?;
+            }
+        }
+        if count.statements == 0 { Err(format!("the servers of arm {name} counted nothing")) } else { Ok(count) }
+    }
+
+    fn add(&mut self, line: &str, arm: &str) -> Result<(), String> {
+        let counted = line.strip_prefix(arm).ok_or_else(|| format!("`{line}` is not what {arm}counts"))?;
+        let number = |name: &str| {
+            let word = counted.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+            word.and_then(|word| word.parse::<u64>().ok()).ok_or_else(|| format!("no {name} in `{line}`"))
+        };
+        self.statements += number("statements")?;
+        self.burned_ns += number("burned_ns")?;
+        Ok(())
+    }
+
+    /// What one statement burned on average, ns.
+    fn each_ns(&self) -> f64 {
+        self.burned_ns as f64 / self.statements as f64
+    }
+}
+
+/// The extension, built for the PostgreSQL that `pg_config` belongs to; removed when dropped.
+struct Library {
+    file: PathBuf,
+    /// Folder of that PostgreSQL's programs.
+    programs: String,
+}
+
+impl Library {
+    /// Compiles it.
+    fn build() -> Result<Self, String> {
+        let headers = pg_config("--includedir-server")?;
+        let version = pg_config("--version")?;
+        if !Path::new(&headers).join("postgres.h").is_file() {
+            let major: String =
+                version.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+            return Err(format!("no header files of {version}'s server in {headers}: {}", how_to_install(&major)));
+        }
+        // The servers' account must get there, which it may not to the folder of this repository.
+        let folder = std::env::temp_dir().join(format!("tithe-known-cost-{}", std::process::id()));
+        let library = Self { file: folder.join("known_cost.so"), programs: pg_config("--bindir")? };
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        fs::create_dir(&folder).map_err(failed)?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/known_cost/known_cost.c");
+        output(
+            Command::new("cc").args(["-O2", "-fPIC", "-shared", "-I", &headers, "-o"]).arg(&library.file).arg(source),
+        )?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        fs::set_permissions(&library.file, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        Ok(library)
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        if let Some(folder) = self.file.parent() {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn pg_config(what: &str) -> Result<String, String> {
+    let said = output(Command::new("pg_config").arg(what));
+    said.map_err(|words| format!("{words}; pg_config is needed: {}", how_to_install("VERSION")))
+}
+
+fn how_to_install(major: &str) -> String {
+    format!(
+        "Debian, Ubuntu: apt-get install postgresql-server-dev-{major}; Fedora, RHEL: dnf install postgresql-server-devel"
+    )
+}
+
+/// What a command says; what it complained of where it failed.
+fn output(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("cannot start {program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    Err(format!("{program} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}

@@ -1,0 +1,84 @@
+//! Is the instrument right? Measures what is known, with the program as a user runs it.
+//!
+//! `cargo bench --bench truth -- PART [what it takes, in this order]`
+//!
+//! | part | takes | the truth | what is shown |
+//! |---|---|---|---|
+//! | `coverage` | | arms of the simulated database that cost +1, +2, +5, +10 % | how many of 100 intervals hold it |
+//! | `spin` | seconds | the same arms as loops on this machine's processors, in real time | every interval, and whether it holds the truth |
+//! | `hogs` | seconds | PostgreSQL against itself, with processor hogs beside it | false alarms over disjoint segments of ten frames |
+//! | `adversary` | seconds | PostgreSQL against itself, hogs in the first half only | the sequential design's error and interval, and ours |
+//! | `designs` | seconds | PostgreSQL against itself | half-width of each design for a minute of two arms |
+//! | `writes` | seconds | PostgreSQL against itself, durable updates | the same by slot and number of clients |
+//! | `known-cost` | seconds, hogs | arms of PostgreSQL that burn counted processor time in every statement | every interval, and whether it holds the truth |
+//! | `identical` | product, cells, seconds a cell, hogs, workload | four identical arms | how many intervals leave zero out; the mean effect by arm |
+//! | `neighbours` | seconds, clients, workload, product | unknown, but the same whoever else runs | what a protection costs beside hogs and walkers |
+//!
+//! Nothing is asserted: the figures are for a reader. METHODOLOGY.md and docs/evaluation.md show some.
+
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
+
+mod analysis;
+mod beside;
+mod experiment;
+mod identical;
+mod known;
+mod known_cost;
+mod neighbours;
+mod run;
+mod share;
+mod twice;
+
+#[path = "../../crates/cli/src/records.rs"]
+#[allow(dead_code, reason = "the program uses the rest")]
+mod records;
+
+use std::{process::ExitCode, str::FromStr};
+
+fn main() -> ExitCode {
+    // cargo adds `--bench`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let part = arguments.first().map_or("coverage", String::as_str);
+    match carry_out(part, &Arguments(arguments.get(1..).unwrap_or_default())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(words) => {
+            eprintln!("truth: {words}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
+    match part {
+        beside::HOG => beside::hog(),
+        beside::WALKER => beside::walk(),
+        "coverage" => known::coverage(),
+        "spin" => known::spin(asked.number(0, "seconds", 60)?),
+        "hogs" => twice::hogs(asked.number(0, "seconds", 300)?),
+        "adversary" => twice::adversary(asked.number(0, "seconds", 60)?),
+        "designs" => twice::designs(asked.number(0, "seconds", 60)?),
+        "writes" => twice::writes(asked.number(0, "seconds", 60)?),
+        "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
+        "identical" => identical::measure(&identical::Asked::read(asked)?),
+        "neighbours" => neighbours::measure(&neighbours::Asked::read(asked)?),
+        other => Err(format!("there is no part `{other}`; see the top of benches/truth/main.rs")),
+    }
+}
+
+/// What follows the part on the command line.
+struct Arguments<'a>(&'a [String]);
+
+impl Arguments<'_> {
+    /// The word at `place`.
+    fn word(&self, place: usize) -> Option<&str> {
+        self.0.get(place).map(String::as_str)
+    }
+
+    /// The number at `place`, which is called `what`; `otherwise` where nothing stands there.
+    fn number<T: FromStr>(&self, place: usize, what: &str, otherwise: T) -> Result<T, String> {
+        match self.word(place) {
+            None => Ok(otherwise),
+            Some(word) => word.parse().map_err(|_| format!("{what}: `{word}` is not a whole number")),
+        }
+    }
+}

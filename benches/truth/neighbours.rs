@@ -1,0 +1,100 @@
+//! What a protection costs, measured in quiet and beside others: an operation's cost is the same whoever else runs, or it is
+//! not, and then by how much.
+
+use serde_json::Value;
+
+use crate::{
+    Arguments,
+    analysis::{amount, ends, find, interval, level, load, percent_or_dash, wait_share},
+    beside::Beside,
+    experiment::{settings, ycsb},
+    run::Run,
+};
+
+/// Who is beside the measurement, one after the other.
+const SETTINGS: [Beside; 5] = [Beside::Hogs(0), Beside::Hogs(2), Beside::Hogs(4), Beside::Hogs(8), Beside::Walkers(2)];
+
+/// Each product with the protection whose cost is looked at.
+const PROTECTIONS: [(&str, &str); 2] =
+    [("sqlite", "{ use = \"page-encryption\", cipher = \"aegis\" }"), ("postgres", "{ use = \"tls\" }")];
+
+/// What is to be measured.
+pub struct Asked {
+    seconds: u32,
+    clients: usize,
+    workload: String,
+    product: String,
+}
+
+impl Asked {
+    /// As the command line says.
+    pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
+        Ok(Self {
+            seconds: arguments.number(0, "seconds", 60)?,
+            clients: arguments.number(1, "clients", tithe_harness::watch::process::processors().len())?,
+            workload: arguments.word(2).unwrap_or("c").to_owned(),
+            product: arguments.word(3).unwrap_or("sqlite").to_owned(),
+        })
+    }
+
+    fn experiment(&self) -> Result<String, String> {
+        let Self { seconds, clients, workload, product } = self;
+        let (_, protection) = PROTECTIONS.iter().find(|(name, _)| name == product).ok_or_else(|| {
+            format!("neighbours knows {}, and not {product}", PROTECTIONS.map(|it| it.0).join(" and "))
+        })?;
+        Ok(format!(
+            "title = \"Beside others\"\ndatabase = \"{product}\"\n{}[data]\nrecords = 20_000\n[load]\nclients = {clients}\n\
+             [measure]\nbudget = \"{seconds} s\"\nprecision = \"0.01%\"\n[[workload]]\n{}\n[[arm]]\nname = \"plain\"\n\
+             [[arm]]\nname = \"guarded\"\nprotections = [{protection}]\n",
+            settings(product, workload),
+            ycsb(workload)
+        ))
+    }
+}
+
+/// Measures and tells.
+pub fn measure(asked: &Asked) -> Result<(), String> {
+    let experiment = asked.experiment()?;
+    let Asked { seconds, clients, workload, product } = asked;
+    println!("{product}, workload {workload}, {clients} clients, {seconds} s beside each\n");
+    println!(
+        "| beside | plain: time, µs | plain: net, µs | plain: CPU, µs | time | net | CPU | net, µs | CPU, µs | load | waited |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for beside in SETTINGS {
+        let report = Run::new("neighbours", &experiment).wait_beside(beside)?;
+        println!("| {beside} | {} |", row(&report).join(" | "));
+    }
+    println!("\nThe guarded arm's costs: in % by the interval of the ratio, in µs {IN_US}.");
+    Ok(())
+}
+
+/// How the cost in µs comes about.
+const IN_US: &str = "by the interval of the difference where the report has one, else (marked ≈) the ratio's ends times the plain level";
+
+fn row(report: &Value) -> Vec<String> {
+    let levels = ["latency_mean", "net_per_op", "cpu_per_op"].map(|name| amount(level(report, 0, 0, name)));
+    let ratios = ["time", "net", "cpu"].map(|metric| percent_or_dash(interval(report, 0, 1, metric)));
+    let differences =
+        [("net", "net_per_op"), ("cpu", "cpu_per_op")].map(|(metric, level)| difference(report, metric, level));
+    let cell = &report["cells"][0];
+    let host = [format!("{:.1}", load(cell)), format!("{:.0} %", 100.0 * wait_share(cell))];
+    levels.into_iter().chain(ratios).chain(differences).chain(host).collect()
+}
+
+/// What an operation costs more in µs: the report's own difference, or what the ratio makes of the plain level.
+fn difference(report: &Value, metric: &str, level_name: &str) -> String {
+    let Some(estimate) = find(report, 0, 1, metric) else { return "—".to_owned() };
+    if estimate["difference"].is_object() {
+        let (low, high) = ends(&estimate["difference"]);
+        let middle = estimate["difference"]["estimate"].as_f64().unwrap_or(f64::NAN);
+        return format!("{middle:+.2} [{low:+.2}, {high:+.2}]");
+    }
+    let Some(plain_us) = level(report, 0, 0, level_name).and_then(|level| level["value"].as_f64()) else {
+        return "—".to_owned();
+    };
+    let (low, high) = ends(&estimate["effect"]);
+    let middle = estimate["effect"]["estimate"].as_f64().unwrap_or(f64::NAN);
+    let in_us = |effect: f64| plain_us * effect.exp_m1();
+    format!("≈ {:+.2} [{:+.2}, {:+.2}]", in_us(middle), in_us(low), in_us(high))
+}
