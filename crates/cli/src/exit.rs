@@ -2,7 +2,7 @@
 
 /// Everything was measured and every arm is proven.
 pub const OK: i32 = 0;
-/// This machine did not do it: a file, a process.
+/// This machine did not do it: a file, a process. Also: records are damaged, and the report leaves frames out for that.
 pub const MACHINE: i32 = 1;
 /// The command line or the experiment is wrong (also clap's own status).
 pub const USAGE: i32 = 2;
@@ -19,8 +19,8 @@ pub const INTERRUPTED: i32 = 130;
 
 /// For `--help`.
 pub const HELP: &str = "\
-Exit status: 0 measured and proven; 1 this machine failed (file, process); 2 wrong command line or experiment;
-3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven;
+Exit status: 0 measured and proven; 1 this machine failed (file, process) or records are damaged; 2 wrong command line or
+experiment; 3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven;
 6 a cost lies beyond the threshold of compare; 130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.

@@ -9,9 +9,11 @@ use tithe_analysis::{
 };
 use tithe_harness::{
     fault::Fault,
-    folder::{self, Contents, Parts},
+    folder::{self, CellRecords, Contents, Parts},
 };
 use tithe_model::record::Event;
+
+use crate::exit;
 
 /// The records of the run folder at `path`.
 pub fn of(path: &Path, contents: Contents) -> Records {
@@ -26,7 +28,8 @@ pub fn of(path: &Path, contents: Contents) -> Records {
             _ => {}
         }
     }
-    let Contents { plan, machine, cells, frames, mut slots, findings, .. } = contents;
+    let Contents { plan, machine, cells, frames, mut slots, findings, damage, .. } = contents;
+    warnings.extend(damage);
     slots.sort_by_key(|slot| slot.cell);
     Records {
         run,
@@ -44,11 +47,45 @@ pub fn of(path: &Path, contents: Contents) -> Records {
     }
 }
 
-/// Assesses the run folder at `path` with one cell in memory at a time: the analysis, and what a page tells beyond it.
+/// What a run folder says.
+pub struct Assessed {
+    /// The analysis.
+    pub analysis: Analysis,
+    /// What a page tells beyond it.
+    pub story: Story,
+    /// Frames that could not be used because their records are damaged, a line each.
+    pub damage: Vec<String>,
+}
+
+impl Assessed {
+    /// `status`, unless records are damaged: then that is said aloud, and the status is that of a machine that failed.
+    pub fn status(&self, path: &Path, status: i32) -> i32 {
+        tell_damage(path, &self.damage).unwrap_or(status)
+    }
+}
+
+/// Says on standard error what of the records in the run folder at `path` is damaged; the exit status for that, `None` where
+/// nothing is.
+pub fn tell_damage(path: &Path, damage: &[String]) -> Option<i32> {
+    let count = damage.len();
+    for line in damage.iter().take(DAMAGE_SHOWN) {
+        anstream::eprintln!("tithe: {}: {line}", path.display());
+    }
+    (count > 0).then(|| {
+        let frames = if count == 1 { "frame is" } else { "frames are" };
+        anstream::eprintln!("tithe: {count} {frames} left out of the figures, because their records were damaged");
+        exit::MACHINE
+    })
+}
+
+/// Damaged frames that are named one by one on standard error; the report names them all.
+const DAMAGE_SHOWN: usize = 10;
+
+/// Assesses the run folder at `path` with one cell in memory at a time.
 ///
 /// # Errors
 /// When it is not a run folder, or of another format.
-pub fn assess(path: &Path) -> Result<(Analysis, Story), Fault> {
+pub fn assess(path: &Path) -> Result<Assessed, Fault> {
     assess_opened(path, folder::open(path)?)
 }
 
@@ -56,16 +93,20 @@ pub fn assess(path: &Path) -> Result<(Analysis, Story), Fault> {
 ///
 /// # Errors
 /// As [`assess`].
-pub fn assess_opened(path: &Path, (contents, parts): (Contents, Parts)) -> Result<(Analysis, Story), Fault> {
+pub fn assess_opened(path: &Path, (contents, parts): (Contents, Parts)) -> Result<Assessed, Fault> {
     let mut records = of(path, contents);
     let mut assessor = Assessor::new(&records);
     let mut teller = Teller::default();
+    let mut all_damage = Vec::new();
     for cell in 0..records.plan.cells.len() {
-        (records.frames, records.slots) = parts.cell(cell)?;
+        let CellRecords { frames, slots, damage } = parts.cell(cell)?;
+        (records.frames, records.slots) = (frames, slots);
+        all_damage.extend(damage);
         assessor.next_cell(&records);
         teller.hear(&records.frames, records.plan.experiment.arms.len());
     }
-    Ok((assessor.finish(&records), teller.tell(&experiment(path))))
+    records.warnings.extend(all_damage.iter().cloned());
+    Ok(Assessed { analysis: assessor.finish(&records), story: teller.tell(&experiment(path)), damage: all_damage })
 }
 
 /// The experiment file as the run folder at `path` keeps it; empty where it cannot be read.

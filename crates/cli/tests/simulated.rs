@@ -227,6 +227,7 @@ fn faults_spoil_frames_or_end_the_cell_and_never_give_a_number() {
         let report = report_of(&bench);
         if setting.starts_with("dies") {
             // What was measured before it died is kept; what came after is spoiled.
+            assert_eq!(status(&output), expected, "{setting}: {told}");
             assert!(report["cells"][0]["spoiled"].as_array().is_some_and(|spoiled| !spoiled.is_empty()), "{report}");
             continue;
         }
@@ -236,6 +237,165 @@ fn faults_spoil_frames_or_end_the_cell_and_never_give_a_number() {
             assert!(estimates.iter().all(|estimate| estimate["effect"]["low"].is_null()), "{setting}: {arm}");
         }
     }
+}
+
+/// The value in the only run folder's `cells.json` that says how the first cell ended.
+fn ending(bench: &Bench) -> String {
+    let cells = std::fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    let cells: Value = serde_json::from_str(&cells).expect("JSON");
+    cells[0]["ending"].as_str().expect("an ending").to_owned()
+}
+
+/// Why each frame of the only run folder is spoiled.
+fn spoiled(bench: &Bench) -> Vec<Option<String>> {
+    let frames = std::fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
+    let reason = |line| serde_json::from_str::<Value>(line).expect("a frame")["spoiled"].as_str().map(str::to_owned);
+    frames.lines().map(reason).collect()
+}
+
+#[test]
+fn a_cell_ends_after_three_frames_that_one_reason_spoiled() {
+    let bench = Bench::new("hopeless");
+    // Ten minutes of load: none of it is worth anything.
+    bench.file("e.toml", &experiment("fail_every = 10", ARMS, "10 min"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 4, "{}", err(&output));
+    assert_eq!(spoiled(&bench).len(), 3);
+    let ending = ending(&bench);
+    assert!(ending.starts_with("failed: 3 frames in a row were spoiled for the same reason: "), "{ending}");
+    assert!(ending.contains("of the operations failed"), "{ending}");
+    assert!(out(&output).contains("3 frames in a row were spoiled"), "{}", out(&output));
+}
+
+#[test]
+fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_again() {
+    let bench = Bench::new("again");
+    // Each start of the servers lasts for some frames.
+    bench.file("e.toml", &experiment("dies_after_operations = 300000", ARMS, "10 min"));
+    let first = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&first), 4, "{}", err(&first));
+    let before = spoiled(&bench);
+    let good = before.iter().filter(|reason| reason.is_none()).count();
+    assert!(good >= 3 && before[good..].iter().all(Option::is_some), "{before:?}");
+    let run = bench.run_folder().display().to_string();
+
+    let second = bench.tithe(&["run", "--resume", &run, "--quiet"]);
+    assert_eq!(status(&second), 4, "{}", err(&second));
+    let after = spoiled(&bench);
+    assert!(after.starts_with(&before), "what was measured is kept");
+    assert!(after.len() >= before.len() + good && after[before.len()].is_none(), "nothing was measured: {after:?}");
+    assert!(ending(&bench).starts_with("failed: 3 frames in a row"), "{}", ending(&bench));
+    assert!(out(&second).contains("taken up again, which had failed: 3 frames in a row"), "{}", out(&second));
+    let frames = std::fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
+    let epochs = frames.lines().map(|line| serde_json::from_str::<Value>(line).expect("a frame")["epoch"].clone());
+    let epochs: Vec<Value> = epochs.collect();
+    assert_eq!((&epochs[before.len() - 1], &epochs[before.len()]), (&Value::from(0), &Value::from(1)));
+}
+
+#[test]
+fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
+    let bench = Bench::new("fitted");
+    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    let folder = bench.run_folder();
+    let plan_text = std::fs::read_to_string(folder.join("plan.json")).expect("the plan");
+    let cells = std::fs::read_to_string(folder.join("cells.json")).expect("the cells");
+    // As if it had been interrupted: there is something to go on with.
+    let cells: Value = serde_json::from_str(&cells).expect("JSON");
+    let open = serde_json::to_string(&cells).expect("JSON").replace(cells[0]["ending"].as_str().expect("text"), "");
+    let resumed = |change: &dyn Fn(&mut Value)| {
+        let mut plan: Value = serde_json::from_str(&plan_text).expect("JSON");
+        change(&mut plan);
+        std::fs::write(folder.join("plan.json"), plan.to_string()).expect("written");
+        std::fs::write(folder.join("cells.json"), &open).expect("written");
+        bench.tithe(&["run", "--resume", &folder.display().to_string(), "--quiet"])
+    };
+    let protections = |plan: &mut Value, arm: usize| plan["experiment"]["arms"][arm]["protections"][0].take();
+
+    let filled = resumed(&|plan| {
+        let mut seal = protections(plan, 1);
+        seal["options"] = Value::Object(Default::default());
+        plan["experiment"]["arms"][1]["protections"][0] = seal;
+    });
+    assert_eq!(status(&filled), 0, "{}", err(&filled));
+    let told =
+        "plan.json does not say experiment.arms[1].protections[0].options.cost: taken as its default, Number(0.05)";
+    assert!(err(&filled).contains(told), "{}", err(&filled));
+    let events = std::fs::read_to_string(folder.join("events.jsonl")).expect("events");
+    assert!(events.contains("taken as its default"), "{events}");
+
+    let slots = std::fs::read(folder.join("slots.csv")).expect("slots");
+    for (words, change) in [
+        (
+            "no protection \"shield\"",
+            &(|plan: &mut Value| {
+                plan["experiment"]["arms"][1]["protections"][0]["id"] = Value::from("shield");
+            }) as &dyn Fn(&mut Value),
+        ),
+        ("options.colour: `seal` has no such option", &|plan| {
+            plan["experiment"]["arms"][1]["protections"][0]["options"]["colour"] = serde_json::json!({"text": "red"});
+        }),
+        ("cells[0].workload: there is no such workload", &|plan| plan["cells"][0]["workload"] = Value::from(3)),
+        ("this build has no database \"oracle\"", &|plan| plan["experiment"]["database"] = Value::from("oracle")),
+    ] {
+        let refused = resumed(change);
+        assert!([1, 2].contains(&status(&refused)), "{words}: {} {}", status(&refused), err(&refused));
+        for words in [words, "plan.json", "experiment.toml"] {
+            assert!(err(&refused).contains(words), "{words}: {}", err(&refused));
+        }
+        assert_eq!(std::fs::read(folder.join("slots.csv")).expect("slots"), slots, "nothing was changed");
+    }
+    std::fs::write(folder.join("plan.json"), &plan_text).expect("written");
+    std::fs::write(folder.join("cells.json"), "[]").expect("written");
+    let refused = bench.tithe(&["report", &folder.display().to_string()]);
+    assert_eq!(status(&refused), 2);
+    assert!(err(&refused).contains("cells.json has 0 cells, plan.json 1"), "{}", err(&refused));
+}
+
+#[test]
+fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
+    let bench = Bench::new("damaged");
+    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let folder = bench.run_folder();
+    let run = folder.display().to_string();
+    let whole = std::fs::read_to_string(folder.join("slots.csv")).expect("slots");
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let frames = spoiled(&bench).len();
+    let with = |number: usize, line: &str| {
+        let mut lines = lines.clone();
+        lines[number - 1] = line;
+        lines.concat()
+    };
+    let negative = lines[20].replacen(&lines[20].split(',').nth(7).expect("a field").to_owned(), "-1", 1);
+    for (text, words, left_out) in [
+        (String::new(), "line 1 of slots.csv does not name its columns", frames),
+        (lines[0].to_owned(), "slots.csv has no row of this frame", frames),
+        (with(1, "cell,frame,block\n"), "line 1 of slots.csv does not name its columns", frames),
+        (with(21, &negative), "line 21 of slots.csv is damaged: \"-1", 1),
+        (with(21, "0,0,1\n"), "line 21 of slots.csv is damaged: it has 3 of", 1),
+        (with(21, "what was this\n"), "line 21 of slots.csv is damaged, and ", 1),
+        (with(21, ""), "slots.csv lacks rows or has foreign ones", 1),
+        (whole[..whole.len() - 2].to_owned(), "is damaged: it is cut short", 1),
+        (lines[..lines.len() - 1].concat(), "slots.csv lacks rows or has foreign ones", 1),
+    ] {
+        std::fs::write(folder.join("slots.csv"), text).expect("written");
+        for format in ["text", "json", "ycsb"] {
+            let output = bench.tithe(&["report", &run, "--format", format]);
+            assert_eq!(status(&output), 1, "{words} {format}: {}", err(&output));
+            assert!(err(&output).contains(words), "{words} {format}: {}", err(&output));
+            let count = if left_out == 1 { "1 frame is".to_owned() } else { format!("{left_out} frames are") };
+            assert!(err(&output).contains(&format!("{count} left out of the figures")), "{words}: {}", err(&output));
+        }
+        let report = bench.tithe(&["report", &run]);
+        assert!(out(&report).contains("slots.csv"), "{words}: {}", out(&report));
+    }
+    // What a killed run leaves of a frame that did not complete is no damage.
+    std::fs::write(folder.join("slots.csv"), format!("{whole}0,{frames},0,0,0,9,9,9,9,9,9,9\n0,{frames},0,0,1,"))
+        .expect("written");
+    let output = bench.tithe(&["report", &run]);
+    assert_eq!((status(&output), err(&output)), (0, String::new()));
 }
 
 #[test]

@@ -7,9 +7,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
-use tithe_harness::fault::Fault;
+use tithe_harness::{fault::Fault, sandbox::process};
+
+/// How long a download may take.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// How one database is downloaded.
 pub struct Download {
@@ -82,13 +86,18 @@ impl Download {
 /// # Errors
 /// [`Fault::Machine`] when it is missing or fails, with its own words.
 pub fn run(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
-    let output = Command::new("mvn").args(["--batch-mode", "--quiet"]).args(arguments).current_dir(folder).output();
-    let output = output.map_err(|error| match error.kind() {
+    let mut command = Command::new("mvn");
+    command.args(["--batch-mode", "--quiet"]).args(arguments).current_dir(folder);
+    let output = process::finish(&mut command, PATIENCE).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Fault::Machine(
             "mvn is not in PATH: install Maven and a JDK (Debian, Ubuntu: apt-get install maven default-jdk-headless)"
                 .to_owned(),
         ),
         _ => Fault::machine("cannot start mvn", error),
+    })?;
+    let output = output.ok_or_else(|| {
+        let minutes = PATIENCE.as_secs() / 60;
+        Fault::Machine(format!("mvn did not end within {minutes} min and was killed: is the network slow or cut off?"))
     })?;
     if output.status.success() {
         return Ok(());

@@ -8,7 +8,7 @@ mod parts;
 use std::{
     collections::{HashMap, hash_map::Entry},
     fs::{self, File, OpenOptions},
-    io::{BufWriter, Write},
+    io::Write,
     path::{Path, PathBuf},
     time::{Duration, UNIX_EPOCH},
 };
@@ -23,7 +23,7 @@ use tithe_model::{
 };
 
 use crate::{fault::Fault, sandbox::try_lock};
-pub use parts::Parts;
+pub use parts::{CellRecords, Parts};
 
 /// How each cell is carried out: what the plan cannot know before the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -42,11 +42,14 @@ pub struct CellFacts {
 const SLOT_COLUMNS: &str = "cell,frame,block,client,arm,n,n_g,wall_ns,wall_g_ns,client_cpu_ns,server_cpu_ns,wait_ns,\
      stalled_ns";
 
+/// Columns that files of every build have: the first ones.
+const SLOT_COLUMNS_MIN: usize = 12;
+
 /// An open run folder. Only one process writes to it at a time.
 pub struct RunFolder {
     path: PathBuf,
     frames: File,
-    slots: BufWriter<File>,
+    slots: File,
     findings: File,
     events: File,
     cells: Vec<CellFacts>,
@@ -71,6 +74,8 @@ pub struct Contents {
     pub findings: Vec<Finding>,
     /// What happened.
     pub events: Vec<Event>,
+    /// Frames whose slots are damaged, which are spoiled for that: each with the file and its line.
+    pub damage: Vec<String>,
 }
 
 impl RunFolder {
@@ -128,7 +133,7 @@ impl RunFolder {
         Ok(Self {
             path: path.to_owned(),
             frames: append("frames.jsonl")?,
-            slots: BufWriter::new(append("slots.csv")?),
+            slots: append("slots.csv")?,
             findings: append("evidence.jsonl")?,
             events: append("events.jsonl")?,
             cells,
@@ -147,11 +152,8 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn frame(&mut self, plan: &Plan, frame: &Frame, slots: &[Slot]) -> Result<(), Fault> {
-        let failed = |error| Fault::machine("cannot write the records of a frame", error);
-        for slot in slots {
-            self.slots.write_all(slot_line(slot).as_bytes()).map_err(failed)?;
-        }
-        self.slots.flush().map_err(failed)?;
+        let rows: String = slots.iter().map(slot_line).collect();
+        add(&mut self.slots, rows.as_bytes(), "the slots of a frame")?;
         let cell = &plan.cells[frame.cell as usize];
         for (arm, seen) in plan.experiment.arms.iter().zip(&frame.arms) {
             let name = format!("{}--{}.hlog", file_name(&cell.id), file_name(&arm.name));
@@ -162,7 +164,7 @@ impl RunFolder {
                 self.histogram(&name, &format!("Intended-{operation}"), frame, histogram)?;
             }
         }
-        self.frames.write_all(&lines(std::slice::from_ref(frame))?).map_err(failed)
+        add(&mut self.frames, &lines(std::slice::from_ref(frame))?, "the records of a frame")
     }
 
     /// Adds what an evidence check saw.
@@ -170,8 +172,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn finding(&mut self, finding: &Finding) -> Result<(), Fault> {
-        let line = lines(std::slice::from_ref(finding))?;
-        self.findings.write_all(&line).map_err(|error| Fault::machine("cannot write evidence", error))
+        add(&mut self.findings, &lines(std::slice::from_ref(finding))?, "evidence")
     }
 
     /// Adds what happened.
@@ -179,8 +180,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn event(&mut self, event: &Event) -> Result<(), Fault> {
-        let line = lines(std::slice::from_ref(event))?;
-        self.events.write_all(&line).map_err(|error| Fault::machine("cannot write an event", error))
+        add(&mut self.events, &lines(std::slice::from_ref(event))?, "an event")
     }
 
     /// Changes what is known of cell `cell`.
@@ -240,17 +240,18 @@ fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Result<String, Box<dy
     Ok(String::from_utf8(text)?)
 }
 
-/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out. Frames and
-/// slots come cell by cell.
+/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out; a frame whose
+/// slots are damaged is spoiled. Frames and slots come cell by cell.
 ///
 /// # Errors
-/// When it is not a run folder, or of another format.
+/// When it is not a run folder, of another format, or its files do not belong together.
 pub fn read(path: &Path) -> Result<Contents, Fault> {
     let (mut contents, parts) = open(path)?;
     for cell in 0..contents.plan.cells.len() {
-        let (frames, slots) = parts.cell(cell)?;
+        let CellRecords { frames, slots, damage } = parts.cell(cell)?;
         contents.frames.extend(frames);
         contents.slots.extend(slots);
+        contents.damage.extend(damage);
     }
     Ok(contents)
 }
@@ -270,7 +271,8 @@ pub fn open(path: &Path) -> Result<(Contents, Parts), Fault> {
         )));
     }
     let plan: Plan = json(&plan_text, "plan.json")?;
-    let parts = Parts::open(path, plan.cells.len(), plan.experiment.arms.len())?;
+    refuse("plan.json makes no sense", path, &plan.flaws())?;
+    let parts = Parts::open(path, &plan)?;
     let contents = Contents {
         machine: json(&text(&path.join("machine.json"))?, "machine.json")?,
         cells: json(&text(&path.join("cells.json"))?, "cells.json")?,
@@ -279,8 +281,45 @@ pub fn open(path: &Path) -> Result<(Contents, Parts), Fault> {
         plan,
         frames: Vec::new(),
         slots: Vec::new(),
+        damage: Vec::new(),
     };
+    refuse("its files do not belong together", path, &strangers(&contents))?;
     Ok((contents, parts))
+}
+
+/// Refuses the run folder at `path` where there are `flaws`.
+fn refuse(what: &str, path: &Path, flaws: &[String]) -> Result<(), Fault> {
+    match flaws {
+        [] => Ok(()),
+        flaws => Err(Fault::Machine(format!(
+            "{}: {what}, so it was changed or damaged: {}; take the folder from a copy, or measure anew (`tithe run {}`)",
+            path.display(),
+            flaws.join("; "),
+            path.join("experiment.toml").display()
+        ))),
+    }
+}
+
+/// What of the records is about cells and arms that the plan does not have.
+fn strangers(contents: &Contents) -> Vec<String> {
+    let Contents { plan, cells, findings, .. } = contents;
+    let arms = plan.experiment.arms.len();
+    let mut strangers = Vec::new();
+    if cells.len() != plan.cells.len() {
+        strangers.push(format!("cells.json has {} cells, plan.json {}", cells.len(), plan.cells.len()));
+    }
+    let of_others = |(_, facts): &(usize, &CellFacts)| !facts.arms.is_empty() && facts.arms.len() != arms;
+    for (cell, facts) in cells.iter().enumerate().filter(of_others) {
+        strangers.push(format!("cell {cell} of cells.json has {} arms, plan.json {arms}", facts.arms.len()));
+    }
+    let unknown = |finding: &Finding| finding.cell as usize >= plan.cells.len() || finding.arm as usize >= arms;
+    if let Some(line) = findings.iter().position(unknown) {
+        strangers.push(format!(
+            "line {} of evidence.jsonl is about a cell or an arm that plan.json does not have",
+            line + 1
+        ));
+    }
+    strangers
 }
 
 #[derive(Deserialize)]
@@ -320,6 +359,17 @@ fn lines<T: Serialize>(values: &[T]) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
+/// Adds `bytes` to `file` as a whole: what a full disk took of them is taken back, so that the next line stands by itself.
+fn add(file: &mut File, bytes: &[u8], what: &str) -> Result<(), Fault> {
+    let failed = |error| Fault::machine(format!("cannot write {what}"), error);
+    let before = file.metadata().map_err(failed)?.len();
+    file.write_all(bytes).map_err(|error| {
+        // Where that fails too, the torn line is the last one, and is left out by whoever reads it.
+        let _ = file.set_len(before);
+        failed(error)
+    })
+}
+
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Fault> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| Fault::machine(path.display(), error))?;
     bytes.push(b'\n');
@@ -357,22 +407,32 @@ fn slot_line(slot: &Slot) -> String {
     )
 }
 
-/// Reads one row of `slots.csv`; `None` for a row that was cut short.
-fn slot_of(line: &str) -> Option<Slot> {
-    // The last column may be empty; earlier versions of Tithe did not write it.
-    let (numbers, stalled) = match line.match_indices(',').nth(11) {
-        Some((place, _)) => (&line[..place], &line[place + 1..]),
-        None => (line, ""),
-    };
-    let stalled_ns = if stalled.is_empty() { None } else { Some(stalled.parse().ok()?) };
-    let fields: Vec<u64> = numbers.split(',').map(|field| field.parse().ok()).collect::<Option<_>>()?;
+/// How many columns a `slots.csv` that begins with the line `header` has; `None` where they are not those of [`SLOT_COLUMNS`],
+/// of which an older build wrote the first ones only.
+fn slot_columns(header: &str) -> Option<usize> {
+    let columns = header.split(',').count();
+    let ours: Vec<&str> = SLOT_COLUMNS.split(',').take(columns).collect();
+    (columns >= SLOT_COLUMNS_MIN && header == ours.join(",")).then_some(columns)
+}
+
+/// Reads one row of a `slots.csv` with so many `columns`; the error says what is wrong with it.
+fn slot_of(line: &str, columns: usize) -> Result<Slot, String> {
+    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no number of this file"));
+    let texts: Vec<&str> = line.split(',').collect();
+    if texts.len() != columns {
+        return Err(format!("it has {} of {columns} fields", texts.len()));
+    }
+    let (first, last) = texts.split_at(SLOT_COLUMNS_MIN);
+    let fields: Vec<u64> = first.iter().map(|text| number(text)).collect::<Result<_, _>>()?;
+    // The column that older builds did not write may be empty, too.
+    let stalled_ns = last.iter().find(|text| !text.is_empty()).map(|text| number(text)).transpose()?;
     let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] =
         fields[..]
     else {
-        return None;
+        return Err(format!("it has {} fields", fields.len()));
     };
-    let small = |value: u64| u32::try_from(value).ok();
-    Some(Slot {
+    let small = |value: u64| u32::try_from(value).map_err(|_| format!("{value} is no number of anything here"));
+    Ok(Slot {
         cell: small(cell)?,
         frame: small(frame)?,
         block: small(block)?,
@@ -417,13 +477,18 @@ mod tests {
             wait_ns: 12,
             stalled_ns: Some(13),
         };
-        assert_eq!(slot_of(slot_line(&slot).trim_end()), Some(slot));
+        let columns = slot_columns(SLOT_COLUMNS).expect("its own header");
+        assert_eq!(slot_of(slot_line(&slot).trim_end(), columns), Ok(slot));
         let untold = Slot { stalled_ns: None, ..slot };
-        assert_eq!(slot_of(slot_line(&untold).trim_end()), Some(untold));
-        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,12"), Some(untold), "as earlier versions wrote it");
-        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,12,13,14"), None);
-        assert_eq!(slot_of("1,2,3"), None);
-        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,x"), None);
+        assert_eq!(slot_of(slot_line(&untold).trim_end_matches('\n'), columns), Ok(untold));
+        let earlier = SLOT_COLUMNS.strip_suffix(",stalled_ns").and_then(slot_columns).expect("an earlier header");
+        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,12", earlier), Ok(untold));
+        let refused = |line: &str| slot_of(line, columns).expect_err("no row");
+        assert_eq!(refused("1,2,3"), format!("it has 3 of {columns} fields"));
+        assert_eq!(refused("1,2,3,4,5,6,7,8,9,10,11,x,"), "\"x\" is no number of this file");
+        assert_eq!(refused("1,2,3,4,5,6,7,-8,9,10,11,12,13"), "\"-8\" is no number of this file");
+        assert_eq!(slot_columns("cell,frame"), None);
+        assert_eq!(slot_columns(&SLOT_COLUMNS.replace("wall_ns", "wall_us")), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod kept;
 mod proof;
 mod rotating;
+mod spoiled;
 mod stage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,7 @@ use crate::{
     folder::{Contents, RunFolder, file_name},
     limits,
     load::frame::{ArmRig, Rig},
+    sandbox,
     saturation::Served,
     volume::swap,
     watch::stalls::Lanes,
@@ -31,7 +33,11 @@ use crate::{
 };
 use kept::Kept;
 use rotating::Rotations;
+use spoiled::SpoiledInARow;
 use stage::Stage;
+
+/// What the ending of a cell begins with that could not be measured to its end.
+const FAILED: &str = "failed: ";
 
 /// Sees what happens, and decides when a cell has been measured enough.
 pub trait Observer {
@@ -68,7 +74,7 @@ pub enum Ending {
 }
 
 impl Run<'_> {
-    /// Measures every cell that `before` does not hold already.
+    /// Measures every cell that `before` does not hold already; one that failed then is taken up again after its last frame.
     ///
     /// # Errors
     /// When the run folder cannot be written, or this process may not have as many connections as the plan has. What goes wrong within a cell is recorded, and the next cell is measured.
@@ -91,11 +97,19 @@ impl Run<'_> {
             diary.warn(words)?;
         }
         let kept = Kept::new(diary.folder.path());
-        let mut carried = Carried { served: Served::default(), kept, rotations: Rotations::default() };
+        let mut carried = Carried {
+            served: Served::default(),
+            kept,
+            rotations: Rotations::default(),
+            spoiled: SpoiledInARow::default(),
+        };
         carried.served.add(before.iter().flat_map(|contents| &contents.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
-            if before.is_some_and(|contents| !contents.cells[number].ending.is_empty()) {
+            let ending_before = before.map_or("", |contents| &contents.cells[number].ending);
+            if let Some(fault) = ending_before.strip_prefix(FAILED) {
+                self.take_up_again(number, fault, &mut diary)?;
+            } else if !ending_before.is_empty() {
                 continue;
             }
             diary.tell(Event::CellStarted { cell: number as u32 })?;
@@ -104,7 +118,7 @@ impl Run<'_> {
                 Err(fault) => {
                     ending = Ending::Failed;
                     diary.warn(format!("cell {}: {fault}", self.plan.cells[number].id))?;
-                    format!("failed: {fault}")
+                    format!("{FAILED}{fault}")
                 }
             };
             let later = &self.plan.cells[number + 1..];
@@ -123,6 +137,12 @@ impl Run<'_> {
         Ok(ending)
     }
 
+    /// Forgets that cell `number` has failed with `fault`, and says so.
+    fn take_up_again(&self, number: usize, fault: &str, diary: &mut Diary<'_>) -> Result<(), Fault> {
+        diary.folder.cell(number, |facts| facts.ending.clear())?;
+        diary.warn(format!("cell {} is taken up again, which had failed: {fault}", self.plan.cells[number].id))
+    }
+
     /// Measures one cell over its epochs; returns why it ended.
     fn cell(
         &self,
@@ -135,6 +155,7 @@ impl Run<'_> {
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
         cell.restarts &= !self.rotates()?;
         carried.rotations = Rotations::default();
+        carried.spoiled = SpoiledInARow::default();
         if let Some(words) = limits::crowding(self.database, &self.plan.experiment, cell.resources) {
             diary.warn(format!("cell {}: {words}", cell.id))?;
         }
@@ -176,7 +197,10 @@ impl Run<'_> {
         }
         stage.keep_logs(diary.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
         // A server that has died explains a broken connection better than the connection does.
-        result.map_err(|fault| stage.ended().map_or(fault, Fault::Connection))
+        let result = result.map_err(|fault| stage.ended().map_or(fault, Fault::Connection));
+        drop(stage);
+        sandbox::left_behind().into_iter().try_for_each(|words| diary.warn(words))?;
+        result
     }
 
     /// Sets the stage, proves, measures frame by frame, and proves again.
@@ -242,6 +266,9 @@ impl Run<'_> {
             }
             if let Some(words) = stage.ended() {
                 return Err(Fault::Connection(words));
+            }
+            if !is_free {
+                carried.spoiled.add(frame.spoiled.as_deref())?;
             }
             if rotating.failed() {
                 break;
@@ -348,6 +375,8 @@ struct Carried {
     kept: Kept,
     /// Those of the cell that is being measured, all epochs together.
     rotations: Rotations,
+    /// Those of the cell that is being measured, all epochs together.
+    spoiled: SpoiledInARow,
 }
 
 /// The frames of a cell between two starts of its servers.

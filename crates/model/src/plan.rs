@@ -3,6 +3,7 @@
 //! A pure function of the experiment and the catalogue: the same file gives the same plan on every machine.
 //! What only the machine can decide (how many lanes its processors bear, how arms are paired) is left to the run.
 
+mod check;
 mod outline;
 
 use std::collections::BTreeSet;

@@ -28,7 +28,13 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
             return Err(Stop::new(exit::USAGE, message));
         }
     }
-    let subjects = arguments.runs.iter().map(|run| subject(run)).collect::<Result<Vec<_>, _>>()?;
+    let mut subjects = Vec::new();
+    let mut damaged = None;
+    for run in &arguments.runs {
+        let (subject, damage) = subject(run)?;
+        subjects.push(subject);
+        damaged = damaged.or(records::tell_damage(run, &damage));
+    }
     let comparison = compare::compare(&subjects).map_err(|reasons| {
         Stop::new(exit::USAGE, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
     })?;
@@ -37,8 +43,8 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         _ => report::comparison::render(&comparison, progress::columns().min(120)),
     };
     anstream::print!("{rendered}");
-    let Some(threshold) = threshold else { return Ok(exit::OK) };
-    Ok(judge(&comparison, threshold))
+    let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
+    Ok(damaged.unwrap_or(judged))
 }
 
 /// Says on standard error what lies beyond the threshold, and returns the status.
@@ -70,12 +76,13 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     status
 }
 
-fn subject(run: &Path) -> Result<Subject, Stop> {
+/// A run to compare, and what of its records is damaged.
+fn subject(run: &Path) -> Result<(Subject, Vec<String>), Stop> {
     let unreadable = |fault| Stop::new(exit::USAGE, fault);
     let opened = folder::open(run).map_err(unreadable)?;
     let records = opened.0.plan.experiment.data.records;
-    let (analysis, _) = records::assess_opened(run, opened).map_err(unreadable)?;
-    Ok(Subject { analysis, records })
+    let assessed = records::assess_opened(run, opened).map_err(unreadable)?;
+    Ok((Subject { analysis: assessed.analysis, records }, assessed.damage))
 }
 
 /// `5%` as a natural-log ratio.

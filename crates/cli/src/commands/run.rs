@@ -14,6 +14,7 @@ use tithe_harness::{
 use tithe_model::{
     experiment::{DESIGNS, Experiment, guard},
     plan::Plan,
+    record::Event,
 };
 
 use crate::{
@@ -43,10 +44,11 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);
-    let (analysis, story) = records::assess(&path)?;
-    write_reports(&path, &analysis, &story)?;
+    let assessed = records::assess(&path)?;
+    let analysis = &assessed.analysis;
+    write_reports(&path, analysis, &assessed.story)?;
     if arguments.json {
-        anstream::print!("{}", report::json::render(&analysis));
+        anstream::print!("{}", report::json::render(analysis));
     } else if arguments.ycsb_output {
         anstream::print!("{}", report::ycsb::render(&records::of(&path, folder::read(&path)?)));
     } else {
@@ -55,14 +57,14 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             width: progress::columns().min(120),
             colour: true,
         };
-        anstream::print!("{}", report::terminal::render(&analysis, options));
+        anstream::print!("{}", report::terminal::render(analysis, options));
         anstream::println!("\nrun folder  {}\nreport      {}", path.display(), path.join("report.html").display());
         anstream::println!("everything  tithe report {}", path.display());
         if ending != Ending::Complete {
             anstream::println!("continue    tithe run --resume {}", path.display());
         }
     }
-    Ok(status(ending, &analysis))
+    Ok(assessed.status(&path, status(ending, analysis)))
 }
 
 /// What the options change about the experiment.
@@ -131,16 +133,41 @@ fn free_name(path: &Path) -> PathBuf {
     (2..).map(numbered).find(|path| !path.exists()).unwrap_or_else(|| path.to_owned())
 }
 
-/// Takes up a run that ended early.
+/// Takes up a run that ended early. Nothing in its folder is changed before it is certain that it can be.
 fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Option<Contents>), Stop> {
-    let (folder, contents) = RunFolder::resume(path)?;
-    if contents.plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+    let (Contents { mut plan, .. }, _) = folder::open(path)?;
+    if plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
         // The records hold no password: what the run attached to cannot be known from them.
         return Err(Stop::new(exit::USAGE, "a run on attached servers cannot be resumed; run its experiment again"));
     }
+    let filled = plan.fit(&prepare::catalogue()).map_err(|flaws| unfit(path, &flaws))?;
     let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
-    let prepared = prepare::of_plan(text, contents.plan.clone(), &arguments.experiment)?;
+    let prepared = prepare::of_plan(text, plan, &arguments.experiment)?;
+    let (mut folder, contents) = RunFolder::resume(path)?;
+    for what in filled {
+        let message = format!("plan.json does not say {what}");
+        anstream::eprintln!("tithe: {}: {message}", path.display());
+        folder.event(&Event::Warning { message })?;
+    }
     Ok((prepared, folder, Some(contents)))
+}
+
+/// Why this build cannot go on with the plan of the run folder at `path`.
+fn unfit(path: &Path, flaws: &[String]) -> Stop {
+    let plan = path.join("plan.json");
+    let experiment = path.join("experiment.toml");
+    Stop::new(
+        exit::USAGE,
+        format!(
+            "{} is not a plan that this tithe ({}) can go on with; another version wrote it, or it was changed:\n  {}\n\
+             go on with the version that began the run (`run-started` in events.jsonl), or measure anew: tithe run {}; \
+             nothing was started",
+            plan.display(),
+            env!("CARGO_PKG_VERSION"),
+            flaws.join("\n  "),
+            experiment.display()
+        ),
+    )
 }
 
 /// Refuses to start what will not fit on the disk.

@@ -6,10 +6,12 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use tithe_harness::database::{Install, Missing, Search};
+use tithe_harness::{
+    database::{Install, Missing, Search},
+    sandbox::process,
+};
 
 use super::get;
 
@@ -130,7 +132,7 @@ fn java() -> Result<(PathBuf, String), Missing> {
     let folders = home.into_iter().chain(std::env::split_paths(&path)).chain([PathBuf::from("/usr/bin")]);
     let mut looked_in = Vec::new();
     for program in folders.map(|folder| folder.join("java")).filter(|program| program.is_file()) {
-        let Ok(output) = Command::new(&program).arg("-version").output() else { continue };
+        let Ok(output) = process::version(&program, "-version") else { continue };
         let said = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
         match java_version(&said) {
             Some(version) if JAVA.contains(&version) => return Ok((program, said)),

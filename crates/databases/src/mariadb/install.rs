@@ -4,10 +4,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use tithe_harness::database::{Install, Missing, Search};
+use tithe_harness::{
+    database::{Install, Missing, Search},
+    sandbox::process,
+};
 
 /// Oldest version that is launched: the oldest long-term release that was maintained when this was written.
 const OLDEST: (u32, u32) = (10, 6);
@@ -53,7 +55,7 @@ fn look(folder: &Path, looked_in: &mut Vec<String>) -> Option<Install> {
     if !server.is_file() {
         return None;
     }
-    let output = Command::new(&server).arg("--version").output().ok()?;
+    let output = process::version(&server, "--version").ok()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let version = version_of(&said)?;
     if version < OLDEST {

@@ -4,10 +4,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use tithe_harness::database::{Install, Missing, Search};
+use tithe_harness::{
+    database::{Install, Missing, Search},
+    sandbox::process,
+};
 
 /// Oldest version that the driver speaks to.
 pub const OLDEST: (u32, u32) = (4, 2);
@@ -54,7 +56,7 @@ fn look(folder: &Path) -> Option<Result<Install, String>> {
     if !file.is_file() {
         return None;
     }
-    let output = Command::new(&file).arg("--version").output().ok()?;
+    let output = process::version(&file, "--version").ok()?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let first = said.lines().next().unwrap_or_default().to_owned();
     if version_of(&first)? < OLDEST {

@@ -13,7 +13,7 @@ use mongodb::{
     error::{Error, ErrorKind, WriteFailure},
     options::{ClientOptions, ServerMonitoringMode},
 };
-use tithe_harness::fault::Fault;
+use tithe_harness::{fault::Fault, session::PATIENCE_S};
 use tokio::runtime::Runtime;
 
 /// How long to look for a server that takes the connection.
@@ -61,12 +61,16 @@ impl Link {
         self.client.database(database).collection(collection)
     }
 
-    /// Runs `work` to its end in this thread.
+    /// Runs `work` to its end in this thread. The driver itself waits for an answer for ever.
     ///
     /// # Errors
-    /// What the driver or the server said.
+    /// What the driver or the server said; [`Fault::Connection`] when there is no answer for [`PATIENCE_S`] seconds.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
-        self.runtime.block_on(work).map_err(|error| fault(&error))
+        let patience = Duration::from_secs(PATIENCE_S.into());
+        match self.runtime.block_on(async { tokio::time::timeout(patience, work).await }) {
+            Ok(done) => done.map_err(|error| fault(&error)),
+            Err(_) => Err(Fault::Connection(format!("the server did not answer for {PATIENCE_S} s"))),
+        }
     }
 
     /// Runs one command in `database`.

@@ -4,10 +4,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use tithe_harness::database::{Install, Missing, Search};
+use tithe_harness::{
+    database::{Install, Missing, Search},
+    sandbox::process,
+};
 
 use super::get::DOWNLOAD;
 
@@ -70,8 +72,8 @@ fn look(folder: &Path) -> Result<Install, String> {
     if !server.is_file() {
         return Err(String::new());
     }
-    let output = Command::new(&server).arg("--version").output();
-    let output = output.map_err(|error| format!(" has a mysqld that does not start: {error}"))?;
+    let output = process::version(&server, "--version");
+    let output = output.map_err(|fault| format!(" has a mysqld that does not start: {fault}"))?;
     let first = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().trim().to_owned();
     let said = first(&output.stdout);
     if said.contains("MariaDB") {

@@ -6,10 +6,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use tithe_harness::database::{Install, Missing, Search};
+use tithe_harness::{
+    database::{Install, Missing, Search},
+    sandbox::process,
+};
 
 /// Oldest major version that is launched: the oldest whose documentation was still maintained when this was written.
 pub const OLDEST: u32 = 13;
@@ -91,7 +93,7 @@ fn look(folder: &Path, looked_in: &mut Vec<String>) -> Option<((u32, u32), Insta
     let postgres = folder.join("postgres");
     let real = postgres.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     let folder = real.filter(|real| has_programs(real)).unwrap_or_else(|| folder.to_owned());
-    let output = Command::new(&postgres).arg("--version").output().ok()?;
+    let output = process::version(&postgres, "--version").ok()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let version = version_of(&said)?;
     if version.0 < OLDEST {

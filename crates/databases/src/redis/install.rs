@@ -4,10 +4,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use tithe_harness::database::{Install, Missing, Search};
+use tithe_harness::{
+    database::{Install, Missing, Search},
+    sandbox::process,
+};
 
 /// Oldest major version that is launched: the first with TLS and accounts.
 pub const OLDEST: u32 = 6;
@@ -59,7 +61,7 @@ fn look(folder: &Path, program: &str, looked_in: &mut Vec<String>) -> Option<Ins
     if !file.is_file() {
         return None;
     }
-    let output = Command::new(&file).arg("--version").output().ok()?;
+    let output = process::version(&file, "--version").ok()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let (name, version) = version_of(&said)?;
     if version.0 < OLDEST {

@@ -5,18 +5,22 @@
 
 use std::{
     io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use crate::{database::Address, fault::Fault};
 
 /// Most bytes that are kept of one direction of one connection; what follows passes but is not kept.
 pub const CAPTURE_BYTES: usize = 1 << 20;
+
+/// How long to wait for a server that accepts no connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What passed over one connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,7 +98,7 @@ impl Relay {
         };
         self.shared.stopping.store(true, Ordering::SeqCst);
         // A connection of its own wakes the acceptor. Should it fail, the listener is broken and has ended already.
-        drop(TcpStream::connect(("127.0.0.1", self.port)));
+        drop(TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port).into(), CONNECT_TIMEOUT));
         let _ = acceptor.join();
         let links = std::mem::take(&mut *lock(&self.shared.links));
         links.into_iter().map(Link::end).collect()
@@ -123,7 +127,7 @@ impl Shared {
 
 impl Link {
     fn open(client: TcpStream, target: &(String, u16)) -> std::io::Result<Self> {
-        let server = TcpStream::connect((target.0.as_str(), target.1))?;
+        let server = connect(target)?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let conversation = Arc::new(Mutex::new(Conversation::default()));
@@ -146,6 +150,18 @@ impl Link {
         }
         std::mem::take(&mut *lock(&self.conversation))
     }
+}
+
+/// A connection to the first address of `target` that accepts one in time.
+fn connect(target: &(String, u16)) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::other("no such host");
+    for address in (target.0.as_str(), target.1).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// Copies one direction of one connection.

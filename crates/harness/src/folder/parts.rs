@@ -1,8 +1,13 @@
 //! Reads the frames and slots of a run folder cell by cell: a report then takes the memory of one cell, however many there
 //! are.
+//!
+//! A frame whose line stands in `frames.jsonl` has all its slots in `slots.csv`: they were written before. Where they are not
+//! there any more, or cannot be read, the file was damaged, and the frame is spoiled with that for a reason.
+
+mod sheet;
 
 use std::{
-    collections::HashSet,
+    collections::BTreeMap,
     fs::File,
     io::{self, BufRead, BufReader},
     ops::Range,
@@ -11,10 +16,15 @@ use std::{
 };
 
 use serde::Deserialize;
-use tithe_model::record::{Frame, Slot};
+use tithe_model::{
+    experiment::Design,
+    plan::Plan,
+    record::{Frame, Slot},
+};
 
-use super::{json_lines, slot_of};
+use super::{SLOT_COLUMNS, json_lines, slot_columns, slot_of};
 use crate::fault::Fault;
+use sheet::Sheet;
 
 const FRAMES: &str = "frames.jsonl";
 const SLOTS: &str = "slots.csv";
@@ -23,40 +33,107 @@ const SLOTS: &str = "slots.csv";
 pub struct Parts {
     path: PathBuf,
     arms: usize,
+    /// How the arms of each cell share the machine.
+    designs: Vec<Design>,
     frames: Lines,
     slots: Lines,
+    /// Columns of the slots' file; `None` where its first line does not name them.
+    columns: Option<usize>,
+}
+
+/// What was recorded of one cell.
+#[derive(Debug, Default)]
+pub struct CellRecords {
+    /// Its frames.
+    pub frames: Vec<Frame>,
+    /// The slots of those frames, as far as they can be read.
+    pub slots: Vec<Slot>,
+    /// Frames whose slots are damaged, which are spoiled for that: each with the file and its line.
+    pub damage: Vec<String>,
 }
 
 impl Parts {
-    /// Those of the folder at `path`, whose plan has so many `cells` and `arms`.
-    pub(super) fn open(path: &Path, cells: usize, arms: usize) -> Result<Self, Fault> {
+    /// Those of the folder at `path`, which was measured by `plan`.
+    pub(super) fn open(path: &Path, plan: &Plan) -> Result<Self, Fault> {
         let failed = |name: &'static str| {
             move |error| {
                 Fault::machine(format!("cannot read {name} in {} (is this a run folder?)", path.display()), error)
             }
         };
-        let frames = Lines::index(&path.join(FRAMES), cells, &cell_of_frame).map_err(failed(FRAMES))?;
-        let slots = Lines::index(&path.join(SLOTS), cells, &|line, _| Ok(cell_of_slot(line))).map_err(failed(SLOTS))?;
-        let parts = Self { path: path.to_owned(), arms, frames, slots };
-        if parts.frames.foreign { Err(parts.foreign()) } else { Ok(parts) }
+        let cells = plan.cells.len();
+        let frames = Lines::index(&path.join(FRAMES), cells, &line_of_frame).map_err(failed(FRAMES))?;
+        let slots = Lines::index(&path.join(SLOTS), cells, &line_of_slot).map_err(failed(SLOTS))?;
+        let parts = Self {
+            path: path.to_owned(),
+            arms: plan.experiment.arms.len(),
+            designs: plan.cells.iter().map(|cell| cell.design).collect(),
+            columns: slots.first().map_err(failed(SLOTS))?.as_deref().and_then(slot_columns),
+            frames,
+            slots,
+        };
+        if parts.frames.strays.is_empty() { Ok(parts) } else { Err(parts.foreign()) }
     }
 
     /// The frames of cell `cell`, and the slots of those frames, each in the order of their files.
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn cell(&self, cell: usize) -> Result<(Vec<Frame>, Vec<Slot>), Fault> {
+    pub fn cell(&self, cell: usize) -> Result<CellRecords, Fault> {
         let failed = |error| Fault::machine(format!("cannot read {}", self.path.display()), error);
         let name = format!("cell {cell} in {FRAMES}");
         let frames: Vec<Frame> = json_lines(&self.frames.of(cell).map_err(failed)?, &name)?;
         if frames.iter().any(|frame| frame.arms.len() != self.arms) {
             return Err(self.foreign());
         }
-        let known: HashSet<u32> = frames.iter().map(|frame| frame.frame).collect();
-        let text = self.slots.of(cell).map_err(failed)?;
-        let ours = |slot: &Slot| known.contains(&slot.frame) && (slot.arm as usize) < self.arms;
-        let slots = text.lines().filter_map(slot_of).filter(ours).collect();
-        Ok((frames, slots))
+        let mut records = CellRecords { frames, ..CellRecords::default() };
+        let mut sheets: BTreeMap<u32, Sheet> =
+            records.frames.iter().map(|frame| (frame.frame, Sheet::default())).collect();
+        let mut strays = self.slots.strays.clone();
+        self.slots
+            .each(cell, |number, line| self.row(number, line, &mut sheets, &mut strays, &mut records.slots))
+            .map_err(failed)?;
+        for frame in records.frames.iter_mut().filter(|frame| frame.spoiled.is_none()) {
+            let sheet = &sheets[&frame.frame];
+            let flaw = match self.columns {
+                Some(_) => sheet.flaw(frame, self.designs[cell], &strays),
+                None => {
+                    Some(format!("line 1 of {SLOTS} does not name its columns: it should begin with `{SLOT_COLUMNS}`"))
+                }
+            };
+            if let Some(flaw) = flaw {
+                records.damage.push(format!("cell {cell}, frame {}: {flaw}", frame.frame));
+                frame.spoiled = Some(flaw);
+            }
+        }
+        Ok(records)
+    }
+
+    /// Takes in line `number` of the slots' file.
+    fn row(
+        &self,
+        number: usize,
+        line: &str,
+        sheets: &mut BTreeMap<u32, Sheet>,
+        strays: &mut Vec<usize>,
+        slots: &mut Vec<Slot>,
+    ) {
+        let whole = line.strip_suffix('\n').ok_or_else(|| "it is cut short".to_owned());
+        let slot = whole.and_then(|row| slot_of(row, self.columns.unwrap_or_default()));
+        let slot = slot.and_then(|slot| match (slot.arm as usize) < self.arms {
+            true => Ok(slot),
+            false => Err(format!("there is no arm {}", slot.arm)),
+        });
+        let of = line.split(',').nth(1).and_then(|frame| sheets.get_mut(&frame.parse().ok()?));
+        match (slot, of) {
+            (Ok(slot), Some(sheet)) => {
+                sheet.add(number, &slot);
+                slots.push(slot);
+            }
+            (Err(flaw), Some(sheet)) => sheet.refuse(number, flaw),
+            // Of a frame that did not complete.
+            (Ok(_), None) => {}
+            (Err(_), None) => strays.push(number),
+        }
     }
 
     fn foreign(&self) -> Fault {
@@ -67,21 +144,37 @@ impl Parts {
 /// Where the lines of each cell stand in a file.
 struct Lines {
     file: File,
-    /// Bytes of neighbouring lines, by cell.
-    stretches: Vec<Vec<Range<u64>>>,
-    /// A line is of a cell that the plan does not have.
-    foreign: bool,
+    /// Neighbouring lines, by cell.
+    stretches: Vec<Vec<Stretch>>,
+    /// Numbers of the lines that are of no cell, or of one that the plan does not have.
+    strays: Vec<usize>,
 }
 
-/// The cell that a line with its number is about; `None` for a line that counts for nothing.
-type CellOf<'a> = &'a dyn Fn(&[u8], usize) -> io::Result<Option<usize>>;
+/// Neighbouring lines of one cell.
+struct Stretch {
+    bytes: Range<u64>,
+    /// Number of the first line, from 1.
+    line: usize,
+}
+
+/// What a line is.
+enum Line {
+    Cell(usize),
+    /// It counts for nothing.
+    Nothing,
+    /// It is none of this file's.
+    Stray,
+}
+
+/// What a line with its number is.
+type LineOf<'a> = &'a dyn Fn(&[u8], usize) -> io::Result<Line>;
 
 impl Lines {
-    fn index(path: &Path, cells: usize, cell_of: CellOf<'_>) -> io::Result<Self> {
+    fn index(path: &Path, cells: usize, line_of: LineOf<'_>) -> io::Result<Self> {
         let file = File::open(path)?;
         let mut reader = BufReader::new(&file);
-        let mut stretches: Vec<Vec<Range<u64>>> = vec![Vec::new(); cells];
-        let mut foreign = false;
+        let mut stretches: Vec<Vec<Stretch>> = (0..cells).map(|_| Vec::new()).collect();
+        let mut strays = Vec::new();
         let mut line = Vec::new();
         let mut begin = 0;
         for number in 1.. {
@@ -91,26 +184,48 @@ impl Lines {
                 break;
             }
             let end = begin + length;
-            if let Some(cell) = cell_of(&line, number)? {
-                match stretches.get_mut(cell).map(|stretches| (stretches.last_mut(), begin)) {
-                    Some((Some(last), begin)) if last.end == begin => last.end = end,
-                    Some(_) => stretches[cell].push(begin..end),
-                    None => foreign = true,
-                }
+            match line_of(&line, number)? {
+                Line::Cell(cell) if cell < cells => match stretches[cell].last_mut() {
+                    Some(last) if last.bytes.end == begin => last.bytes.end = end,
+                    _ => stretches[cell].push(Stretch { bytes: begin..end, line: number }),
+                },
+                Line::Cell(_) | Line::Stray => strays.push(number),
+                Line::Nothing => {}
             }
             begin = end;
         }
-        Ok(Self { file, stretches, foreign })
+        Ok(Self { file, stretches, strays })
+    }
+
+    /// The first line, without its end; `None` of an empty file.
+    fn first(&self) -> io::Result<Option<String>> {
+        let mut bytes = vec![0; 4096];
+        let length = self.file.read_at(&mut bytes, 0)?;
+        Ok(String::from_utf8_lossy(&bytes[..length]).lines().next().map(str::to_owned))
     }
 
     fn of(&self, cell: usize) -> io::Result<String> {
-        let mut bytes = Vec::new();
+        let mut text = String::new();
         for stretch in &self.stretches[cell] {
-            let from = bytes.len();
-            bytes.resize(from + (stretch.end - stretch.start) as usize, 0);
-            self.file.read_exact_at(&mut bytes[from..], stretch.start)?;
+            text += &String::from_utf8(self.read(stretch)?).map_err(io::Error::other)?;
         }
-        String::from_utf8(bytes).map_err(io::Error::other)
+        Ok(text)
+    }
+
+    /// Gives `take` each line of cell `cell` with its number and its end. What is no text is replaced by marks that say so.
+    fn each(&self, cell: usize, mut take: impl FnMut(usize, &str)) -> io::Result<()> {
+        for stretch in &self.stretches[cell] {
+            let bytes = self.read(stretch)?;
+            let text = String::from_utf8_lossy(&bytes);
+            text.split_inclusive('\n').enumerate().for_each(|(index, line)| take(stretch.line + index, line));
+        }
+        Ok(())
+    }
+
+    fn read(&self, stretch: &Stretch) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; (stretch.bytes.end - stretch.bytes.start) as usize];
+        self.file.read_exact_at(&mut bytes, stretch.bytes.start)?;
+        Ok(bytes)
     }
 }
 
@@ -120,18 +235,22 @@ struct CellOnly {
 }
 
 /// The last line may be cut short, which is what a kill leaves, and then counts for nothing.
-fn cell_of_frame(line: &[u8], number: usize) -> io::Result<Option<usize>> {
+fn line_of_frame(line: &[u8], number: usize) -> io::Result<Line> {
     match serde_json::from_slice::<CellOnly>(line) {
-        Ok(frame) => Ok(Some(frame.cell as usize)),
-        Err(_) if !line.ends_with(b"\n") => Ok(None),
+        Ok(frame) => Ok(Line::Cell(frame.cell as usize)),
+        Err(_) if !line.ends_with(b"\n") => Ok(Line::Nothing),
         Err(error) => Err(io::Error::other(format!("line {number}: {error}"))),
     }
 }
 
-/// Rows that are cut short, and the header, are of no cell.
-fn cell_of_slot(line: &[u8]) -> Option<usize> {
-    let field = line.split(|byte| *byte == b',').next()?;
-    std::str::from_utf8(field).ok()?.parse().ok()
+/// The first line is the header, and the last one may be cut short.
+fn line_of_slot(line: &[u8], number: usize) -> io::Result<Line> {
+    let field = line.split(|byte| *byte == b',').next().and_then(|field| std::str::from_utf8(field).ok());
+    Ok(match field.and_then(|field| field.parse().ok()) {
+        Some(cell) => Line::Cell(cell),
+        None if number == 1 || !line.ends_with(b"\n") => Line::Nothing,
+        None => Line::Stray,
+    })
 }
 
 #[cfg(test)]
@@ -144,7 +263,7 @@ mod tests {
         let name = format!("tithe-test-parts-{}-{:?}", std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, text)?;
-        let lines = Lines::index(&path, cells, &cell_of_frame);
+        let lines = Lines::index(&path, cells, &line_of_frame);
         std::fs::remove_file(&path)?;
         lines
     }
@@ -157,7 +276,11 @@ mod tests {
         assert_eq!(of(0), "{\"cell\":0,\"n\":1}\n{\"cell\":0}\n");
         assert_eq!(of(1), "{\"cell\":1}\n{\"cell\":1,\"n\":2}\n");
         assert_eq!(of(2), "");
-        assert!(!lines.foreign && index(text.as_bytes(), 1).expect("lines").foreign);
+        assert!(lines.strays.is_empty());
+        assert_eq!(index(text.as_bytes(), 1).expect("lines").strays, [2, 3]);
+        let mut numbered = Vec::new();
+        lines.each(1, |number, line| numbered.push((number, line.len()))).expect("text");
+        assert_eq!(numbered, [(2, 11), (3, 17)]);
         assert!(
             index(b"{\"cell\":0}\n{\"cell\n{\"cell\":0}\n", 1).is_err_and(|error| error.to_string().contains("line 2"))
         );
@@ -179,7 +302,7 @@ mod tests {
             if let Ok(lines) = index(&text, 2) {
                 let _ = (lines.of(0), lines.of(1));
             }
-            let _ = cell_of_slot(&text);
+            let _ = line_of_slot(&text, 2);
         }
     }
 }

@@ -5,17 +5,28 @@
 
 use std::{
     fs::File,
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
     path::Path,
     process::{Child, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use super::process::{prepared, tail};
+use super::{
+    leave_behind,
+    process::{kill, prepared, tail},
+};
 use crate::{database::Command, fault::Fault};
 
 /// How long a program that is asked to end may go on.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long one that was killed may take to be gone; see the same in [`super::process`].
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a program may work, the time that it stands still counted: encrypting a large disk anew takes hours.
+const WORK_PATIENCE: Duration = Duration::from_secs(6 * 3600);
 
 /// The place of one program of an arm, one after the other.
 #[derive(Debug, Clone, Default)]
@@ -33,14 +44,24 @@ impl Companion {
     /// Runs `command` in `folder` to its end, both its outputs going to the file `log`.
     ///
     /// # Errors
-    /// When it cannot be started or fails, in its last words; when [`Companion::dismiss`] was called before.
+    /// When it cannot be started or fails, in its last words; when it works for longer than six hours; when
+    /// [`Companion::dismiss`] was called before.
     pub fn run(&self, command: &Command, folder: &Path, log: &Path) -> Result<(), Fault> {
+        self.run_within(command, folder, log, WORK_PATIENCE)
+    }
+
+    fn run_within(&self, command: &Command, folder: &Path, log: &Path, patience: Duration) -> Result<(), Fault> {
         let mut child = self.start(command, folder, log)?;
-        let ended = await_end(&child);
+        let ended = await_end(&child, patience);
         self.state().process = None;
         let name = command.program.display();
         let failed = |error| Fault::machine(format!("cannot wait for {name}"), error);
-        ended.map_err(failed)?;
+        if !matches!(ended, Ok(true)) {
+            kill(&mut child, &name);
+        }
+        if !ended.map_err(failed)? {
+            return Err(Fault::Machine(format!("{name} did not end within {} s and was killed", patience.as_secs())));
+        }
         let status = child.wait().map_err(failed)?;
         if status.success() {
             return Ok(());
@@ -87,13 +108,24 @@ impl Companion {
         self.state().dismissed = true;
         self.go_on();
         self.state().signal(libc::SIGTERM);
-        let deadline = Instant::now() + PATIENCE;
+        if self.is_gone_within(PATIENCE) {
+            return;
+        }
+        self.state().signal(libc::SIGKILL);
+        if !self.is_gone_within(KILL_PATIENCE) {
+            leave_behind("a program that worked beside a server was killed and is still there".to_owned());
+        }
+    }
+
+    fn is_gone_within(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
         while self.state().process.is_some() {
             if Instant::now() > deadline {
-                self.state().signal(libc::SIGKILL);
+                return false;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        true
     }
 
     /// A thread that panicked has left its program to itself: what is known of it still holds.
@@ -111,18 +143,26 @@ impl State {
     }
 }
 
-/// Returns when `child` has ended, and leaves its number to it.
-fn await_end(child: &Child) -> std::io::Result<()> {
+/// True when `child` has ended, whose number is left to it; false when it has not after `patience`.
+fn await_end(child: &Child, patience: Duration) -> io::Result<bool> {
+    // SAFETY: pidfd_open(2) takes two numbers; the child has not been waited for, so the number is its own.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it, and nobody else has it.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+    let deadline = Instant::now() + patience;
     loop {
-        // SAFETY: siginfo_t is plain data, and it lives through the call.
-        let status = unsafe {
-            let mut told: libc::siginfo_t = std::mem::zeroed();
-            libc::waitid(libc::P_PID, child.id(), &raw mut told, libc::WEXITED | libc::WNOWAIT)
-        };
-        match std::io::Error::last_os_error() {
-            _ if status == 0 => return Ok(()),
-            error if error.kind() == std::io::ErrorKind::Interrupted => {}
-            error => return Err(error),
+        let left = i32::try_from(deadline.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(i32::MAX);
+        let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: `poll` is one valid pollfd for the whole call.
+        match unsafe { libc::poll(&raw mut poll, 1, left) } {
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+            found => return Ok(found > 0),
         }
     }
 }
@@ -172,6 +212,15 @@ mod tests {
         assert_eq!(companion.run(&shell("exit 0"), Path::new("/"), &log), Ok(()));
         let failed = companion.run(&shell("echo no such key >&2; exit 3"), Path::new("/"), &log);
         assert_eq!(failed, Err(Fault::Machine("/bin/sh failed (exit status: 3): no such key".to_owned())));
+        assert!(companion.state().process.is_none());
+        std::fs::remove_file(&log).expect("removed");
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_killed_and_said_to_be() {
+        let (companion, log) = (Companion::default(), log("late"));
+        let late = companion.run_within(&shell("exec sleep 60"), Path::new("/"), &log, Duration::from_millis(50));
+        assert_eq!(late, Err(Fault::Machine("/bin/sh did not end within 0 s and was killed".to_owned())));
         assert!(companion.state().process.is_none());
         std::fs::remove_file(&log).expect("removed");
     }

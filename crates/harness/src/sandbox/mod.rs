@@ -20,6 +20,8 @@ use std::{
     fs::{self, File},
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use account::Account;
@@ -37,6 +39,23 @@ pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
 
 /// Marks a folder as made by Tithe; locked while its maker lives.
 const LOCK: &str = "tithe-sandbox.lock";
+
+/// How long a maker that was killed may take to be gone once nothing holds it any more.
+const MAKER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What could be neither ended nor undone, in words.
+static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps `words` about what could be neither ended nor undone, for whoever asks with [`left_behind`]: cleaning up has nobody
+/// to give an error to.
+pub(crate) fn leave_behind(words: String) {
+    LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+}
+
+/// What could be neither ended nor undone since this was asked before, in words.
+pub fn left_behind() -> Vec<String> {
+    std::mem::take(&mut LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// A folder for the servers of one run, removed when dropped.
 pub struct Sandbox {
@@ -246,7 +265,7 @@ fn remove_abandoned(parent: &Path) {
     folders.extend(below.filter(|folder| is_sandbox(folder)));
     for folder in folders {
         if let Ok(lock) = File::open(folder.join(LOCK))
-            && try_lock(&lock)
+            && (try_lock(&lock) || release(&folder, &lock))
         {
             // Volumes are busy until their users are gone.
             standstill::end_abandoned(&folder);
@@ -255,6 +274,48 @@ fn remove_abandoned(parent: &Path) {
             remove(&folder);
         }
     }
+}
+
+/// Takes the lock of a sandbox whose maker was killed and cannot go, because it waits for a file system in user space that
+/// does not answer: that is taken away from under it. False where the maker lives.
+fn release(folder: &Path, lock: &File) -> bool {
+    if !maker(folder).is_some_and(is_dying) {
+        return false;
+    }
+    journal::abort_all(folder);
+    let deadline = Instant::now() + MAKER_PATIENCE;
+    loop {
+        if try_lock(lock) {
+            return true;
+        }
+        if Instant::now() > deadline {
+            let folder = folder.display();
+            leave_behind(format!(
+                "{folder} is left: the process that made it was killed and waits in the kernel for something"
+            ));
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The process that made the sandbox `folder`, by its name.
+fn maker(folder: &Path) -> Option<i32> {
+    let name = folder.file_name()?.to_str()?.strip_prefix(SANDBOX_PREFIX)?;
+    name.split_once('-')?.0.parse().ok()
+}
+
+/// True for a process that was killed and has threads that are not gone yet.
+fn is_dying(process: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).any(|status| is_killed(&status))
+}
+
+/// True where the text of a thread's `/proc/…/status` says that SIGKILL waits for it.
+fn is_killed(status: &str) -> bool {
+    let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    let pending = pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    pending.is_some_and(|set| set >> (libc::SIGKILL - 1) & 1 == 1)
 }
 
 /// Removes a sandbox, unless something is still mounted in it: then the next run tries again.
@@ -306,6 +367,16 @@ mod tests {
         let folder = sandbox.folder().to_owned();
         drop(sandbox);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_killed_process_is_told_from_a_living_one() {
+        assert!(is_killed("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n"));
+        assert!(!is_killed("SigPnd:\t0000000000004200\nShdPnd:\t0000000000000100\n"));
+        assert!(!is_killed("SigPnd:\n") && !is_killed(""));
+        assert_eq!(maker(Path::new("/var/tmp/tithe-sandbox-417-1f2e3d4c")), Some(417));
+        assert_eq!(maker(Path::new("/var/tmp/tithe-sandbox-mine")), None);
+        assert!(!is_dying(std::process::id() as i32));
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! Starts, runs and stops programs.
 
 use std::{
+    ffi::CStr,
     fs::File,
-    os::unix::process::{CommandExt, ExitStatusExt},
+    io::{self, Read, Seek},
+    os::{
+        fd::{FromRawFd, OwnedFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
     path::{Path, PathBuf},
-    process::{Child, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Output, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -12,11 +17,25 @@ use std::{
 use super::{
     account::Account,
     cgroup::{self, Group},
+    leave_behind,
 };
 use crate::{clock::Modes, database::Command, fault::Fault};
 
 /// How long a server may take to stop cleanly before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a process that was killed may take to be gone. One that waits in the kernel for a disk or a file system goes only
+/// when that answers, and may never.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long one of the system's or a server's own tools may work: making a database takes minutes on a busy machine.
+const TOOL_PATIENCE: Duration = Duration::from_secs(900);
+
+/// How long a program may take to tell its version: a virtual machine that starts on a busy machine takes seconds.
+const VERSION_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time between two looks whether a process has ended.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A running server; stopped when dropped.
 pub struct Running {
@@ -54,10 +73,12 @@ impl Running {
     /// When it had to be killed, or did not end well: then nothing may be copied of what it left.
     pub fn stop_cleanly(mut self) -> Result<(), Fault> {
         self.stop();
-        let ended = self.child.wait().map_err(|error| Fault::machine("cannot wait for a server", error))?;
-        if ended.success() {
-            return Ok(());
-        }
+        let ended = match self.child.try_wait() {
+            Ok(Some(ended)) if ended.success() => return Ok(()),
+            Ok(Some(ended)) => ended.to_string(),
+            Ok(None) => "killed, and still there".to_owned(),
+            Err(error) => error.to_string(),
+        };
         let words = last_lines(&self.log);
         Err(Fault::Machine(format!("a server did not stop cleanly ({ended}); its log ends with: {words}")))
     }
@@ -67,16 +88,11 @@ impl Running {
             return;
         }
         self.signal(self.stop_signal);
-        let deadline = Instant::now() + STOP_PATIENCE;
-        while Instant::now() < deadline {
-            if self.child.try_wait().ok().flatten().is_some() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        // One that stands still would not act on it.
+        self.signal(libc::SIGCONT);
+        if ended_within(&mut self.child, STOP_PATIENCE).is_none() {
+            kill(&mut self.child, &self.log.display());
         }
-        // SAFETY: a negative number means the process group, which this server leads alone.
-        unsafe { libc::kill(-self.process(), libc::SIGKILL) };
-        let _ = self.child.wait();
     }
 }
 
@@ -119,15 +135,93 @@ pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Resul
 /// Runs a command to its end; returns what it wrote to its standard output.
 pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
     let name = command.program.display();
-    let output = prepared(command, account, folder)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
+    let output = finish(&mut prepared(command, account, folder), TOOL_PATIENCE)
+        .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?
+        .ok_or_else(|| late(&name, TOOL_PATIENCE))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     Err(Fault::Machine(format!("{name} failed ({}): {}", output.status, tail(&said))))
+}
+
+/// What `program` says about its version when it is called with `argument`.
+///
+/// # Errors
+/// When it cannot be started, or does not end in time: it is killed then.
+pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
+    let name = program.display();
+    let output = finish(std::process::Command::new(program).arg(argument), VERSION_PATIENCE);
+    let output = output.map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
+    output.ok_or_else(|| late(&name, VERSION_PATIENCE))
+}
+
+/// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `patience`: it is killed then,
+/// with all that it has started.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn finish(command: &mut std::process::Command, patience: Duration) -> io::Result<Option<Output>> {
+    // Not pipes: what a program has started and left behind would keep them open.
+    let (mut said, mut complained) = (memory_file()?, memory_file()?);
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
+    let mut child = command.spawn()?;
+    let Some(status) = ended_within(&mut child, patience) else {
+        kill(&mut child, &command.get_program().display());
+        return Ok(None);
+    };
+    Ok(Some(Output { status, stdout: read_again(&mut said)?, stderr: read_again(&mut complained)? }))
+}
+
+/// A file that has no name and no place on a disk (memfd_create(2)).
+fn memory_file() -> io::Result<File> {
+    const NAME: &CStr = c"tithe";
+    // SAFETY: a C string that lives through the call.
+    let descriptor = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it, and nobody else has it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+}
+
+fn read_again(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn late(name: &dyn std::fmt::Display, patience: Duration) -> Fault {
+    Fault::Machine(format!("{name} did not end within {} s and was killed", patience.as_secs()))
+}
+
+/// How `child` ended, once it has; `None` when it has not after `patience`.
+fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            _ => return None,
+        }
+    }
+}
+
+/// Kills `child`, with its process group where it leads one, and waits until it is gone. One that does not go is left behind,
+/// and said to be.
+pub(super) fn kill(child: &mut Child, name: &dyn std::fmt::Display) {
+    let process = child.id() as i32;
+    // SAFETY: neither call has preconditions; the child has not been waited for, so its number is still its own, and a
+    // negative number means the process group that it leads.
+    unsafe { libc::kill(if libc::getpgid(process) == process { -process } else { process }, libc::SIGKILL) };
+    if ended_within(child, KILL_PATIENCE).is_none() {
+        leave_behind(format!(
+            "process {process} ({name}) was killed and is still there after {} s: it waits in the kernel for a disk or a file \
+             system that does not answer (`cat /proc/{process}/stack` says where)",
+            KILL_PATIENCE.as_secs()
+        ));
+    }
 }
 
 /// A program that ran to its end.
@@ -154,7 +248,7 @@ pub fn run_counted(
     let name = command.program.display();
     let file = File::create(output).map_err(|error| Fault::machine(output.display(), error))?;
     let errors = file.try_clone().map_err(|error| Fault::machine(output.display(), error))?;
-    let child = prepared(command, account, folder)
+    let mut child = prepared(command, account, folder)
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(errors)
@@ -166,16 +260,12 @@ pub fn run_counted(
         if let Some(ended) = look_after(process).map_err(|error| Fault::machine(&name, error))? {
             return Ok(Some(ended));
         }
-        let late = Instant::now() > deadline;
-        if late || cancelled.load(Ordering::SeqCst) {
-            // SAFETY: a negative number means the process group, which this program leads and which has not been waited for.
-            unsafe { libc::kill(-process, libc::SIGKILL) };
-            let mut child = child;
-            let _ = child.wait();
-            let words = format!("{name} did not end within {} s and was killed", patience.as_secs());
-            return if late { Err(Fault::Machine(words)) } else { Ok(None) };
+        let is_late = Instant::now() > deadline;
+        if is_late || cancelled.load(Ordering::SeqCst) {
+            kill(&mut child, &name);
+            return if is_late { Err(late(&name, patience)) } else { Ok(None) };
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -223,4 +313,46 @@ fn last_lines(log: &Path) -> String {
 pub(crate) fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> std::process::Command {
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_is_waited_for_and_what_it_leaves_running_is_not() {
+        // The child that stays has both outputs open.
+        let output = finish(&mut shell("echo said; echo complained >&2; sleep 5 & exit 3"), Duration::from_secs(4));
+        let output = output.expect("a shell").expect("it ends");
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"said\n"[..], &b"complained\n"[..]));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed() {
+        let begun = Instant::now();
+        let output = finish(&mut shell("exec sleep 60"), Duration::from_millis(50)).expect("a shell");
+        assert!(output.is_none() && begun.elapsed().as_secs() < 30);
+    }
+
+    #[test]
+    fn a_server_that_stands_still_is_stopped_all_the_same() {
+        let log = std::env::temp_dir().join(format!("tithe-test-process-{}", std::process::id()));
+        File::create(&log).expect("a log");
+        let arguments = vec!["-c".to_owned(), "trap 'exit 0' TERM; while :; do sleep 0.05; done".to_owned()];
+        let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
+        let running = start(&command, None, None, &log, libc::SIGTERM).expect("a shell");
+        std::thread::sleep(Duration::from_millis(300));
+        running.signal(libc::SIGSTOP);
+        let begun = Instant::now();
+        assert_eq!(running.stop_cleanly(), Ok(()));
+        assert!(begun.elapsed() < STOP_PATIENCE / 2, "it was killed");
+        std::fs::remove_file(&log).expect("removed");
+    }
 }

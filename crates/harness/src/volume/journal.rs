@@ -19,7 +19,10 @@ use super::{kernel, mounts};
 use crate::{
     database::Command,
     fault::Fault,
-    sandbox::{is_sandbox, process},
+    sandbox::{
+        is_sandbox, leave_behind,
+        process::{self, Running},
+    },
 };
 
 /// File in the sandbox's folder: one [`Made`] a line, as JSON.
@@ -63,6 +66,8 @@ pub struct Journal {
     file: File,
     sandbox: PathBuf,
     made: Vec<Made>,
+    /// Programs that serve a mount, by where that is.
+    serving: Vec<(PathBuf, Running)>,
 }
 
 impl Journal {
@@ -74,7 +79,7 @@ impl Journal {
         let path = sandbox.join(FILE);
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(|error| Fault::machine(path.display(), error))?;
-        Ok(Self { file, sandbox: sandbox.to_owned(), made: Vec::new() })
+        Ok(Self { file, sandbox: sandbox.to_owned(), made: Vec::new(), serving: Vec::new() })
     }
 
     /// Notes that `made` is about to be made. It is on disk when this returns.
@@ -90,9 +95,25 @@ impl Journal {
         Ok(())
     }
 
+    /// Takes over the program that serves what is mounted at `at`: it is ended after that was unmounted, and before what it
+    /// stands on is.
+    pub fn serve(&mut self, at: PathBuf, program: Running) -> &mut Running {
+        &mut self.serving.push_mut((at, program)).1
+    }
+
+    /// The process that serves a mount, where one does.
+    pub fn process(&self) -> Option<i32> {
+        self.serving.first().map(|(_, program)| program.process())
+    }
+
     /// Undoes everything noted here, the last first.
     pub fn undo(&mut self) {
-        undo(&self.sandbox, &std::mem::take(&mut self.made));
+        let made = std::mem::take(&mut self.made);
+        wake_all(&self.sandbox, &made);
+        for made in made.iter().rev() {
+            undo_one(&self.sandbox, made);
+            self.serving.retain(|(served, _)| !matches!(made, Made::Mount { at } if at == served));
+        }
     }
 }
 
@@ -116,6 +137,11 @@ fn parse(text: &str) -> Vec<Made> {
 /// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be undone
 /// stays, and with it the sandbox: see [`in_use`].
 fn undo(sandbox: &Path, made: &[Made]) {
+    wake_all(sandbox, made);
+    made.iter().rev().for_each(|made| undo_one(sandbox, made));
+}
+
+fn wake_all(sandbox: &Path, made: &[Made]) {
     for made in made {
         if let Made::Mapping { name, image } = made
             && inside(sandbox, image)
@@ -123,13 +149,28 @@ fn undo(sandbox: &Path, made: &[Made]) {
             wake(name, image);
         }
     }
-    for made in made.iter().rev() {
-        match made {
-            Made::Mount { at } if inside(sandbox, at) => unmount(at),
-            Made::Swap { name, image } if inside(sandbox, image) => swap_off(name, image),
-            Made::Mapping { name, image } if inside(sandbox, image) => close(name, image),
-            Made::Loop { image } if inside(sandbox, image) => detach(image),
-            _ => {}
+}
+
+fn undo_one(sandbox: &Path, made: &Made) {
+    match made {
+        Made::Mount { at } if inside(sandbox, at) => unmount(at),
+        Made::Swap { name, image } if inside(sandbox, image) => swap_off(name, image),
+        Made::Mapping { name, image } if inside(sandbox, image) => close(name, image),
+        Made::Loop { image } if inside(sandbox, image) => detach(image),
+        _ => {}
+    }
+}
+
+/// Has everything that waits for a file system in user space that the journal of the sandbox at `sandbox` names go on, with an
+/// error.
+pub fn abort_all(sandbox: &Path) {
+    let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
+    for made in parse(&text).iter().rev() {
+        if let Made::Mount { at } = made
+            && inside(sandbox, at)
+        {
+            // Refused as busy where it is in use, which it is; that it is let go of is all that is wanted.
+            let _ = kernel::unmount(at, false);
         }
     }
 }
@@ -146,7 +187,7 @@ fn unmount(at: &Path) {
     while mounts::mount_points().iter().any(|point| point == at) {
         let late = Instant::now() > deadline;
         match kernel::unmount(at, late) {
-            Err(_) if late => return,
+            Err(error) if late => return leave_behind(format!("{} stays mounted: {error}", at.display())),
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
             Ok(()) => {}
         }

@@ -30,9 +30,13 @@ pub fn bind(from: &Path, at: &Path) -> io::Result<()> {
 
 /// Unmounts what is at `at`, itself and not what a link there points to. `lazily`: out of sight at once, and let go of by
 /// the kernel once nobody uses it.
+///
+/// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do where that is mounted: what
+/// waits for it is answered with an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). Nothing of the file
+/// system itself is looked at, which would wait, too. Others know no force.
 pub fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
     let at = c_path(at)?;
-    let flags = libc::UMOUNT_NOFOLLOW | if lazily { libc::MNT_DETACH } else { 0 };
+    let flags = libc::UMOUNT_NOFOLLOW | libc::MNT_FORCE | if lazily { libc::MNT_DETACH } else { 0 };
     // SAFETY: a C string that lives through the call.
     answer(unsafe { libc::umount2(at.as_ptr(), flags) })
 }

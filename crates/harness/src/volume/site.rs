@@ -11,32 +11,26 @@ use std::{
 use super::{
     Asked, Layout,
     journal::{Journal, Made},
-    kernel, machine, mounts,
+    kernel, machine,
 };
 use crate::{
     database::Command,
     fault::Fault,
-    sandbox::{
-        Sandbox,
-        account::Account,
-        process::{self, Running},
-    },
+    sandbox::{Sandbox, account::Account, process},
 };
 
-/// How long a file system in user space may take until it is mounted.
-const MOUNT_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a file system in user space may take until it is ready.
+const READY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A volume in use; unmounted and let go of when dropped. Drop it after the server on it has stopped.
 pub struct Mounted {
-    /// Undone before the daemon is waited for: it ends once its file system is unmounted.
-    _journal: Journal,
-    daemon: Option<Running>,
+    journal: Journal,
 }
 
 impl Mounted {
     /// The process that serves the file system, where one does.
     pub fn process(&self) -> Option<i32> {
-        self.daemon.as_ref().map(Running::process)
+        self.journal.process()
     }
 }
 
@@ -51,7 +45,7 @@ pub fn raise(asked: &Asked, folder: &Path, sandbox: &Sandbox) -> Result<Mounted,
     // The root of a fresh file system is root's.
     sandbox.give(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(|error| failed(folder, &error))?;
-    Ok(Mounted { _journal: site.journal, daemon: site.daemon })
+    Ok(Mounted { journal: site.journal })
 }
 
 /// A volume under construction; what was done is undone when it is dropped unfinished.
@@ -60,7 +54,6 @@ pub struct Site<'a> {
     pub layout: Layout,
     sandbox: &'a Path,
     journal: Journal,
-    daemon: Option<Running>,
 }
 
 impl<'a> Site<'a> {
@@ -69,7 +62,7 @@ impl<'a> Site<'a> {
     /// # Errors
     /// When the journal cannot be written.
     pub fn new(layout: Layout, sandbox: &'a Path) -> Result<Self, Fault> {
-        Ok(Self { layout, sandbox, journal: Journal::open(sandbox)?, daemon: None })
+        Ok(Self { layout, sandbox, journal: Journal::open(sandbox)? })
     }
 
     /// Makes the empty image: a sparse file, readable by root alone.
@@ -189,28 +182,36 @@ impl<'a> Site<'a> {
         self.journal
     }
 
-    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted.
+    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted; waits until it has written
+    /// `ready`. That the mount is there says too little: the program may still be at work inside it, and whoever comes
+    /// too early and the program can end up waiting for each other.
     ///
     /// # Errors
-    /// Its last words when it ends before.
-    pub fn serve(&mut self, program: &str, arguments: &[&str], at: &Path) -> Result<(), Fault> {
+    /// Its last words when it ends before, or does not say so in time.
+    pub fn serve(&mut self, program: &str, arguments: &[&str], at: &Path, ready: &str) -> Result<(), Fault> {
         self.journal.note(Made::Mount { at: at.to_owned() })?;
         let log = self.layout.log();
         File::create(&log).map_err(|error| failed(&log, &error))?;
-        let command = command(program, arguments)?;
-        let mut running = process::start(&command, None, None, &log, libc::SIGTERM)?;
-        let deadline = Instant::now() + MOUNT_PATIENCE;
-        while !mounts::mount_points().iter().any(|point| point == at) {
+        let running = process::start(&command(program, arguments)?, None, None, &log, libc::SIGTERM)?;
+        let running = self.journal.serve(at.to_owned(), running);
+        let deadline = Instant::now() + READY_PATIENCE;
+        loop {
+            let said = fs::read(&log).map_err(|error| failed(&log, &error))?;
+            let said = String::from_utf8_lossy(&said);
+            if said.contains(ready) {
+                return Ok(());
+            }
             if let Some(words) = running.ended() {
                 return Err(Fault::Refused(words));
             }
             if Instant::now() > deadline {
-                return Err(Fault::Machine(format!("{program} did not mount {} in time", at.display())));
+                let (at, waited, said) = (at.display(), READY_PATIENCE.as_secs(), process::tail(&said));
+                return Err(Fault::Machine(format!(
+                    "{program} did not say `{ready}` of {at} within {waited} s; it said: {said}"
+                )));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.daemon = Some(running);
-        Ok(())
     }
 
     /// Makes a folder that only root enters.
@@ -242,7 +243,6 @@ impl<'a> Site<'a> {
     /// Undoes what was done here so far, so that it can be done anew.
     pub fn undo(&mut self) {
         self.journal.undo();
-        self.daemon = None;
     }
 }
 

@@ -218,6 +218,201 @@ fn the_next_start_undoes_a_killed_gocryptfs_volume_and_nothing_else() {
     survive("volume-gocryptfs");
 }
 
+/// True where file systems in user space can be mounted; says loudly where they cannot.
+fn can_serve() -> bool {
+    has(machine::needs("a file system in user space", &[], &[("FUSE", machine::fuse)]))
+}
+
+#[test]
+fn a_mount_is_ready_when_its_program_says_so_and_not_when_it_is_there() {
+    if !can_serve() {
+        return;
+    }
+    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let layout = Layout::of(&sandbox.folder().join("slow"));
+    let mut site = site::Site::new(layout.clone(), sandbox.folder()).expect("a place");
+    site.make_folder(&layout.folder).expect("a folder");
+    let at = layout.folder.display();
+    // As gocryptfs, which works in its mount for a while before it lets others in.
+    let script =
+        format!("mount -t tmpfs -o size=64k none {at}; sleep 1; touch {at}/own; echo now ready; exec sleep 60");
+    site.serve("sh", &["-c", &script], &layout.folder, "now ready").expect("it becomes ready");
+    assert!(layout.folder.join("own").exists(), "the program was still at work in its mount");
+    drop(site);
+    assert_clean(sandbox.folder());
+}
+
+#[test]
+fn a_program_that_never_says_it_is_ready_is_told_in_its_words_and_leaves_nothing() {
+    if !can_serve() {
+        return;
+    }
+    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let layout = Layout::of(&sandbox.folder().join("never"));
+    let mut site = site::Site::new(layout.clone(), sandbox.folder()).expect("a place");
+    site.make_folder(&layout.folder).expect("a folder");
+    let at = layout.folder.display();
+    let script = format!("mount -t tmpfs -o size=64k none {at}; echo no such cipher; exit 3");
+    let fault = site.serve("sh", &["-c", &script], &layout.folder, "now ready").expect_err("it never says so");
+    assert!(fault.to_string().ends_with("its log ends with: no such cipher"), "{fault}");
+    drop(site);
+    assert_clean(sandbox.folder());
+}
+
+/// How long cleaning up may take although nothing answers: with the ways of the days before it took 40 s, or for ever.
+const CLEAN_WITHIN_S: u64 = 20;
+
+/// The state of a process as `/proc` tells it: `D` waits in the kernel, `Z` is dead and was not asked for.
+fn state(process: i32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    crate::watch::process::stat_fields(&stat).next().unwrap_or("gone").to_owned()
+}
+
+fn await_state(process: i32, wanted: &[&str]) {
+    let begun = Instant::now();
+    while !wanted.contains(&state(process).as_str()) {
+        assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "{process} is {}, not {wanted:?}", state(process));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_volume_whose_program_stands_still_is_taken_away_from_under_who_waits_for_it() {
+    if !possible("volume-gocryptfs") {
+        return;
+    }
+    let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let asked = setup("volume-gocryptfs", true).volume.expect("a volume");
+    let mounted = raise(&asked, &place.folder, &sandbox).expect("a volume");
+    let served = mounted.process().expect("gocryptfs");
+    // SAFETY: kill has no preconditions; the process is a child that nobody has waited for.
+    unsafe { libc::kill(served, libc::SIGSTOP) };
+    await_state(served, &["T"]);
+    let script = format!("echo x > {}/file", place.folder.display());
+    let mut waiting = Command::new("sh").args(["-c", &script]).spawn().expect("a shell");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(waiting.try_wait().expect("a state"), None, "nobody waits for it, so nothing is tested");
+    let begun = Instant::now();
+    drop(mounted);
+    assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it took {:?}", begun.elapsed());
+    assert!(!waiting.wait().expect("it ends").success(), "nothing was written");
+    assert_eq!(state(served), "gone");
+    let folder = sandbox.folder().to_owned();
+    assert_clean(&folder);
+    drop(sandbox);
+    assert!(!folder.exists());
+}
+
+/// A file system in user space that says hello to the kernel and then answers nothing (fuse(4), `linux/fuse.h`).
+struct Mute {
+    device: fs::File,
+}
+
+impl Mute {
+    fn mount(at: &Path) -> Self {
+        use std::os::fd::AsRawFd;
+        let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").expect("/dev/fuse");
+        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
+        kernel::mount(Path::new("mute"), at, "fuse", 0, &options).expect("mounted");
+        Self { device }
+    }
+
+    /// Takes the next request; its operation and its number.
+    fn take(&mut self) -> (u32, u64) {
+        use std::io::Read;
+        let mut request = vec![0; 64 * 1024];
+        let length = self.device.read(&mut request).expect("a request");
+        assert!(length >= 40, "a head of 40 bytes");
+        let number = |at: usize| u64::from_le_bytes(request[at..at + 8].try_into().expect("8 bytes"));
+        ((number(0) >> 32) as u32, number(8))
+    }
+
+    /// Answers the first request, `FUSE_INIT`: version 7.23, and nothing offered.
+    fn greet(&mut self) {
+        use std::io::Write;
+        let (operation, number) = self.take();
+        assert_eq!(operation, 26, "FUSE_INIT");
+        let mut answer = Vec::new();
+        answer.extend(80_u32.to_le_bytes());
+        answer.extend(0_i32.to_le_bytes());
+        answer.extend(number.to_le_bytes());
+        for word in [7_u32, 23, 0, 0, 0, 4096] {
+            answer.extend(word.to_le_bytes());
+        }
+        answer.resize(80, 0);
+        self.device.write_all(&answer).expect("answered");
+    }
+}
+
+/// Set for [`stuck`]: the folder of its sandbox's parent.
+const STUCK: &str = "TITHE_TEST_VOLUMES_STUCK";
+
+/// The process of the next test: asks for a file of a file system that does not answer, and is killed meanwhile.
+#[test]
+fn stuck() {
+    let Some(parent) = std::env::var_os(STUCK) else { return };
+    let parent = Path::new(&parent);
+    let mut sandbox = Sandbox::new(parent).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let mut journal = journal::Journal::open(sandbox.folder()).expect("a journal");
+    journal.note(journal::Made::Mount { at: place.folder.clone() }).expect("noted");
+    fs::write(parent.join("ready.part"), place.folder.display().to_string()).expect("written");
+    fs::rename(parent.join("ready.part"), parent.join("ready")).expect("written");
+    while !mounts::mount_points().contains(&place.folder) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let _ = fs::metadata(place.folder.join("file"));
+}
+
+/// Whoever waits for an answer of a file system in user space cannot be killed: its sandbox's lock stays taken.
+#[test]
+fn the_next_start_frees_a_killed_process_that_waits_for_a_mount_that_does_not_answer() {
+    if !can_serve() {
+        return;
+    }
+    let parent = std::env::temp_dir().join(format!("tithe-test-stuck-{}", std::process::id()));
+    fs::create_dir_all(&parent).expect("a folder");
+    let mut victim = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "volume::tests::stuck", "--nocapture"])
+        .env(STUCK, &parent)
+        .spawn()
+        .expect("the victim starts");
+    let begun = Instant::now();
+    while !parent.join("ready").exists() {
+        assert!(begun.elapsed().as_secs() < 60, "the victim made no sandbox");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let at = PathBuf::from(fs::read_to_string(parent.join("ready")).expect("a path"));
+    let abandoned = at.parent().expect("a sandbox").to_owned();
+    let mut mute = Mute::mount(&at);
+    mute.greet();
+    mute.take();
+    victim.kill().expect("killed");
+    let killed = victim.id() as i32;
+    let stays = |process: i32| {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        tasks.filter_map(|task| task.file_name().to_string_lossy().parse().ok()).any(|task: i32| state(task) == "D")
+    };
+    let begun = Instant::now();
+    while !stays(killed) {
+        assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it died, so nothing is tested");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let begun = Instant::now();
+    drop(Sandbox::new(&parent).expect("the next start"));
+    assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it took {:?}", begun.elapsed());
+    let begun = Instant::now();
+    while victim.try_wait().expect("a state").is_none() {
+        assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it still waits");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_clean(&abandoned);
+    assert!(!abandoned.exists());
+    drop(mute);
+    fs::remove_dir_all(&parent).expect("removed");
+}
+
 #[test]
 fn sandboxes_are_found_by_what_is_mounted_in_them() {
     let all = journal::sandboxes_in_use();
@@ -252,7 +447,7 @@ fn layers_are_what_a_reader_could_do_by_hand() {
         volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 4096 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2 --perf-no_read_workqueue --perf-no_write_workqueue, ext4
         volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4, while measured, again and again: cryptsetup reencrypt --resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000
         volume-fscrypt: image file of 64 MB, loop device with direct I/O, ext4 with -O encrypt, fscrypt policy of version 2: contents AES-256-XTS, names AES-256-CTS
-        volume-gocryptfs: image file of 64 MB, loop device with direct I/O, ext4, gocryptfs -init -quiet -scryptn 10 -xchacha, gocryptfs -fg -quiet -nosyslog -allow_other
+        volume-gocryptfs: image file of 64 MB, loop device with direct I/O, ext4, gocryptfs -init -quiet -scryptn 10 -xchacha, gocryptfs -fg -nosyslog -allow_other
     "#]].assert_eq(&shown.concat());
 }
 

@@ -5,6 +5,7 @@ mod catalogue;
 mod complaints;
 mod laws;
 mod plans;
+mod read;
 
 use tithe_model::{
     complaint::Complaint,

@@ -1,0 +1,171 @@
+//! The rows of `slots.csv` that one frame has, and whether they are all there.
+
+use tithe_model::{
+    experiment::Design,
+    record::{Frame, Slot},
+};
+
+use super::SLOTS;
+
+/// The rows of one frame.
+#[derive(Debug, Default)]
+pub(super) struct Sheet {
+    /// Block, lane and arm of each.
+    places: Vec<(u32, u32, u32)>,
+    /// Operations by arm.
+    operations: Vec<u64>,
+    /// Lines of the first and the last row.
+    lines: Option<(usize, usize)>,
+    /// The first row that cannot be read.
+    refused: Option<String>,
+}
+
+impl Sheet {
+    /// Takes in `slot` from line `number`.
+    pub(super) fn add(&mut self, number: usize, slot: &Slot) {
+        self.places.push((slot.block, slot.client, slot.arm));
+        let arm = slot.arm as usize;
+        self.operations.resize(self.operations.len().max(arm + 1), 0);
+        self.operations[arm] = self.operations[arm].saturating_add(slot.n);
+        self.lines = Some((self.lines.map_or(number, |(first, _)| first), number));
+    }
+
+    /// Takes note that line `number` is a row of this frame's that cannot be read.
+    pub(super) fn refuse(&mut self, number: usize, flaw: String) {
+        self.refused.get_or_insert_with(|| format!("line {number} of {SLOTS} is damaged: {flaw}"));
+    }
+
+    /// What is wrong with the rows of `frame`, whose arms share the machine as `design` says; `strays` are lines that are rows
+    /// of no frame. `None` when all are there.
+    ///
+    /// How many lanes there were only the machine knew, and how many blocks it had come to: but every lane of every block has
+    /// a row of each arm, and the operations of an arm's rows are those that the frame counted.
+    pub(super) fn flaw(&self, frame: &Frame, design: Design, strays: &[usize]) -> Option<String> {
+        if let Some(refused) = &self.refused {
+            return Some(refused.clone());
+        }
+        let Some((first, last)) = self.lines else { return Some(format!("{SLOTS} has no row of this frame")) };
+        let amiss = self.hole(frame.arms.len(), design).or_else(|| self.miscount(frame))?;
+        let stray = strays.iter().find(|line| (first.saturating_sub(1)..=last + 1).contains(line));
+        Some(match stray {
+            Some(line) => format!("line {line} of {SLOTS} is damaged, and {amiss}"),
+            None => format!("{SLOTS} lacks rows or has foreign ones, lines {first} to {last}: {amiss}"),
+        })
+    }
+
+    /// Rows that are not there, or there twice.
+    fn hole(&self, arms: usize, design: Design) -> Option<String> {
+        let mut places = self.places.clone();
+        places.sort_unstable();
+        let lanes = u64::from(places.iter().map(|(_, lane, _)| *lane).max()?) + 1;
+        let blocks = u64::from(places.last()?.0) + 1;
+        let wanted = blocks.saturating_mul(lanes).saturating_mul(arms as u64);
+        let stands = |(number, (block, lane, arm)): (usize, &(u32, u32, u32))| {
+            let turn = number / arms;
+            let of_turn = turn as u64 == u64::from(*block) * lanes + u64::from(*lane);
+            // All turns of a sequential frame are one arm's.
+            of_turn && (design == Design::Sequential || number % arms == *arm as usize)
+        };
+        let whole = places.len() as u64 == wanted && places.iter().enumerate().all(stands);
+        (!whole)
+            .then(|| format!("{} rows, not {wanted} of {blocks} blocks, {lanes} lanes and {arms} arms", places.len()))
+    }
+
+    /// Operations that the frame counted and its rows do not have, or the other way about.
+    fn miscount(&self, frame: &Frame) -> Option<String> {
+        let of_rows = |arm: usize| self.operations.get(arm).copied().unwrap_or(0);
+        let mut counted = frame.arms.iter().map(|arm| arm.operations).enumerate();
+        let (arm, operations) = counted.find(|(arm, operations)| of_rows(*arm) != *operations)?;
+        Some(format!("{} operations of arm {arm}, and the frame counted {operations}", of_rows(arm)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::record::ArmFrame;
+
+    use super::*;
+
+    fn frame() -> Frame {
+        let arm = |operations| ArmFrame { operations, ..ArmFrame::default() };
+        Frame {
+            cell: 0,
+            frame: 0,
+            epoch: 0,
+            start_unix_ns: 0,
+            duration_ns: 0,
+            spoiled: None,
+            free: false,
+            slot_ns: 0,
+            guard_ns: 0,
+            arms: vec![arm(40), arm(80)],
+            host: Default::default(),
+        }
+    }
+
+    /// Rows of two blocks, two lanes and two arms, from line 10 on, but for those that `left_out` says.
+    fn rows(left_out: impl Fn(u32, u32, u32) -> bool) -> Sheet {
+        let mut sheet = Sheet::default();
+        let mut number = 10;
+        for (block, client, arm) in [0, 1].iter().flat_map(|block| (0..4).map(move |rest| (*block, rest / 2, rest % 2)))
+        {
+            if !left_out(block, client, arm) {
+                let n = 10 * u64::from(arm + 1);
+                sheet.add(number, &Slot { block, client, arm, n, ..Slot::default() });
+            }
+            number += 1;
+        }
+        sheet
+    }
+
+    fn flaw(sheet: &Sheet, strays: &[usize]) -> String {
+        sheet.flaw(&frame(), Design::Interleaved, strays).unwrap_or_else(|| "none".to_owned())
+    }
+
+    #[test]
+    fn what_is_missing_is_noticed_wherever_it_stood() {
+        assert_eq!(flaw(&rows(|_, _, _| false), &[]), "none");
+        assert_eq!(flaw(&rows(|_, _, _| true), &[]), "slots.csv has no row of this frame");
+        let one = rows(|block, client, arm| (block, client, arm) == (0, 1, 1));
+        let told = "7 rows, not 8 of 2 blocks, 2 lanes and 2 arms";
+        assert_eq!(flaw(&one, &[3, 99]), format!("slots.csv lacks rows or has foreign ones, lines 10 to 17: {told}"));
+        assert_eq!(flaw(&one, &[13]), format!("line 13 of slots.csv is damaged, and {told}"));
+        // What is left looks whole: only the count of operations tells.
+        for half in [rows(|block, _, _| block == 1), rows(|_, client, _| client == 1)] {
+            assert!(
+                flaw(&half, &[]).ends_with("20 operations of arm 0, and the frame counted 40"),
+                "{}",
+                flaw(&half, &[])
+            );
+        }
+        assert!(flaw(&rows(|_, _, arm| arm == 1), &[]).contains("4 rows, not 8"));
+    }
+
+    #[test]
+    fn a_row_too_many_is_noticed() {
+        let mut twice = rows(|_, _, _| false);
+        twice.add(18, &Slot { block: 1, client: 1, arm: 1, ..Slot::default() });
+        assert!(flaw(&twice, &[]).contains("9 rows, not 8"), "{}", flaw(&twice, &[]));
+        let mut far = rows(|_, _, _| false);
+        far.add(18, &Slot { block: u32::MAX, client: u32::MAX, ..Slot::default() });
+        assert!(flaw(&far, &[]).contains("9 rows"), "{}", flaw(&far, &[]));
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_is_told_first() {
+        let mut sheet = rows(|_, _, _| false);
+        sheet.refuse(12, "it is cut short".to_owned());
+        sheet.refuse(14, "it has 3 of 12 fields".to_owned());
+        assert_eq!(flaw(&sheet, &[]), "line 12 of slots.csv is damaged: it is cut short");
+    }
+
+    #[test]
+    fn all_rows_of_a_sequential_frame_are_of_one_arm() {
+        let mut sheet = Sheet::default();
+        (0..4).for_each(|row| sheet.add(row, &Slot { block: row as u32 / 2, arm: 1, n: 20, ..Slot::default() }));
+        let mut frame = frame();
+        frame.arms[0].operations = 0;
+        assert_eq!(sheet.flaw(&frame, Design::Sequential, &[]), None);
+        assert!(sheet.flaw(&frame, Design::Interleaved, &[]).is_some());
+    }
+}

@@ -1,0 +1,76 @@
+//! When a cell is not worth the rest of its budget: its frames are spoiled, one after the other, for the same reason.
+
+use crate::fault::Fault;
+
+/// Spoiled frames in a row, for one reason, after which a cell is given up.
+const MOST: u32 = 3;
+
+/// The spoiled frames at the end of those that were measured, as far as they say the same.
+#[derive(Debug, Default)]
+pub(super) struct SpoiledInARow {
+    reason: String,
+    count: u32,
+}
+
+impl SpoiledInARow {
+    /// Takes in the next frame, and why it is spoiled.
+    ///
+    /// # Errors
+    /// The reason, once three frames in a row have had it.
+    pub(super) fn add(&mut self, spoiled: Option<&str>) -> Result<(), Fault> {
+        let reason = without_numbers(spoiled.unwrap_or_default());
+        self.count = match spoiled {
+            None => 0,
+            Some(_) if self.reason == reason => self.count + 1,
+            Some(_) => 1,
+        };
+        self.reason = reason;
+        match spoiled {
+            Some(words) if self.count >= MOST => {
+                Err(Fault::Machine(format!("{MOST} frames in a row were spoiled for the same reason: {words}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `text` with every number in it made the same: counts, ports and times differ where the reason does not.
+fn without_numbers(text: &str) -> String {
+    let mut same = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            _ if !letter.is_ascii_digit() => same.push(letter),
+            _ if same.ends_with('0') => {}
+            _ => same.push('0'),
+        }
+    }
+    same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of `frames` are measured, and why the cell is given up then.
+    fn check(frames: &[Option<&str>]) -> (usize, Option<String>) {
+        let mut spoiled = SpoiledInARow::default();
+        for (number, frame) in frames.iter().enumerate() {
+            if let Err(fault) = spoiled.add(*frame) {
+                return (number + 1, Some(fault.to_string()));
+            }
+        }
+        (frames.len(), None)
+    }
+
+    #[test]
+    fn three_in_a_row_for_one_reason_are_enough() {
+        let told = |words: &str| Some(format!("3 frames in a row were spoiled for the same reason: {words}"));
+        let (late, other) = (Some("arm 1: 17 of 20 late"), Some("arm 1: wrong answer"));
+        assert_eq!(check(&[late, late, late, late]), (3, told("arm 1: 17 of 20 late")));
+        let numbers = [late, Some("arm 2: 9 of 2000 late"), Some("arm 0: 1 of 1 late")];
+        assert_eq!(check(&numbers), (3, told("arm 0: 1 of 1 late")));
+        assert_eq!(check(&[late, late, None, late, late]), (5, None));
+        assert_eq!(check(&[late, late, other, late, late, other]), (6, None));
+        assert_eq!(check(&[None, None, None, None]), (4, None));
+    }
+}

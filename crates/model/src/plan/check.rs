@@ -1,0 +1,157 @@
+//! Looks whether a plan that was read from a file makes sense: another build may have written it, and anybody may have
+//! changed it. Everything after it relies on that, as it does on an experiment that was parsed.
+
+use std::collections::BTreeSet;
+
+use super::{Cell, Plan};
+use crate::{
+    catalogue::{Catalogue, DatabaseEntry, OptionEntry, OptionKind},
+    experiment::{Arrivals, Limits, Memory, OptionValue, Protection},
+};
+
+/// Longest slot, guard or warm-up that is believed, ns: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Most blocks of a frame that are believed.
+const BLOCKS_MAX: u32 = 1_000_000;
+
+/// Most clients of a cell that are believed.
+const CLIENTS_MAX: u32 = 1_000_000;
+
+impl Plan {
+    /// What makes no sense about the plan by itself, each with its place: indexes of things that are not there, and amounts
+    /// that cannot be. Empty for every plan that was made by [`plan`](super::plan).
+    pub fn flaws(&self) -> Vec<String> {
+        let experiment = &self.experiment;
+        let mut flaws = Flaws::default();
+        flaws.unless(experiment.arms.len() >= 2, "experiment.arms: there are fewer than two");
+        let plain = experiment.arms.first().is_none_or(|arm| arm.protections.is_empty());
+        flaws.unless(plain, "experiment.arms[0]: the first arm is the baseline and has no protections");
+        flaws.unless(!experiment.workloads.is_empty(), "experiment.workloads: there is none");
+        flaws.unless(!self.cells.is_empty(), "cells: there is none");
+        for (number, resources) in experiment.resources.iter().enumerate() {
+            let possible = possible(resources.limits);
+            flaws.unless(possible, format!("experiment.resources[{number}].limits: nothing runs within them"));
+        }
+        let measure = &experiment.measure;
+        let sizes = [measure.precision, measure.margin, measure.budget_s, measure.warmup_s.unwrap_or(0.0)];
+        flaws.unless(sizes.iter().all(|size| *size >= 0.0), "experiment.measure: a size is below 0");
+        let mut names = BTreeSet::new();
+        for (number, cell) in self.cells.iter().enumerate() {
+            let mut said = |holds: bool, what: &str| flaws.unless(holds, format!("cells[{number}].{what}"));
+            said(names.insert(&cell.id), "id: another cell has it");
+            said(cell.workload < experiment.workloads.len(), "workload: there is no such workload");
+            said(cell.resources < experiment.resources.len(), "resources: there are no such resources");
+            cell.amounts(&mut said);
+        }
+        flaws.0
+    }
+
+    /// Fits the plan to what this build can do: options of protections that the plan does not say get their defaults. Returns
+    /// what was filled in, each with its place.
+    ///
+    /// # Errors
+    /// Everything that this build cannot carry out, each with its place: what the catalogue does not have, and options that
+    /// are missing and have no default.
+    pub fn fit(&mut self, catalogue: &Catalogue) -> Result<Vec<String>, Vec<String>> {
+        let mut flaws = Flaws(self.flaws());
+        let mut filled = Vec::new();
+        match catalogue.database(&self.experiment.database) {
+            None => {
+                flaws.0.push(format!("experiment.database: this build has no database {:?}", self.experiment.database))
+            }
+            Some(database) => {
+                for (arm, described) in self.experiment.arms.iter_mut().enumerate() {
+                    for (number, chosen) in described.protections.iter_mut().enumerate() {
+                        let place = format!("experiment.arms[{arm}].protections[{number}]");
+                        fit_protection(chosen, database, &place, &mut filled, &mut flaws);
+                    }
+                }
+            }
+        }
+        for (number, workload) in self.experiment.workloads.iter().enumerate() {
+            let place = format!("experiment.workloads[{number}]");
+            match catalogue.workloads.iter().find(|kind| kind.id == workload.kind) {
+                None => flaws.0.push(format!("{place}.kind: this build has no workload {:?}", workload.kind)),
+                Some(kind) => flaws.0.extend(
+                    (kind.check)(&workload.properties)
+                        .into_iter()
+                        .map(|(property, problem, help)| format!("{place}.properties.{property}: {problem} ({help})")),
+                ),
+            }
+        }
+        if flaws.0.is_empty() { Ok(filled) } else { Err(flaws.0) }
+    }
+}
+
+impl Cell {
+    fn amounts(&self, said: &mut impl FnMut(bool, &str)) {
+        said((1..=CLIENTS_MAX).contains(&self.clients), "clients: no such number of clients can be busy");
+        said((1..=LONGEST_NS).contains(&self.slot_ns), "slot_ns: no slot is that long");
+        said(self.guard_ns < self.slot_ns, "guard_ns: it is no part of the slot");
+        said(self.warmup_ns <= LONGEST_NS, "warmup_ns: no warm-up is that long");
+        said((1..=BLOCKS_MAX).contains(&self.blocks), "blocks: no frame has so many");
+        said(self.epochs >= 1, "epochs: there is none");
+        said(self.reconnect_every != Some(0), "reconnect_every: a connection lasts for one operation at least");
+        let rate = match self.arrivals {
+            Arrivals::Closed => 1.0,
+            Arrivals::Even(rate) | Arrivals::Poisson(rate) | Arrivals::OfSaturation(rate) => rate,
+        };
+        said(rate > 0.0, "arrivals: no operation would ever start");
+    }
+}
+
+fn possible(limits: Limits) -> bool {
+    let memory = limits.memory.is_none_or(|memory| match memory {
+        Memory::Bytes(bytes) => bytes > 0,
+        Memory::DataPer(ratio) => ratio > 0.0,
+    });
+    memory && limits.cpus.is_none_or(|cpus| cpus > 0.0)
+}
+
+fn fit_protection(
+    chosen: &mut Protection,
+    database: &DatabaseEntry,
+    place: &str,
+    filled: &mut Vec<String>,
+    flaws: &mut Flaws,
+) {
+    let Some(entry) = database.protection(&chosen.id) else {
+        return flaws.0.push(format!("{place}.id: this build has no protection {:?} of {}", chosen.id, database.id));
+    };
+    for name in chosen.options.keys().filter(|name| entry.option(name).is_none()) {
+        flaws.0.push(format!("{place}.options.{name}: `{}` has no such option in this build", entry.id));
+    }
+    for option in entry.options {
+        let at = format!("{place}.options.{}", option.name);
+        match (chosen.options.get(option.name), option.default) {
+            (Some(value), _) => flaws.unless(takes(option, value), format!("{at}: {value:?} is not what it takes")),
+            (None, Some(default)) => {
+                filled.push(format!("{at}: taken as its default, {:?}", default.value()));
+                chosen.options.insert(option.name.to_owned(), default.value());
+            }
+            (None, None) => flaws.0.push(format!("{at}: it is missing, and has no default")),
+        }
+    }
+}
+
+fn takes(option: &OptionEntry, value: &OptionValue) -> bool {
+    match (option.kind, value) {
+        (OptionKind::Number { low, high }, OptionValue::Number(number)) => (low..=high).contains(number),
+        (OptionKind::Choice(words), OptionValue::Text(text)) => words.contains(&text.as_str()),
+        (OptionKind::Text, OptionValue::Text(_)) | (OptionKind::Flag, OptionValue::Flag(_)) => true,
+        _ => false,
+    }
+}
+
+/// What was found, in the order in which it was.
+#[derive(Default)]
+struct Flaws(Vec<String>);
+
+impl Flaws {
+    fn unless(&mut self, holds: bool, flaw: impl Into<String>) {
+        if !holds {
+            self.0.push(flaw.into());
+        }
+    }
+}
