@@ -214,7 +214,8 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
         return "<td class=\"none\"><span class=\"v\">–</span></td>".to_owned();
     };
     let doubted = !doubt_class(arm).is_empty();
-    let figure = number::cost(&estimate.effect, estimate.verdict);
+    let (figure, difference) =
+        number::both(&estimate.effect, estimate.difference.as_ref(), estimate.unit, estimate.verdict);
     let (open, close) = if doubted { ("(", ")") } else { ("", "") };
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     let flag = if flags.is_empty() {
@@ -227,7 +228,11 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     };
     let class = class(estimate.verdict);
     let quoted: Vec<&PublishedCost> = arm.published.iter().filter(|it| it.estimate == column.name).collect();
-    let told = format!("{open}{}<small>{}</small>{close}{flag}", lead(estimate, &figure), figure.rest);
+    let difference = difference.map_or(String::new(), |it| {
+        let lead = if estimate.verdict == Outcome::TooNoisy { String::new() } else { format!("{} ", it.lead) };
+        format!("<span class=\"d\">{open}{lead}<small>{}</small>{close}</span>", it.rest)
+    });
+    let told = format!("{open}{}<small>{}</small>{close}{flag}{difference}", lead(estimate, &figure), figure.rest);
     if !column.drawn {
         return format!("<td class=\"{class}\">{told}</td>");
     }
@@ -264,8 +269,8 @@ fn quotations(analysis: &Analysis) -> String {
     for (cell, arm) in analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm))) {
         for quoted in &arm.published {
             let measured = published::beside(arm, quoted).map_or("–".to_owned(), |estimate| {
-                let figure = number::cost(&estimate.effect, estimate.verdict);
-                let figure = if doubt_class(arm).is_empty() { figure.to_string() } else { format!("({figure})") };
+                let figure = estimate.told();
+                let figure = if doubt_class(arm).is_empty() { figure } else { format!("({figure})") };
                 format!("{} {figure}", text(&estimate.title))
             });
             let _ = writeln!(
@@ -335,7 +340,8 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, quoted: &[&Publi
 
 fn legend(analysis: &Analysis) -> String {
     format!(
-        "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell. \
+        "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell; below \
+         it, where a figure is an amount per operation, the difference with an interval of its own. \
          Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Hollow, in parentheses: \
          not proven to be on.{} The scale is logarithmic.</p>\n",
         number::share(analysis.confidence),
