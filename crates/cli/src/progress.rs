@@ -167,7 +167,6 @@ impl<'a> Progress<'a> {
 
     /// Takes in what `frame` and its `slots` showed.
     fn update(&mut self, frame: &Frame, slots: &[Slot], decision: &Decision) {
-        let cell = &self.plan.cells[self.cell];
         let later: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| f64::from(cell.frames_max)).sum();
         let here = f64::from(self.status.frames_max.saturating_sub(frame.frame + 1));
         // At least what the precision needs here, at most what the budget allows everywhere.

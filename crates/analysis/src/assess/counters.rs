@@ -96,8 +96,11 @@ impl Counter {
         let (plain, guarded): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
         let amount = |spent: Spent| format!("{} {}", significant(spent.per_operation()), self.noun);
         let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
-        let with_difference =
-            |estimate| Estimate { difference: Some(total_difference(&both, measured.alpha)), unit: self.unit, ..estimate };
+        let with_difference = |estimate| Estimate {
+            difference: Some(total_difference(&both, measured.alpha)),
+            unit: self.unit,
+            ..estimate
+        };
         let state = |effect, outcome, text| {
             Some(with_difference(stated(self.name, self.title, effect, outcome, text, alone.len())))
         };

@@ -120,7 +120,10 @@ pub(super) fn without_interval(measured: &Measured<'_>, estimate: &mut Estimate)
     }
     let open = |interval: &mut Interval| (interval.low, interval.high) = (f64::NEG_INFINITY, f64::INFINITY);
     open(&mut estimate.effect);
-    [&mut estimate.total, &mut estimate.difference, &mut estimate.total_difference].into_iter().flatten().for_each(open);
+    [&mut estimate.total, &mut estimate.difference, &mut estimate.total_difference]
+        .into_iter()
+        .flatten()
+        .for_each(open);
     let missing_s = (precision::MIN_FRAMES - measured.frames.len()) as f64 * measured.frame_s;
     estimate.more_s = Some(estimate.more_s.unwrap_or(0.0).max(missing_s));
     (estimate.verdict, estimate.p) = (Outcome::TooNoisy, None);

@@ -74,7 +74,8 @@ impl<'a> Measured<'a> {
             alpha: stopping::alpha(arms.saturating_sub(1), ended_by(stopping::BY_PRECISION)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
-            frame_s: frames.last().map_or(cell.frame_ns(arms), |frame| cell.load_ns(frame.record, &frame.slots, arms)) as f64
+            frame_s: frames.last().map_or(cell.frame_ns(arms), |frame| cell.load_ns(frame.record, &frame.slots, arms))
+                as f64
                 / 1e9,
             arms: &experiment.arms,
             slot_ns: frames.last().map_or(cell.slot_ns, |frame| frame.record.slot_ns.max(cell.slot_ns)),

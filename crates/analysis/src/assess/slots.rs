@@ -87,7 +87,11 @@ fn of_metric(
     let effects = of_frames(frames, measured.lanes, arm, metric, frame_effect);
     let differences_ns = of_frames(frames, measured.lanes, arm, metric, frame_difference);
     let differences: Vec<f64> = differences_ns.into_iter().map(|ns| ns / 1e3).collect();
-    Estimate { difference: difference(measured, &differences), unit: "µs/op", ..paired(measured, name, title, &effects) }
+    Estimate {
+        difference: difference(measured, &differences),
+        unit: "µs/op",
+        ..paired(measured, name, title, &effects)
+    }
 }
 
 /// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound either.

@@ -90,7 +90,12 @@ pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure
 
 /// A cost and, to be read beside it, its difference per operation; the difference alone where the plain arm has nothing that
 /// a percentage could be of, and the cost alone where there is no interval or no difference.
-pub fn both(effect: &Interval, difference: Option<&Interval>, unit: &str, outcome: Outcome) -> (Figure, Option<Figure>) {
+pub fn both(
+    effect: &Interval,
+    difference: Option<&Interval>,
+    unit: &str,
+    outcome: Outcome,
+) -> (Figure, Option<Figure>) {
     let told = difference.filter(|it| it.half_width().is_finite());
     let difference = told.map(|it| self::difference(it, unit, outcome));
     match difference {

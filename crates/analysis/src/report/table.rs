@@ -106,9 +106,7 @@ impl Layout {
             let most = if column < table.sticky { page * 2 / (5 * table.sticky.max(1)) + 8 } else { page / 2 };
             return Self { figures: false, whole: 0, fraction: 0, width: widest.min(most) };
         }
-        let figures = || {
-            entries().flat_map(|entry| [(&entry.lead, &entry.rest), (&entry.beside.0, &entry.beside.1)])
-        };
+        let figures = || entries().flat_map(|entry| [(&entry.lead, &entry.rest), (&entry.beside.0, &entry.beside.1)]);
         let whole = figures().map(|(lead, _)| width(at_point(lead).0)).max().unwrap_or(0);
         let fraction = figures().map(|(lead, _)| width(at_point(lead).1)).max().unwrap_or(0);
         let rest = figures().map(|(_, rest)| width(rest)).max().unwrap_or(0);

@@ -50,12 +50,7 @@ pub fn quantile_difference(frames: &[Pair<'_>], share: f64, alpha: f64) -> Infer
     })
 }
 
-fn over_groups(
-    frames: &[Pair<'_>],
-    share: f64,
-    alpha: f64,
-    of: impl Fn(&[Pair<'_>], f64) -> Option<f64>,
-) -> Inference {
+fn over_groups(frames: &[Pair<'_>], share: f64, alpha: f64, of: impl Fn(&[Pair<'_>], f64) -> Option<f64>) -> Inference {
     let counts: Vec<_> = frames.iter().map(|(plain, guarded)| (plain.total(), guarded.total())).collect();
     let effects: Vec<f64> = group_frames(&counts, share, SAMPLES_BEYOND)
         .into_iter()

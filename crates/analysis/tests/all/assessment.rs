@@ -382,8 +382,13 @@ fn fifteen_frames_make_an_interval_and_fourteen_do_not() {
 #[test]
 fn too_much_noise_says_how_long_it_would_take() {
     let records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
-    let text: String = ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
-    expect![""].assert_eq(&text);
+    let text: String =
+        ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
+    expect![[r#"
+        * net: TooNoisy, too noisy to tell: between -3.5% and 10.1%; about 6 more minutes would resolve 1% (n=16/1 15.49 -> 15.20 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between -3.7% and 9.1% fewer operations; about 6 more minutes would resolve 1% (n=16/1 122670.83 -> 125340.77 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between -3.7% and 11.7%; about 7 more minutes would resolve 1% (n=16/1 13.51 -> 13.25 µs) []
+    "#]].assert_eq(&text);
 }
 
 #[test]
@@ -393,7 +398,8 @@ fn a_difference_is_that_of_its_figure() {
     for slot in &mut records.slots {
         let cost = 20_000.0 * if slot.arm == 1 { 1.05 } else { 1.0 } * (1.0 + f64::from(slot.block % 3) / 1000.0);
         (slot.n, slot.n_g) = (1000, 950);
-        (slot.wall_ns, slot.wall_g_ns, slot.wait_ns) = ((cost * 1100.0) as u64, (cost * 1045.0) as u64, (cost * 100.0) as u64);
+        (slot.wall_ns, slot.wall_g_ns, slot.wait_ns) =
+            ((cost * 1100.0) as u64, (cost * 1045.0) as u64, (cost * 100.0) as u64);
         (slot.client_cpu_ns, slot.server_cpu_ns) = ((cost * 300.0) as u64, (cost * 500.0) as u64);
     }
     for (name, truth, unit) in [
@@ -405,7 +411,10 @@ fn a_difference_is_that_of_its_figure() {
     ] {
         let found = estimate(&records, 1, name);
         let Interval { estimate, low, high } = found.difference.expect("an amount per operation");
-        assert!((estimate - truth).abs() < 2e-3 && low <= estimate && estimate <= high, "{name}: {low} {estimate} {high}");
+        assert!(
+            (estimate - truth).abs() < 2e-3 && low <= estimate && estimate <= high,
+            "{name}: {low} {estimate} {high}"
+        );
         let total = found.total_difference.expect("beside the total").estimate;
         assert!((total - truth).abs() < 2e-3, "{name}: {total}");
         assert_eq!(found.unit, unit, "{name}");
@@ -432,7 +441,8 @@ fn operations_are_told_by_their_share() {
             (0..read.total() * share / 100).for_each(|i| histogram.record(20_000 + i));
             histogram
         };
-        arm.latency = [("INSERT", 10), ("READ", 70), ("UPDATE", 20)].map(|(name, share)| (name.to_owned(), part(share))).into();
+        arm.latency =
+            [("INSERT", 10), ("READ", 70), ("UPDATE", 20)].map(|(name, share)| (name.to_owned(), part(share))).into();
     }
     let analysis = assess(&records);
     let p50 = |names: Vec<&str>| {
@@ -552,7 +562,7 @@ fn counters_that_only_one_arm_has() {
     expect![[r#"
         - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=12/1 0.00 -> 156.00 bytes/op) []
         - read_bytes: Gains, none, 0.39 bytes per op on the plain arm (n=12/1 0.41 -> 0.00 bytes/op) []
-        - switches: TooNoisy, not enough frames: 12 of 15 (n=12/1) [NotEnoughFrames]
+        - switches: TooNoisy, 2.00 context switches per op, not to be seen on the plain arm (n=12/1) []
     "#]]
     .assert_eq(&text);
     assert!(!names(&records, 1).contains(&"wal_bytes".to_owned()));

@@ -75,6 +75,8 @@ pub struct Rig<'a> {
     /// The slots of the last frame held too few operations of some arm.
     sparse: bool,
     slot_fixed: bool,
+    /// Planned length of an arm's slots in a frame, ns.
+    per_arm_ns: u64,
     /// Length that a frame should not exceed when its slots grow, ns.
     longest_ns: u64,
     /// Load before the next frame beside that of every frame, per arm, ns.
@@ -154,6 +156,7 @@ impl<'a> Rig<'a> {
             planned: (cell.guard_ns, cell.slot_ns),
             sparse: false,
             slot_fixed,
+            per_arm_ns: cell.slot_ns * u64::from(cell.blocks),
             longest_ns: u64::MAX,
             extra_warmup_ns: 0,
             site: Site {
@@ -373,7 +376,7 @@ impl<'a> Rig<'a> {
         if slot_ns > cell.slot_ns {
             // The frame keeps its length, or has four blocks where the budget bears frames so long.
             let fewest = (self.longest_ns / (slot_ns * arms)).clamp(1, 4);
-            cell.blocks = (u64::from(cell.blocks) * cell.slot_ns).div_ceil(slot_ns).max(fewest) as u32;
+            cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(fewest) as u32;
             cell.slot_ns = slot_ns;
         }
         cell.guard_ns = guard_ns.min(cell.slot_ns / 4);

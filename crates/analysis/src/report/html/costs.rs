@@ -69,6 +69,7 @@ pub(super) fn chart(analysis: &Analysis) -> String {
     table.push_str("</table>\n");
     body.push_str(&wide("costs of every arm", &table));
     body.push_str(&legend(analysis));
+    body.push_str(&neighbours(analysis));
     body.push_str(&quotations(analysis));
     section("costs", "What it costs", "", &body)
 }
@@ -336,6 +337,16 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, quoted: &[&Publi
         )
     };
     format!("<svg aria-hidden=\"true\"><use href=\"#b{index}\"/>{drawing}{}</svg>", marks(quoted, column))
+}
+
+/// What neighbours mean for the percentages, told of the cell in which clients waited most.
+fn neighbours(analysis: &Analysis) -> String {
+    let told = |cell: &&CellAnalysis| words::neighbours(cell).is_some();
+    let most = analysis.cells.iter().filter(told).max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
+    most.and_then(words::neighbours).map_or(String::new(), |said| {
+        let at_most = if analysis.cells.len() > 1 { "At most: " } else { "" };
+        format!("<p class=\"legend doubt\">{at_most}{}</p>\n", text(&said))
+    })
 }
 
 fn legend(analysis: &Analysis) -> String {
