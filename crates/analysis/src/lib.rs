@@ -232,13 +232,18 @@ pub struct Estimate {
     pub effect: Interval,
     /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
     pub total: Option<Interval>,
+    /// Guarded less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` of a figure that
+    /// is not an amount per operation.
+    pub difference: Option<Interval>,
+    /// The difference with every stall counted, beside `total`.
+    pub total_difference: Option<Interval>,
     /// Frames, or groups of frames, behind it.
     pub count: usize,
     /// Frames averaged together because neighbours in time were correlated; 1 is none.
     pub batch: usize,
     /// Plain and guarded levels in `unit`, for orientation.
     pub levels: Option<(f64, f64)>,
-    /// Unit of `levels`.
+    /// Unit of `levels` and `difference`.
     pub unit: &'static str,
     /// The answer in one word.
     pub verdict: Outcome,
@@ -297,6 +302,8 @@ pub enum Flag {
     Drift,
     /// Fewer than the needed samples for this percentile.
     NotEnoughData,
+    /// The cell has fewer frames than an interval needs.
+    NotEnoughFrames,
     /// The open loop did not sustain its rate.
     NotAtRate,
     /// The client was busy most of the time: the figure may be the client's.

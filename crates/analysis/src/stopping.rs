@@ -3,7 +3,8 @@
 //! [`Live`] takes the slots of each complete frame as they come, keeps the frame's effects only, and can be
 //! asked after every frame. What it shows after any frame is an estimate for display; that it is *enough* it
 //! says only at the frame counts of [`precision::looks`], from 15 frames on, and by the width of the intervals
-//! alone. The intervals are those that the analysis of a cell ended by precision gives.
+//! alone. While frames are added the intervals are those that the analysis of a cell ended by precision gives; once the cell
+//! has ended, [`Live::ended`] gives the intervals of the analysis itself.
 
 use std::collections::BTreeSet;
 
@@ -29,6 +30,24 @@ use crate::{
 pub fn alpha(guarded: usize, by_precision: bool) -> f64 {
     let alpha = 1.0 - CONFIDENCE;
     sidak(if by_precision { STOPPING_FACTOR * alpha } else { alpha }, guarded)
+}
+
+/// The reason under which a cell ends when its precision is reached.
+pub const BY_PRECISION: &str = "precision";
+
+/// The reason under which a cell ends when every arm is decided.
+pub const BY_DECISION: &str = "decided";
+
+/// The inference on a cell's frame effects, or their differences, that all reports and the progress of a run print.
+///
+/// `by_decision`: the answers were looked at after every frame, so only an interval that holds at all of them at once may be
+/// read.
+pub fn inference(effects: &[f64], alpha: f64, by_decision: bool) -> Inference {
+    let mut inference = infer(effects, alpha);
+    if by_decision {
+        inference.interval = confidence_sequence(&inference.merged, alpha);
+    }
+    inference
 }
 
 /// How many lanes (client threads) there are in `slots`.
@@ -67,9 +86,6 @@ pub struct Decision {
     /// Half-width that the widest arm would have after the last frame that the budget buys; `None` where there is no width.
     pub bought: Option<f64>,
 }
-
-/// Fewest frames after which an answer may be called certain.
-const DECIDED_FROM: usize = 10;
 
 /// The frame effects of one cell, as they come.
 #[derive(Debug, Clone)]
@@ -115,6 +131,11 @@ impl Live {
         }
     }
 
+    /// Says how long frames are now, s, and how many the budget buys at that length, those so far included.
+    pub fn expect(&mut self, frame_s: f64, frames_max: u32) {
+        (self.frame_s, self.cell.frames_max) = (frame_s, frames_max);
+    }
+
     /// Frames taken so far.
     pub fn frames(&self) -> usize {
         self.frames
@@ -125,17 +146,19 @@ impl Live {
         self.deciding
     }
 
+    /// The deciding metric of each guarded arm now that the cell has ended for `reason`: the figures of the report. `None`
+    /// where the frames are too few for an interval.
+    pub fn ended(&self, reason: &str) -> Option<Vec<Interval>> {
+        let alpha = alpha(self.effects.len(), reason == BY_PRECISION);
+        let of = |effects: &Vec<f64>| inference(effects, alpha, reason == BY_DECISION).interval;
+        (self.frames >= precision::MIN_FRAMES).then(|| self.effects.iter().map(of).collect())
+    }
+
     /// What the frames so far say.
     pub fn decide(&self) -> Decision {
         // A confidence sequence needs no correction for looking.
         let alpha = alpha(self.effects.len(), !self.until_decided);
-        let infer = |effects: &Vec<f64>| {
-            let mut inference = infer(effects, alpha);
-            if self.until_decided {
-                inference.interval = confidence_sequence(&inference.merged, alpha);
-            }
-            inference
-        };
+        let infer = |effects: &Vec<f64>| inference(effects, alpha, self.until_decided);
         let arms: Vec<Inference> = self.effects.iter().map(infer).collect();
         let width = |inference: &Inference| inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
@@ -146,7 +169,7 @@ impl Live {
         let fewest = self.effects.iter().map(Vec::len).min().unwrap_or(0);
         let decided = |arm: &Inference| outcome(arm.interval, self.margin) != Outcome::TooNoisy;
         let enough = if self.until_decided {
-            fewest >= DECIDED_FROM && arms.iter().all(decided)
+            fewest >= precision::MIN_FRAMES && arms.iter().all(decided)
         } else {
             reached && fewest >= precision::MIN_FRAMES && precision::may_stop_at(self.frames)
         };

@@ -10,7 +10,8 @@ pub const USAGE: i32 = 2;
 pub const MISSING: i32 = 3;
 /// Some cell could not be measured.
 pub const FAILED: i32 = 4;
-/// Everything was measured, but some protection was not proven to be on.
+/// Everything was measured, but some protection was not proven to be on; of `calibrate`, the instrument was not shown to be in
+/// order.
 pub const UNPROVEN: i32 = 5;
 /// A cost lies beyond the threshold that `compare` was given.
 pub const BEYOND: i32 = 6;

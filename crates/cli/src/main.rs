@@ -61,16 +61,16 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "DIR", default_value = "tithe-runs")]
     runs: PathBuf,
     /// Warehouses of every TPC-C workload, in place of the file's
-    #[arg(long, value_name = "N", requires = "file", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     warehouses: Option<u32>,
     /// The data set times this, as 0.01 for a hundredth of the file's records
-    #[arg(long, value_name = "FACTOR", requires = "file", conflicts_with = "warehouses")]
+    #[arg(long, value_name = "FACTOR", conflicts_with = "warehouses")]
     scale: Option<f64>,
     /// Number of clients in place of the file's, or several with commas between them
-    #[arg(long, value_name = "N", requires = "file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     clients: Vec<u32>,
     /// Measured load at most, in place of the file's: "10 min"
-    #[arg(long, value_name = "TIME", requires = "file")]
+    #[arg(long, value_name = "TIME")]
     budget: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct RunArgs {
     #[command(flatten)]
     experiment: ExperimentArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with = "file")]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "clients", "budget"])]
     resume: Option<PathBuf>,
     /// Add a second instance of the baseline; if it differs from the first, no cost is believed
     #[arg(long)]

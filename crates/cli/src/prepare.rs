@@ -105,9 +105,7 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
         experiment.data.records = records.round() as u64;
     }
     if let Some(text) = &arguments.budget {
-        let seconds = experiment::seconds(text).filter(|seconds| *seconds >= 1.0);
-        experiment.measure.budget_s =
-            seconds.ok_or_else(|| format!("--budget: `{text}` is no time of a second or more, as `10 min`"))?;
+        experiment.measure.budget_s = experiment::budget_s(text).map_err(|problem| format!("--budget {problem}"))?;
     }
     let chosen = experiment.resources.iter().any(|one| one.clients.is_some() || one.arrivals.is_some());
     match arguments.clients.as_slice() {

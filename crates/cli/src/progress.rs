@@ -3,6 +3,7 @@
 //! On a terminal some lines are drawn over and over; elsewhere a line is written now and then.
 
 use std::{
+    collections::BTreeMap,
     io::{IsTerminal, Write},
     time::{Duration, Instant},
 };
@@ -14,9 +15,9 @@ use tithe_analysis::{
     },
     stopping::{Decision, Live},
 };
-use tithe_harness::run::Observer;
+use tithe_harness::{folder::Contents, run::Observer};
 use tithe_model::{
-    plan::Plan,
+    plan::{FRAMES_MIN, Plan},
     record::{Event, Frame, Phase, Role, Slot, Verdict},
 };
 
@@ -28,7 +29,11 @@ pub struct Progress<'a> {
     plan: &'a Plan,
     began: Instant,
     cell: usize,
+    /// What was measured before the run was taken up again.
+    before: Option<&'a Contents>,
     live: Option<Live>,
+    /// Load of the present cell so far, ns.
+    load_ns: u64,
     loading: Option<u32>,
     held: u32,
     looked: u32,
@@ -43,10 +48,12 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Progress of a run of `plan`.
-    pub fn new(plan: &'a Plan, quiet: bool) -> Self {
+    /// Progress of a run of `plan`, of which `before` holds what was measured already.
+    pub fn new(plan: &'a Plan, quiet: bool, before: Option<&'a Contents>) -> Self {
         Self {
             plan,
+            before,
+            load_ns: 0,
             began: Instant::now(),
             cell: 0,
             live: None,
@@ -116,11 +123,52 @@ impl<'a> Progress<'a> {
         &self.plan.experiment.arms[arm as usize].name
     }
 
+    /// Counts the load of `frame`, and how many frames of its length the budget still buys.
+    fn spend(&mut self, frame: &Frame, slots: &[Slot]) {
+        let (cell, arms) = (&self.plan.cells[self.cell], self.plan.experiment.arms.len());
+        let frame_ns = cell.load_ns(frame, slots, arms);
+        self.load_ns += frame_ns;
+        let left_ns = cell.budget_ns(arms).saturating_sub(self.load_ns);
+        self.status.frames_max = frame.frame + 1 + (left_ns / frame_ns.max(1)) as u32;
+        if let Some(live) = &mut self.live {
+            live.expect(frame_ns as f64 / 1e9, self.status.frames_max);
+        }
+    }
+
+    /// Takes in the frames of the present cell that were measured before the run was taken up again.
+    fn take_up(&mut self) {
+        let Some(before) = self.before else { return };
+        let mut frames = BTreeMap::new();
+        for frame in before.frames.iter().filter(|frame| frame.cell as usize == self.cell && !frame.free) {
+            frames.insert(frame.frame, (frame, Vec::new()));
+        }
+        for slot in before.slots.iter().filter(|slot| slot.cell as usize == self.cell) {
+            frames.entry(slot.frame).and_modify(|(_, slots)| slots.push(*slot));
+        }
+        for (frame, slots) in frames.into_values() {
+            self.spend(frame, &slots);
+            if let Some(live) = self.live.as_mut().filter(|_| frame.spoiled.is_none()) {
+                live.push(&slots);
+            }
+        }
+    }
+
+    /// Has the status tell the figures of the report, now that the cell has ended for `reason`; the number of frames where
+    /// they are too few.
+    fn end(&mut self, reason: &str) -> Option<usize> {
+        let live = self.live.as_ref().filter(|live| live.frames() > 0)?;
+        let intervals = live.ended(reason);
+        let few = intervals.is_none().then(|| live.frames());
+        for (number, (_, interval)) in self.status.arms.iter_mut().enumerate() {
+            *interval = intervals.as_ref().and_then(|all| all.get(number).copied());
+        }
+        few
+    }
+
     /// Takes in what `frame` and its `slots` showed.
     fn update(&mut self, frame: &Frame, slots: &[Slot], decision: &Decision) {
-        let cell = &self.plan.cells[self.cell];
         let later: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| f64::from(cell.frames_max)).sum();
-        let here = f64::from(cell.frames_max.saturating_sub(frame.frame + 1));
+        let here = f64::from(self.status.frames_max.saturating_sub(frame.frame + 1));
         // At least what the precision needs here, at most what the budget allows everywhere.
         let at_most = (here + later) * self.frame_took_s;
         let at_least = decision.more_s.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
@@ -156,6 +204,8 @@ impl Observer for Progress<'_> {
                 self.status.id.clone_from(&planned.id);
                 self.status.to_come = self.plan.cells[self.cell + 1..].iter().map(|cell| cell.id.clone()).collect();
                 self.status.arms.iter_mut().for_each(|(_, interval)| *interval = None);
+                self.load_ns = 0;
+                self.take_up();
                 (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
                 self.say(&format!("[{}/{}] {}", self.cell + 1, self.plan.cells.len(), planned.id));
             }
@@ -187,10 +237,14 @@ impl Observer for Progress<'_> {
                 self.say(&format!("  frame {frame} is spoiled: {reason}"))
             }
             Event::CellDone { reason, .. } => {
+                let frames = self.end(reason);
                 let answers = live::answers(&self.status, size().0);
                 let sign = if self.held == self.looked { "✓" } else { "!" };
                 self.say(&format!("  {sign} {} of {} claims hold; {}", self.held, self.looked, words::ending(reason)));
-                answers.iter().for_each(|line| self.say(line));
+                match frames {
+                    Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
+                    None => answers.iter().for_each(|line| self.say(line)),
+                }
             }
             Event::Warning { message } => self.say(&format!("  warning: {message}")),
             _ => {}
@@ -199,6 +253,7 @@ impl Observer for Progress<'_> {
 
     fn frame(&mut self, frame: &Frame, slots: &[Slot]) -> bool {
         self.frame_took_s = frame.duration_ns as f64 / 1e9;
+        self.spend(frame, slots);
         let Some(live) = &mut self.live else { return false };
         if frame.spoiled.is_some() {
             return false;

@@ -72,6 +72,152 @@ fn known_costs_are_recovered_and_none_is_found_where_there_is_none() {
 }
 
 #[test]
+fn known_costs_are_recovered_in_microseconds_too() {
+    let bench = Bench::new("micros");
+    bench.file("e.toml", &experiment("noise = 0\ndrift = 0", ARMS, "60 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    // An operation takes 20 µs: 5 % of them, 20 % of them, nothing.
+    for (arm, truth) in [(1, 1.0), (2, 4.0), (3, 0.0)] {
+        for name in ["net", "time", "cpu", "latency_p50_READ"] {
+            let difference = &estimate(&report, arm, name)["difference"];
+            let found = difference["estimate"].as_f64().expect("a difference");
+            let tolerance = if name.starts_with("latency") { 0.15 } else { 0.01 };
+            assert!((found - truth).abs() < tolerance, "arm {arm} {name}: {difference} is not {truth}");
+        }
+    }
+    let told = words(&out(&output));
+    // Invented times are whole nanoseconds.
+    assert!(told.contains("+20.0% [20.0, 20.0]") && told.contains("costs 20.0% +3.999 µs [3.999, 3.999]"), "{told}");
+
+    let bench = Bench::new("micros");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let report = report_of(&bench);
+    for (arm, share) in [(1, 0.05), (2, 0.2), (3, 0.0)] {
+        let net = estimate(&report, arm, "net");
+        let truth = share * net["levels"][0].as_f64().expect("the plain level");
+        let (low, high) = (net["difference"]["low"].as_f64(), net["difference"]["high"].as_f64());
+        let (low, high) = (low.expect("low"), high.expect("high"));
+        assert!(low <= truth && truth <= high && high - low < 0.8, "arm {arm}: {} and {truth}", net["difference"]);
+    }
+    let csv = std::fs::read_to_string(bench.run_folder().join("report.csv")).expect("the CSV");
+    assert!(csv.lines().next().is_some_and(|head| head.ends_with("difference,difference_low,difference_high")));
+}
+
+/// `text` with single blanks, so that what stands in tables can be looked for.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_last_line_of_a_cell_says_what_the_table_says() {
+    let bench = Bench::new("lines");
+    bench.file("e.toml", &experiment("", ARMS, "30 s").replace("0.2%", "0.01%"));
+    let output = bench.tithe(&["run", "e.toml"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    // `  sealed +5.1% [4.2, 6.0], audited +20.1% [19.0, 21.2], …` below the line on the evidence.
+    let (told, shown) = (words(&err(&output)), words(&out(&output)));
+    let (_, last) = told.rsplit_once("the budget was used up ").expect("the cell's end");
+    for arm in ["sealed", "audited"] {
+        let figure = last.split_once(arm).and_then(|(_, rest)| rest.split_once(']')).expect("a figure").0;
+        assert!(shown.contains(&format!("{arm} proven{figure}]")), "{arm}{figure}] is not in {shown}");
+    }
+}
+
+#[test]
+fn below_fifteen_frames_nothing_is_answered() {
+    let bench = Bench::new("few");
+    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let frames = bench.run_folder().join("frames.jsonl");
+    let text = std::fs::read_to_string(&frames).expect("frames");
+    std::fs::write(&frames, text.split_inclusive('\n').take(6).collect::<String>()).expect("six frames");
+    let shown = bench.tithe(&["report", &bench.run_folder().display().to_string(), "--format", "short"]);
+    let shown = words(&out(&shown));
+    assert!(shown.contains("NOT_ENOUGH_FRAMES"), "{shown}");
+    assert!(shown.contains("~ not enough data") && !shown.contains("costs 20"), "{shown}");
+    let long = bench.tithe(&["report", &bench.run_folder().display().to_string(), "--format", "json"]);
+    assert!(out(&long).contains("not enough frames: 6 of 15"), "{}", out(&long));
+}
+
+/// Load of all frames of the only cell, s, and their number.
+fn load_s(bench: &Bench, arms: f64) -> (f64, usize) {
+    let folder = bench.run_folder();
+    let slots = std::fs::read_to_string(folder.join("slots.csv")).expect("slots");
+    let mut rows = slots.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = rows.next().expect("a head");
+    let place = |name: &str| head.iter().position(|column| *column == name).expect("a column");
+    let (frame, block) = (place("frame"), place("block"));
+    let mut blocks = std::collections::BTreeMap::<u64, u64>::new();
+    for row in rows {
+        let number = |place: usize| row[place].parse::<u64>().expect("a number");
+        let most = blocks.entry(number(frame)).or_default();
+        *most = (*most).max(number(block) + 1);
+    }
+    let frames = std::fs::read_to_string(folder.join("frames.jsonl")).expect("frames");
+    let frames: Vec<Value> = frames.lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
+    let load = |frame: &Value| {
+        let blocks = blocks[&frame["frame"].as_u64().expect("a number")] as f64;
+        frame["slot_ns"].as_f64().expect("a length") * blocks * arms / 1e9
+    };
+    (frames.iter().map(load).sum(), frames.len())
+}
+
+#[test]
+fn slots_that_grow_keep_the_budget() {
+    // Operations of 8 ms: a slot must grow to 640 ms to hold enough of them, and a frame with it.
+    for (budget_s, fewest) in [(60.0, 15), (90.0, 15), (240.0, 20)] {
+        let bench = Bench::new("grown");
+        let text = experiment("service_us = 8000", ARMS, &format!("{budget_s} s")).replace("0.2%", "0.01%");
+        bench.file("e.toml", &text);
+        let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+        assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+        let report = report_of(&bench);
+        assert!(report["cells"][0]["slot_ms"].as_f64().is_some_and(|slot| slot >= 320.0), "{}", report["cells"][0]);
+        let (load_s, frames) = load_s(&bench, 4.0);
+        assert!(load_s <= 1.1 * budget_s, "{load_s} s of load for a budget of {budget_s} s");
+        assert!(load_s >= 0.8 * budget_s, "{load_s} s of load for a budget of {budget_s} s");
+        assert!(frames >= fewest, "{frames} frames of {load_s} s");
+        assert_eq!(estimate(&report, 2, "net")["verdict"], "COSTS");
+    }
+}
+
+#[test]
+fn a_budget_on_the_command_line_is_held_to_the_files_limits() {
+    let bench = Bench::new("budget");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let told = |arguments: &[&str]| {
+        let output = bench.tithe(arguments);
+        (status(&output), words(&err(&output)))
+    };
+    for budget in ["9999 h", "10", "0.5 s", "much"] {
+        let (status, told) = told(&["plan", "e.toml", "--budget", budget]);
+        assert_eq!(status, 2, "{budget}: {told}");
+        let wanted =
+            format!("--budget must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `{budget}`");
+        assert!(told.contains(&wanted), "{budget}: {told}");
+    }
+    assert_eq!(told(&["plan", "e.toml", "--budget", "720 h"]).0, 0);
+    // The built-in experiment can be made shorter or longer, too; a run that is taken up again cannot.
+    let (status, told_of) = told(&["plan", "--budget", "20 min"]);
+    assert_eq!(status, 0, "{told_of}");
+    assert_eq!(told(&["run", "--resume", "somewhere", "--budget", "20 min"]).0, 2);
+}
+
+#[test]
+fn too_much_noise_is_not_called_the_same() {
+    let bench = Bench::new("calibrate");
+    bench.file("e.toml", &experiment("", ARMS, "60 s").replace("precision", "margin = \"0.01%\"\nprecision"));
+    let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
+    let told = out(&output);
+    assert!(told.contains("Too noisy to say"), "{told}");
+    assert!(!told.contains("finds no difference"), "{told}");
+    assert_eq!(status(&output), 5, "{told}");
+}
+
+#[test]
 fn the_same_records_give_the_same_bytes() {
     let bench = Bench::new("bytes");
     bench.file("e.toml", &experiment("", ARMS, "30 s"));

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tithe_model::{
     experiment::Arrivals,
-    plan::{Cell, Plan},
+    plan::{Cell, FRAMES_MIN, Plan},
     record::{Event, Finding, Frame, Phase, Slot},
 };
 
@@ -167,13 +167,16 @@ impl Run<'_> {
             done.fold((0, 0), |(frames, epochs), frame| (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1)));
         let mut frame = frames_done;
         let mut epoch = epochs_done;
+        let arms = self.plan.experiment.arms.len();
+        // The budget is one of load and not of frames: slots that are made longer buy fewer of them.
+        let mut left_ns = cell.budget_ns(arms).saturating_sub(load_before(&cell, number, arms, before));
         let epochs = cell.epochs.max(epochs_done + 1);
         loop {
-            let left = cell.frames_max.saturating_sub(frame);
-            let share = left.div_ceil((epochs - epoch).max(1));
-            let part = Part { number, cell: &cell, epoch, first: frame, frames: share };
-            let (measured, enough) = self.epoch(&part, carried, diary)?;
-            frame += measured;
+            let load_ns = left_ns / u64::from((epochs - epoch).max(1));
+            let part = Part { number, cell: &cell, epoch, first: frame, load_ns };
+            let Epoch { frames, load_ns, enough } = self.epoch(&part, carried, diary)?;
+            frame += frames;
+            left_ns = left_ns.saturating_sub(load_ns);
             epoch += 1;
             if self.cancelled() {
                 return Ok("interrupted".to_owned());
@@ -182,14 +185,14 @@ impl Run<'_> {
                 let decided = self.plan.experiment.measure.until_decided;
                 return Ok(if decided { "decided" } else { "precision" }.to_owned());
             }
-            if frame >= cell.frames_max || epoch >= epochs {
+            if left_ns < cell.frame_ns(arms) || epoch >= epochs {
                 return Ok("budget".to_owned());
             }
         }
     }
 
-    /// One fresh start of every arm. Returns how many frames were measured, and whether the observer had enough.
-    fn epoch(&self, part: &Part<'_>, carried: &mut Carried, diary: &mut Diary<'_>) -> Result<(u32, bool), Fault> {
+    /// One fresh start of every arm.
+    fn epoch(&self, part: &Part<'_>, carried: &mut Carried, diary: &mut Diary<'_>) -> Result<Epoch, Fault> {
         let mut stage = Stage::new(self.database, diary.folder, self.plan.experiment.encrypted_swap_bytes)?;
         let result = self.measure(part, &mut stage, carried, diary);
         if let Err(fault) = stage.clear(self.workloads[part.cell.workload].as_ref()) {
@@ -210,8 +213,8 @@ impl Run<'_> {
         stage: &mut Stage<'_>,
         carried: &mut Carried,
         diary: &mut Diary<'_>,
-    ) -> Result<(u32, bool), Fault> {
-        let Part { number, cell, epoch, first, frames } = *part;
+    ) -> Result<Epoch, Fault> {
+        let Part { number, cell, epoch, first, load_ns } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
         stage.set(self, part, &mut carried.kept, diary)?;
@@ -219,8 +222,10 @@ impl Run<'_> {
         let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
         let mut rig =
             rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell, self.rotates()?));
+        let arms = rig.arms().len();
+        rig = rig.in_frames_of(cell.budget_ns(arms) / u64::from(FRAMES_MIN));
         if self.cancelled() {
-            return Ok((0, false));
+            return Ok(Epoch::default());
         }
         self.settle(rig.arms(), workload)?;
         self.prove(part, Phase::Before, rig.arms(), diary)?;
@@ -234,13 +239,13 @@ impl Run<'_> {
         rig.warm_up_next(warmup_ns);
         let mut caches = Caches::of(self.cache_use(rig.arms()));
         let rotating = self.rotate(&rig)?;
-        let mut measured = 0;
+        let (mut measured, mut spent_ns) = (0, 0);
         let mut enough = false;
         let mut free = 0;
         let last_epoch = epoch + 1 >= cell.epochs;
         let free_frames = if last_epoch { cell.free_frames } else { 0 };
         while !self.cancelled() {
-            let is_free = measured >= frames || enough;
+            let is_free = spent_ns + rig.frame_ns() > load_ns || enough;
             if is_free && free >= free_frames {
                 break;
             }
@@ -263,6 +268,7 @@ impl Run<'_> {
                 enough = diary.observer.frame(&frame, &slots) && last_epoch;
                 carried.served.add(&slots);
                 measured += 1;
+                spent_ns += cell.load_ns(&frame, &slots, arms);
             }
             if let Some(words) = stage.ended() {
                 return Err(Fault::Connection(words));
@@ -279,7 +285,7 @@ impl Run<'_> {
         caches.stop(&self.cache_use(rig.arms()));
         self.note(number, diary, |arm| caches.hits(arm))?;
         self.prove(part, Phase::After, rig.arms(), diary)?;
-        Ok((measured, enough))
+        Ok(Epoch { frames: measured, load_ns: spent_ns, enough })
     }
 
     /// Cell `number`, at a rate of its own where the plan names a share of what was served before.
@@ -386,8 +392,29 @@ struct Part<'a> {
     epoch: u32,
     /// Number of the first frame.
     first: u32,
-    /// How many there may be.
+    /// Load that they may take together, ns.
+    load_ns: u64,
+}
+
+/// What was measured between two starts.
+#[derive(Default)]
+struct Epoch {
     frames: u32,
+    /// Load of these frames, ns.
+    load_ns: u64,
+    /// The observer had enough.
+    enough: bool,
+}
+
+/// Load of the frames of cell `number` that `before` holds, ns.
+fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Contents>) -> u64 {
+    let Some(before) = before else { return 0 };
+    let of_frame = |frame: &&Frame| frame.cell as usize == number && !frame.free;
+    let load_ns = |frame: &Frame| {
+        let slots = before.slots.iter().filter(|slot| (slot.cell, slot.frame) == (frame.cell, frame.frame));
+        cell.load_ns(frame, &slots.copied().collect::<Vec<_>>(), arms)
+    };
+    before.frames.iter().filter(of_frame).map(load_ns).sum()
 }
 
 /// Where everything that happens is kept and told.

@@ -16,6 +16,7 @@ use crate::{
     catalogue::{Catalogue, WorkloadShape},
     complaint::Complaint,
     experiment::{Arrivals, Design, Experiment, Limits, Workload},
+    record::{Frame, Slot},
     schedule::SplitMix64,
 };
 
@@ -118,7 +119,8 @@ pub struct Cell {
     pub warmup_ns: u64,
     /// Blocks in a frame.
     pub blocks: u32,
-    /// Frames at which the cell is stopped if the precision is not reached: what the budget buys.
+    /// Frames of the planned length that the budget buys, at which the cell is stopped if the precision is not reached. Where
+    /// slots are made longer while measuring, fewer frames use up the same load.
     pub frames_max: u32,
     /// Fresh starts of all servers.
     pub epochs: u32,
@@ -148,6 +150,18 @@ impl Cell {
     /// Planned length of one frame's slots, ns.
     pub fn frame_ns(&self, arms: usize) -> u64 {
         self.slot_ns.saturating_mul(u64::from(self.blocks)).saturating_mul(arms as u64)
+    }
+
+    /// Length of the slots of `frame` as it was carried out with these `slots`, ns: they may have been made longer than planned.
+    pub fn load_ns(&self, frame: &Frame, slots: &[Slot], arms: usize) -> u64 {
+        let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(self.blocks);
+        // Records of earlier versions do not have the length of the slots.
+        frame.slot_ns.max(self.slot_ns).saturating_mul(u64::from(blocks)).saturating_mul(arms as u64)
+    }
+
+    /// Load that the cell may take, ns: its planned frames at their planned length.
+    pub fn budget_ns(&self, arms: usize) -> u64 {
+        self.frame_ns(arms).saturating_mul(u64::from(self.frames_max))
     }
 }
 

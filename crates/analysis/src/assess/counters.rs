@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Estimate, Interval, Outcome,
-    statistics::pairing::{Spent, ratio_effect},
+    statistics::pairing::{Spent, ratio_effect, total_difference},
 };
 
 /// A counter that is divided by the operations.
@@ -96,11 +96,19 @@ impl Counter {
         let (plain, guarded): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
         let amount = |spent: Spent| format!("{} {}", significant(spent.per_operation()), self.noun);
         let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
-        let state = |effect, outcome, text| Some(stated(self.name, self.title, effect, outcome, text, alone.len()));
+        let with_difference = |estimate| Estimate {
+            difference: Some(total_difference(&both, measured.alpha)),
+            unit: self.unit,
+            ..estimate
+        };
+        let state = |effect, outcome, text| {
+            Some(with_difference(stated(self.name, self.title, effect, outcome, text, alone.len())))
+        };
         match (plain.cost > 0.0, guarded.cost > 0.0) {
             (true, true) => {
                 let effect = ratio_effect(&both, measured.alpha);
-                effect.estimate.is_finite().then(|| ratio(measured, self.name, self.title, effect, both.len()))
+                let estimate = || with_difference(ratio(measured, self.name, self.title, effect, both.len()));
+                effect.estimate.is_finite().then(estimate)
             }
             _ if self.sampled => None,
             (false, true) => {

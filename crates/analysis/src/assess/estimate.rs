@@ -4,10 +4,9 @@ use super::measured::Measured;
 use crate::{
     Estimate, Flag, Interval, Outcome,
     statistics::{
-        inference::{Inference, infer, trend_p},
+        inference::{Inference, trend_p},
         order::signed_rank_p,
-        percentile,
-        precision::confidence_sequence,
+        percentile, precision,
         verdict::verdict,
     },
     stopping,
@@ -20,13 +19,15 @@ const DRIFT_P: f64 = 0.01;
 ///
 /// [`Flag::Drift`]: Spearman's rank correlation of the merged effects with their order has p < 0.01 ([`trend_p`]).
 pub(super) fn paired(measured: &Measured<'_>, name: &str, title: &str, effects: &[f64]) -> Estimate {
-    let mut inference = infer(effects, measured.alpha);
-    if measured.by_decision {
-        // Looked at after every frame: only an interval that holds at all of them at once may be read now.
-        inference.interval = confidence_sequence(&inference.merged, measured.alpha);
-    }
+    let inference = stopping::inference(effects, measured.alpha, measured.by_decision);
     let p = Some(signed_rank_p(&inference.merged)).filter(|_| !inference.merged.is_empty());
     Estimate { p, ..from_inference(measured, name, title, &inference, measured.frame_s) }
+}
+
+/// The interval of a series of paired differences, by the inference of [`paired`]; `None` of nothing.
+pub(super) fn difference(measured: &Measured<'_>, differences: &[f64]) -> Option<Interval> {
+    let interval = || stopping::inference(differences, measured.alpha, measured.by_decision).interval;
+    (!differences.is_empty()).then(interval)
 }
 
 /// The same from an inference whose values took `seconds_each` before neighbours were averaged.
@@ -84,6 +85,8 @@ pub(super) fn stated(
         primary: false,
         effect,
         total: None,
+        difference: None,
+        total_difference: None,
         count,
         batch: 1,
         levels: None,
@@ -106,6 +109,32 @@ pub(super) fn with_resolution(measured: &Measured<'_>, mut estimate: Estimate) -
         estimate.text += &format!("; about {minutes:.0} more minute{plural} would resolve {resolution}%");
     }
     estimate
+}
+
+/// Takes the interval from a figure of a cell that has fewer frames than one needs, and says so.
+///
+/// What only one arm has, or what can be seen in one only, is told all the same.
+pub(super) fn without_interval(measured: &Measured<'_>, estimate: &mut Estimate) {
+    if estimate.effect.estimate.is_infinite() || (estimate.effect.estimate.is_nan() && !estimate.primary) {
+        return;
+    }
+    let open = |interval: &mut Interval| (interval.low, interval.high) = (f64::NEG_INFINITY, f64::INFINITY);
+    open(&mut estimate.effect);
+    [&mut estimate.total, &mut estimate.difference, &mut estimate.total_difference]
+        .into_iter()
+        .flatten()
+        .for_each(open);
+    let missing_s = (precision::MIN_FRAMES - measured.frames.len()) as f64 * measured.frame_s;
+    estimate.more_s = Some(estimate.more_s.unwrap_or(0.0).max(missing_s));
+    (estimate.verdict, estimate.p) = (Outcome::TooNoisy, None);
+    estimate.text = too_few(measured.frames.len());
+    estimate.flags.retain(|flag| *flag != Flag::NotEnoughData);
+    estimate.flags.push(Flag::NotEnoughFrames);
+}
+
+/// `not enough frames: 6 of 15`
+fn too_few(frames: usize) -> String {
+    format!("not enough frames: {frames} of {}", precision::MIN_FRAMES)
 }
 
 /// Seconds of load until a percentile of `share` has enough groups of frames, when `frames` frames gave `samples`.

@@ -10,12 +10,6 @@ use tithe_model::{
 
 use crate::{Flag, Records, statistics::pairing::MIN_OPERATIONS, stopping};
 
-/// The reason under which a cell ends when its precision is reached.
-const BY_PRECISION: &str = "precision";
-
-/// The reason under which a cell ends when every arm is decided.
-const BY_DECISION: &str = "decided";
-
 /// A frame that counts.
 pub(super) struct MeasuredFrame<'a> {
     pub record: &'a Frame,
@@ -53,7 +47,7 @@ pub(super) struct Measured<'a> {
     pub slot_ns: u64,
     /// Guard of the last frame, ns: at least the planned one.
     pub guard_ns: u64,
-    /// Planned length of a frame's slots, s.
+    /// Length of the last frame's slots, s: they may be longer than planned.
     pub frame_s: f64,
 }
 
@@ -80,19 +74,27 @@ impl<'a> Measured<'a> {
                     .flat_map(|frame| &frame.record.arms)
                     .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
             epochs: frame_epochs.chain(finding_epochs).collect(),
-            alpha: stopping::alpha(arms.saturating_sub(1), ended_by(BY_PRECISION)),
+            alpha: stopping::alpha(arms.saturating_sub(1), ended_by(stopping::BY_PRECISION)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
-            frame_s: cell.frame_ns(arms) as f64 / 1e9,
+            frame_s: frames.last().map_or(cell.frame_ns(arms), |frame| cell.load_ns(frame.record, &frame.slots, arms))
+                as f64
+                / 1e9,
             arms: &experiment.arms,
             slot_ns: frames.last().map_or(cell.slot_ns, |frame| frame.record.slot_ns.max(cell.slot_ns)),
             guard_ns: frames.last().map_or(cell.guard_ns, |frame| frame.record.guard_ns.max(cell.guard_ns)),
-            by_decision: ended_by(BY_DECISION),
+            by_decision: ended_by(stopping::BY_DECISION),
             cell,
             frames,
             free,
             spoiled,
         }
+    }
+
+    /// Load of all frames that count, s.
+    pub fn load_s(&self) -> f64 {
+        let load_ns = |frame: &MeasuredFrame<'_>| self.cell.load_ns(frame.record, &frame.slots, self.arms.len());
+        self.frames.iter().map(load_ns).sum::<u64>() as f64 / 1e9
     }
 
     /// True when operations were offered at a rate of their own.

@@ -98,6 +98,12 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
     }));
     let asymmetries = asymmetries(&measured, &experiment.arms, primary);
     let mut arms = arms(records, index, &measured, primary);
+    if (1..statistics::precision::MIN_FRAMES).contains(&measured.frames.len()) {
+        let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
+        estimates
+            .filter(|estimate| !sizes::is_size(&estimate.name))
+            .for_each(|estimate| estimate::without_interval(&measured, estimate));
+    }
     adjust_p(&mut arms);
     if !asymmetries.is_empty() {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
@@ -194,15 +200,16 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
     estimates
 }
 
-/// Arms that are a second instance of the baseline and still differ from it in `primary`: a sentence each.
+/// Said where Tithe's own second instance of the baseline differs from it in `primary`. An arm of the experiment's that
+/// protects nothing may differ for a reason that Tithe does not know, and says nothing about the others.
 fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<String> {
-    let second_baseline = |index: &usize| *index > 0 && arms[*index].is_second(&arms[0]);
+    let is_guard = |index: &usize| arms[*index].guard;
     let differ = |index: &usize| slots::differs(measured, *index, primary);
     let told = |index: usize| {
         let name = &arms[index].name;
         format!("arm `{name}` protects nothing and still differs from the baseline: the set-up is not symmetric")
     };
-    (0..arms.len()).filter(second_baseline).filter(differ).map(told).collect()
+    (0..arms.len()).filter(is_guard).filter(differ).map(told).collect()
 }
 
 /// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still be

@@ -1,9 +1,6 @@
 //! Latency percentiles per operation, from the intended start where there was one.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
+use std::{cmp::Reverse, collections::BTreeMap, sync::LazyLock};
 
 use tithe_model::{histogram::Histogram, record::ArmFrame};
 
@@ -13,8 +10,8 @@ use super::{
     slots::limits_of_time,
 };
 use crate::{
-    Estimate, Flag,
-    statistics::percentile::{MIN_GROUPS, quantile_effect, quantile_ratio},
+    Estimate, Flag, Interval,
+    statistics::percentile::{MIN_GROUPS, quantile_difference, quantile_effect, quantile_ratio},
 };
 
 /// The percentiles, by name and share.
@@ -46,9 +43,17 @@ impl Source {
         }
     }
 
-    /// The operations that arm `arm` did.
-    pub fn operations<'a>(&self, measured: &Measured<'a>, arm: usize) -> BTreeSet<&'a str> {
-        measured.arm(arm).flat_map(|frame| (self.read)(frame).keys()).map(String::as_str).collect()
+    /// The operations that arm `arm` did, the most frequent in all arms together first: that is the order of every report.
+    pub fn operations<'a>(&self, measured: &Measured<'a>, arm: usize) -> Vec<&'a str> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, histogram) in measured.frames.iter().flat_map(|frame| &frame.record.arms).flat_map(self.read) {
+            *counts.entry(name).or_default() += histogram.total();
+        }
+        let done = |name: &str| measured.arm(arm).any(|frame| (self.read)(frame).contains_key(name));
+        let mut names: Vec<&str> = counts.keys().copied().filter(|name| done(name)).collect();
+        // Stable: what is as frequent stays in the order of the alphabet.
+        names.sort_by_key(|name| Reverse(counts[name]));
+        names
     }
 
     /// The histograms of `operation` by frame; frames without it are empty ones.
@@ -63,7 +68,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
     let source = Source::of(measured);
     let both = source.operations(measured, 0);
     let mut estimates = Vec::new();
-    for operation in source.operations(measured, arm).intersection(&both) {
+    for operation in source.operations(measured, arm).into_iter().filter(|operation| both.contains(operation)) {
         let plain = source.histograms(measured, 0, operation);
         let guarded = source.histograms(measured, arm, operation);
         let frames: Vec<_> = plain.into_iter().zip(guarded).collect();
@@ -96,6 +101,9 @@ fn estimate(
     let title = format!("{percentile} {} of {operation}", source.title);
     let seconds_each = measured.frame_s * frames.len() as f64 / groups.max(1) as f64;
     let mut estimate = from_inference(measured, &name, &title, &inference, seconds_each);
+    let micros = |ns: Interval| Interval { estimate: ns.estimate / 1e3, low: ns.low / 1e3, high: ns.high / 1e3 };
+    let difference = enough.then(|| micros(quantile_difference(frames, share, measured.alpha).interval));
+    (estimate.difference, estimate.unit) = (difference, "µs");
     if !enough {
         let samples = |side: fn(&(&Histogram, &Histogram)) -> u64| frames.iter().map(side).sum::<u64>();
         let fewest = samples(|it| it.0.total()).min(samples(|it| it.1.total()));

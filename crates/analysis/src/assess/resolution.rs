@@ -31,10 +31,24 @@ pub struct CellResolution {
 }
 
 impl CellResolution {
-    /// True when the deciding metric found no difference where there is none, and its interval errs as often as it may.
+    /// True when the deciding metric found no difference where there is none, could have told one beyond the margin, and has
+    /// an interval that errs as often as it may.
     pub fn passes(&self) -> bool {
-        self.metrics.first().is_some_and(|metric| metric.finds_nothing() && metric.is_honest())
+        self.metrics.first().is_some_and(|metric| metric.answer() == Answer::None)
     }
+}
+
+/// What a calibration says of its deciding metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Intervals leave out the truth more often than they may.
+    Dishonest,
+    /// A difference was found where there is none.
+    Difference,
+    /// None was found, but one larger than the margin could not have been told from none.
+    TooNoisy,
+    /// None was found, and none beyond the margin is possible.
+    None,
 }
 
 /// What one metric resolves.
@@ -49,9 +63,31 @@ pub struct Resolution {
     pub per_minute: f64,
     /// Share of drawn experiments without any effect in which one was found, 0–1.
     pub false_alarms: f64,
+    /// The largest difference that counts as none, natural-log ratio.
+    pub margin: f64,
 }
 
 impl Resolution {
+    /// What it says.
+    pub fn answer(&self) -> Answer {
+        match (self.is_honest(), self.finds_nothing()) {
+            (false, _) => Answer::Dishonest,
+            (true, false) => Answer::Difference,
+            (true, true) if self.largest() > self.margin => Answer::TooNoisy,
+            (true, true) => Answer::None,
+        }
+    }
+
+    /// The largest difference that the interval leaves possible, natural-log ratio.
+    pub fn largest(&self) -> f64 {
+        self.effect.low.abs().max(self.effect.high.abs())
+    }
+
+    /// Seconds of load after which the interval of two arms is about as narrow as the margin.
+    pub fn needed_s(&self) -> f64 {
+        60.0 * (self.per_minute / self.margin).powi(2)
+    }
+
     /// True when the interval holds the truth.
     pub fn finds_nothing(&self) -> bool {
         self.effect.low <= 0.0 && self.effect.high >= 0.0
@@ -83,7 +119,7 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
         mode: records.modes.get(index).cloned().unwrap_or_default(),
         slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
-        load_s: measured.frames.len() as f64 * measured.frame_s,
+        load_s: measured.load_s(),
         metrics: metrics.collect(),
     }
 }
@@ -97,6 +133,7 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize)
         effect: infer(&effects, sidak(1.0 - CONFIDENCE, cells)).interval,
         per_minute: alone.half_width() * (load_s / 60.0).sqrt(),
         false_alarms: false_alarms(&effects, measured.cell.seed),
+        margin: measured.margin,
     })
 }
 

@@ -23,8 +23,12 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     let of = |(metric, name, title): (Metric, &str, &str)| {
         let (plain, guarded) = (costs(measured, 0, metric), costs(measured, arm, metric));
         let frames = plain.len().min(guarded.len());
-        let mut estimate = ratio(measured, name, title, welch(&plain, &guarded, measured.alpha), frames);
+        let logarithms = |costs: &[f64]| costs.iter().map(|cost| cost.ln()).collect::<Vec<_>>();
+        let effect = welch(&logarithms(&plain), &logarithms(&guarded), measured.alpha);
+        let mut estimate = ratio(measured, name, title, effect, frames);
         estimate.primary = metric == primary;
+        estimate.difference = (frames > 0).then(|| welch(&plain, &guarded, measured.alpha));
+        estimate.unit = "µs/op";
         estimate
     };
     let mut estimates: Vec<Estimate> = METRICS.into_iter().map(of).collect();
@@ -32,10 +36,10 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     estimates
 }
 
-/// ln(cost of an operation) of each frame of `arm`.
+/// Cost of an operation in each frame of `arm`, µs.
 fn costs(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
     let spent = measured.frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
-    spent.map(|spent| spent.per_operation().ln()).filter(|cost| cost.is_finite()).collect()
+    spent.map(|spent| spent.per_operation() / 1e3).filter(|cost| cost.is_finite() && *cost > 0.0).collect()
 }
 
 /// Difference of the means of `guarded` and `plain` with Welch's interval (Welch 1947, Satterthwaite's degrees of freedom).

@@ -3,7 +3,7 @@
 use tithe_model::record::{ArmFrame, Counters};
 
 use super::{
-    estimate::{paired, stated},
+    estimate::{difference, paired, stated},
     measured::Measured,
 };
 use crate::{
@@ -23,21 +23,46 @@ pub(super) const SIZES: [(&str, &str, Read); 2] = [
     ("disk_bytes", "size on disk", |counters| counters.disk_bytes),
 ];
 
+/// True of the figures that are the spread over the frames and no interval.
+pub(super) fn is_size(name: &str) -> bool {
+    SIZES.iter().any(|(size, ..)| *size == name)
+}
+
 /// Memory, disk and connecting of arm `arm`, as far as they can be seen.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
     let sizes = SIZES.iter().filter_map(|(name, title, read)| {
         let ratios = ratios(measured, arm, |frame| read(&frame.counters).unwrap_or(0));
         at_the_end(measured, name, title, &ratios)
     });
+    sizes.chain(connecting(measured, arm)).collect()
+}
+
+/// What a connection takes; `None` where nobody connects.
+fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let connecting = ratios(measured, arm, |frame| frame.connect_ns);
-    let connect = (!connecting.is_empty()).then(|| paired(measured, "connect", "time to connect", &connecting));
-    sizes.chain(connect).collect()
+    let both = both(measured, arm, |frame| frame.connect_ns);
+    let differences: Vec<f64> = both.map(|(plain, guarded)| (guarded as f64 - plain as f64) / 1e3).collect();
+    let estimate = || Estimate {
+        difference: difference(measured, &differences),
+        unit: "µs",
+        ..paired(measured, "connect", "time to connect", &connecting)
+    };
+    (!connecting.is_empty()).then(estimate)
 }
 
 /// ln(guarded/plain) of every frame that has both.
 fn ratios(measured: &Measured<'_>, arm: usize, read: impl Fn(&ArmFrame) -> u64) -> Vec<f64> {
-    let both = measured.pairs(arm).map(|(plain, guarded)| (read(plain), read(guarded)));
-    both.filter(|(plain, guarded)| *plain > 0 && *guarded > 0).map(|(p, g)| (g as f64 / p as f64).ln()).collect()
+    both(measured, arm, read).map(|(plain, guarded)| (guarded as f64 / plain as f64).ln()).collect()
+}
+
+/// What `read` takes from every frame in which both arms have some: plain, guarded.
+fn both<'a>(
+    measured: &'a Measured<'_>,
+    arm: usize,
+    read: impl Fn(&ArmFrame) -> u64 + 'a,
+) -> impl Iterator<Item = (u64, u64)> + 'a {
+    let both = measured.pairs(arm).map(move |(plain, guarded)| (read(plain), read(guarded)));
+    both.filter(|(plain, guarded)| *plain > 0 && *guarded > 0)
 }
 
 /// The ratio at the end of the last frame, between the 2.5 % and 97.5 % quantiles of all frames.

@@ -4,7 +4,7 @@ use tithe_model::{experiment::Metric, record::Slot};
 
 use super::{
     carry_over,
-    estimate::{paired, ratio, with_resolution},
+    estimate::{difference, paired, ratio, with_resolution},
     measured::{Measured, MeasuredFrame, intended},
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     statistics::{
         inference::infer,
         order::signed_rank_p,
-        pairing::{Spent, fewest_pairs, frame_effect, frame_spent, ratio_effect},
+        pairing::{Spent, fewest_pairs, frame_difference, frame_effect, frame_spent, ratio_effect, total_difference},
         verdict::{digits, percent, verdict},
     },
 };
@@ -45,12 +45,12 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     let mut estimates = Vec::new();
     let mut of_time = None;
     for (metric, name, title) in METRICS {
-        let mut estimate = paired(measured, name, title, &effects(measured, arm, metric));
+        let mut estimate = of_metric(measured, &measured.frames, arm, (metric, name, title));
         estimate.primary = metric == primary;
         if !estimate.primary && (estimate.count == 0 || !has_meaning(metric)) {
             continue;
         }
-        estimate.total = total(measured, arm, metric);
+        (estimate.total, estimate.total_difference) = total(measured, arm, metric);
         if estimate.total.is_some_and(|total| disjoint(total, estimate.effect)) {
             estimate.flags.push(Flag::TailDriven);
         }
@@ -76,11 +76,28 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     estimates
 }
 
+/// The ratio and the difference of `metric` over `frames`.
+fn of_metric(
+    measured: &Measured<'_>,
+    frames: &[MeasuredFrame<'_>],
+    arm: usize,
+    (metric, name, title): (Metric, &str, &str),
+) -> Estimate {
+    let effects = of_frames(frames, measured.lanes, arm, metric, frame_effect);
+    let differences_ns = of_frames(frames, measured.lanes, arm, metric, frame_difference);
+    let differences: Vec<f64> = differences_ns.into_iter().map(|ns| ns / 1e3).collect();
+    Estimate {
+        difference: difference(measured, &differences),
+        unit: "µs/op",
+        ..paired(measured, name, title, &effects)
+    }
+}
+
 /// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound either.
 fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
     let of = |(metric, name, title): (Metric, &str, &str)| {
-        let effects = effects_of(&measured.free, measured.lanes, arm, metric);
-        (!effects.is_empty()).then(|| paired(measured, name, title, &effects))
+        let estimate = of_metric(measured, &measured.free, arm, (metric, name, title));
+        (estimate.count > 0).then_some(estimate)
     };
     const METRICS: [(Metric, &str, &str); 2] = [
         (Metric::Time, "free_time", "time per op, not bound to processors"),
@@ -121,22 +138,30 @@ fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
 
 /// The effect of each frame that has enough pairs.
 pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
-    effects_of(&measured.frames, measured.lanes, arm, metric)
+    of_frames(&measured.frames, measured.lanes, arm, metric, frame_effect)
 }
 
-fn effects_of(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric) -> Vec<f64> {
-    let effect = |slots: &[Slot]| frame_effect(slots, 0, arm as u32, metric, fewest_pairs(slots, lanes));
-    frames.iter().filter_map(|frame| effect(&frame.slots)).collect()
+/// What a frame's slots say of two arms: [`frame_effect`] or [`frame_difference`].
+type OfFrame = fn(&[Slot], u32, u32, Metric, usize) -> Option<f64>;
+
+fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric, of: OfFrame) -> Vec<f64> {
+    let of_slots = |slots: &[Slot]| of(slots, 0, arm as u32, metric, fewest_pairs(slots, lanes));
+    frames.iter().filter_map(|frame| of_slots(&frame.slots)).collect()
 }
 
-/// The effect with every stall counted; `None` where no frame has both arms or nothing was spent.
-fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Interval> {
+/// Effect and difference (µs) with every stall counted; `None` where no frame has both arms or nothing was spent.
+fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> (Option<Interval>, Option<Interval>) {
     let spent = |frame: &MeasuredFrame<'_>| {
         Some((frame_spent(&frame.slots, 0, metric)?, frame_spent(&frame.slots, arm as u32, metric)?))
     };
     let frames: Vec<_> = measured.frames.iter().filter_map(spent).collect();
     let total = ratio_effect(&frames, measured.alpha);
-    total.estimate.is_finite().then_some(total)
+    if !total.estimate.is_finite() {
+        return (None, None);
+    }
+    let micros = |spent: Spent| Spent { cost: spent.cost / 1e3, ..spent };
+    let frames: Vec<_> = frames.into_iter().map(|(plain, guarded)| (micros(plain), micros(guarded))).collect();
+    (Some(total), Some(total_difference(&frames, measured.alpha)))
 }
 
 fn disjoint(a: Interval, b: Interval) -> bool {
@@ -168,6 +193,9 @@ fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
         title: "throughput".to_owned(),
         primary: false,
         text,
+        difference: None,
+        total_difference: None,
+        unit: "",
         ..time.clone()
     };
     with_resolution(measured, estimate)

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{number, words};
-use crate::assess::resolution::{CellResolution, Resolution};
+use crate::assess::resolution::{Answer, CellResolution, Resolution};
 
 /// The table of every cell, with what it means.
 pub fn render(cells: &[CellResolution]) -> String {
@@ -37,18 +37,25 @@ fn write_cell(text: &mut String, cell: &CellResolution) -> std::fmt::Result {
 
 /// What the deciding metric says about the instrument.
 fn verdict(metric: &Resolution) -> String {
-    if !metric.is_honest() {
-        return "NOT IN ORDER: intervals leave out the truth too often. Costs measured here and now are not to be believed.".to_owned();
+    let percent = |effect: f64| number::digits(number::percent(effect));
+    match metric.answer() {
+        Answer::Dishonest => {
+            "NOT IN ORDER: intervals leave out the truth too often. Costs measured here and now are not to be believed."
+                .to_owned()
+        }
+        Answer::Difference => format!(
+            "NOT IN ORDER: a difference was found where there is none. Believe no cost below {}% here and now; several \
+             `epochs` draw anew what differs by chance between two instances, such as where their memory lies.",
+            percent(metric.largest())
+        ),
+        Answer::TooNoisy => format!(
+            "Too noisy to say: a difference beyond your margin of {}% could be there and not be seen. With the noise of this \
+             hour about {} of load would show it.",
+            percent(metric.margin),
+            number::duration(metric.needed_s())
+        ),
+        Answer::None => "The instrument finds no difference where there is none.".to_owned(),
     }
-    if metric.finds_nothing() {
-        return "The instrument finds no difference where there is none.".to_owned();
-    }
-    let largest = metric.effect.low.abs().max(metric.effect.high.abs());
-    format!(
-        "NOT IN ORDER: a difference was found where there is none. Believe no cost below {}% here and now; several `epochs` \
-         draw anew what differs by chance between two instances, such as where their memory lies.",
-        number::digits(100.0 * largest.exp_m1())
-    )
 }
 
 fn write_metric(text: &mut String, metric: &Resolution) -> std::fmt::Result {
@@ -77,6 +84,7 @@ mod tests {
             effect: Interval { estimate: (low + high) / 2.0, low, high },
             per_minute: 0.008,
             false_alarms: 0.048,
+            margin: 0.03,
         };
         let cell = |metrics| CellResolution {
             id: "c".to_owned(),
@@ -89,6 +97,7 @@ mod tests {
         let cells = [
             cell(vec![metric("net time per op", -0.005, 0.009), metric("time per op", -0.02, 0.01)]),
             cell(vec![metric("net time per op", 0.005, 0.009)]),
+            cell(vec![metric("net time per op", -0.144, 0.074)]),
             cell(Vec::new()),
         ];
         expect![[r#"
@@ -103,6 +112,11 @@ mod tests {
                                  the same twice           here, per minute false alarms
               net time per op    0.70% [0.50, 0.90]       ±0.80%           4.8%
               NOT IN ORDER: a difference was found where there is none. Believe no cost below 0.90% here and now; several `epochs` draw anew what differs by chance between two instances, such as where their memory lies.
+
+            c: twin, slots of 20 ms, 60 frames in 60 s
+                                 the same twice           here, per minute false alarms
+              net time per op    −3.4% [−13.4, 7.7]       ±0.80%           4.8%
+              Too noisy to say: a difference beyond your margin of 3.0% could be there and not be seen. With the noise of this hour about 4 s of load would show it.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
               too few frames to say anything

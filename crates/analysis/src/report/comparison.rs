@@ -91,7 +91,7 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
 
 fn row(comparison: &Comparison, side: &Side, widest: usize, scale: f64) -> String {
     let name = table::pad(&table::cut(&comparison.runs[side.run], widest), widest);
-    let figure = number::cost(&side.estimate.effect, side.estimate.verdict).to_string();
+    let figure = side.estimate.told();
     let figure = if matches!(side.proof, Proof::Proven | Proof::Baseline) { figure } else { format!("({figure})") };
     // What is too noisy to tell has no point.
     let noisy = side.estimate.verdict == Outcome::TooNoisy;

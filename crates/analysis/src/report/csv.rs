@@ -7,10 +7,10 @@
 use std::fmt::Write;
 
 use super::{number, words};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Proof};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, Proof};
 
 /// Columns in their order, each with what it holds.
-pub const COLUMNS: [(&str, &str); 25] = [
+pub const COLUMNS: [(&str, &str); 28] = [
     ("run", "name of the run folder"),
     ("cell", "short name of the cell"),
     ("workload", "name of the workload"),
@@ -22,7 +22,7 @@ pub const COLUMNS: [(&str, &str); 25] = [
     ("name", "identifier of the figure: net, cpu, latency_p99_READ"),
     ("title", "how the figure reads"),
     ("primary", "true for the figure that was declared before the run to decide"),
-    ("unit", "unit of plain and guarded"),
+    ("unit", "unit of plain, guarded and difference"),
     ("plain", "level of the baseline, for orientation"),
     ("guarded", "level of the arm, for orientation"),
     ("effect_ln", "natural logarithm of guarded/plain; positive is a cost"),
@@ -36,6 +36,9 @@ pub const COLUMNS: [(&str, &str); 25] = [
     ("verdict", "COSTS, GAINS, NONE_FOUND or TOO_NOISY"),
     ("flags", "what limits the figure, joined with +"),
     ("p", "p of the signed-rank test of no effect, adjusted over the arms (Holm)"),
+    ("difference", "guarded less plain per operation, in unit; empty of a figure that is no amount per operation"),
+    ("difference_low", "lower end of its interval"),
+    ("difference_high", "upper end of its interval"),
 ];
 
 /// The estimates of `analysis`, with a header; lines end with CR LF as the standard asks.
@@ -54,6 +57,7 @@ pub fn render(analysis: &Analysis) -> String {
 
 fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &Estimate) -> [String; COLUMNS.len()] {
     let effect = &estimate.effect;
+    let difference = |of: fn(&Interval) -> f64| estimate.difference.as_ref().map(of).map_or(String::new(), finite);
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     [
         analysis.run.clone(),
@@ -81,6 +85,9 @@ fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &E
         words::outcome_code(estimate.verdict).to_owned(),
         flags.join("+"),
         estimate.p.map_or(String::new(), finite),
+        difference(|it| it.estimate),
+        difference(|it| it.low),
+        difference(|it| it.high),
     ]
 }
 

@@ -46,7 +46,11 @@ fn row(cells: impl Iterator<Item = String>) -> String {
 }
 
 fn entry(entry: &Entry) -> String {
-    let text = [entry.lead.trim(), entry.rest.as_str()].join(" ");
+    let beside = match entry.beside.0.trim() {
+        "" => String::new(),
+        lead => format!("; {lead} {}", entry.beside.1),
+    };
+    let text = format!("{} {}{beside}", entry.lead.trim(), entry.rest);
     match (text.trim(), entry.tone) {
         ("", _) => String::new(),
         (text, Tone::Strong | Tone::Bad | Tone::Caution) => format!("**{}**", escape(text)),

@@ -67,6 +67,58 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     Figure { lead, rest: format!("[{}, {}]", end(low), end(high)) }
 }
 
+/// A difference per operation as `+0.62 µs [0.58, 0.66]`, in the unit that reads best, and as `~ −0.10 to +0.21 µs` when it
+/// is too noisy to tell. What it is per stands in the title of the figure, and is left out.
+///
+/// The estimate and both ends share their decimals, which follow from the width of the interval ([`resolving`]). Ends carry
+/// their signs where the interval holds zero.
+pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure {
+    let Interval { estimate, low, high } = *difference;
+    if !(low.is_finite() && high.is_finite()) {
+        return Figure { lead: "~".to_owned(), rest: TOO_FEW.to_owned() };
+    }
+    let (divisor, unit) = readable(estimate.abs(), unit.split('/').next().unwrap_or(unit));
+    let (estimate, low, high) = (estimate / divisor, low / divisor, high / divisor);
+    let decimals = resolving(low, high);
+    if outcome == Outcome::TooNoisy {
+        let rest = with_unit(format!("{} to {}", signed(low, decimals), signed(high, decimals)), &unit);
+        return Figure { lead: "~".to_owned(), rest };
+    }
+    let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
+    Figure { lead: with_unit(signed(estimate, decimals), &unit), rest: format!("[{}, {}]", end(low), end(high)) }
+}
+
+/// A cost and, to be read beside it, its difference per operation; the difference alone where the plain arm has nothing that
+/// a percentage could be of, and the cost alone where there is no interval or no difference.
+pub fn both(
+    effect: &Interval,
+    difference: Option<&Interval>,
+    unit: &str,
+    outcome: Outcome,
+) -> (Figure, Option<Figure>) {
+    let told = difference.filter(|it| it.half_width().is_finite());
+    let difference = told.map(|it| self::difference(it, unit, outcome));
+    match difference {
+        Some(difference) if effect.estimate.is_infinite() => (difference, None),
+        difference => (cost(effect, outcome), difference),
+    }
+}
+
+/// A cost with its difference in one line: `+9.0% [8.4, 9.8], +0.62 µs [0.58, 0.66]`.
+pub fn in_line(effect: &Interval, difference: Option<&Interval>, unit: &str, outcome: Outcome) -> String {
+    let (cost, difference) = both(effect, difference, unit, outcome);
+    difference.map_or(cost.to_string(), |difference| format!("{cost}, {difference}"))
+}
+
+/// Decimals with which the half-width of an interval has 2 to 20 units of the last one, as far as its larger end has four
+/// significant digits by then.
+fn resolving(low: f64, high: f64) -> usize {
+    let half_width = (high - low) / 2.0;
+    let by_width = if half_width > 0.0 { (-(half_width / 2.0).log10().floor()).clamp(0.0, 6.0) as usize } else { 6 };
+    let size = low.abs().max(high.abs());
+    by_width.min(if size >= 100.0 { usize::from(size < 1000.0) } else { (decimals(size) + 1).min(6) })
+}
+
 /// Both ends of a cost as `−3.0% to +5.1%`, from twice as much on as `−10% to ×3.3`.
 pub fn range(low: f64, high: f64) -> String {
     let decimals = shared(percent(low), percent(high.min(FACTOR_FROM)));
@@ -256,6 +308,23 @@ mod tests {
         assert_eq!(cost_of(0.3, -0.1, 1.2, Outcome::TooNoisy), "~ −10% to ×3.3");
         assert_eq!(cost_of(0.0, f64::NEG_INFINITY, f64::INFINITY, Outcome::TooNoisy), "~ not enough data");
         assert_eq!(cost_of(0.1, 0.05, f64::INFINITY, Outcome::Costs), "~ not enough data");
+    }
+
+    #[test]
+    fn differences_are_as_fine_as_their_interval() {
+        let told = |estimate: f64, low: f64, high: f64, unit: &str| {
+            difference(&Interval { estimate, low, high }, unit, Outcome::Costs).to_string()
+        };
+        assert_eq!(told(0.6213, 0.5831, 0.6618, "µs/op"), "+0.62 µs [0.58, 0.66]");
+        assert_eq!(told(0.0213, 0.0201, 0.0223, "µs/op"), "+0.0213 µs [0.0201, 0.0223]");
+        assert_eq!(told(0.001, -0.2, 0.21, "µs/op"), "0.0 µs [−0.2, +0.2]");
+        assert_eq!(told(-3.25, -4.1, -2.4, "µs"), "−3.2 µs [−4.1, −2.4]");
+        assert_eq!(told(1534.0, 990.0, 1600.0, "µs/op"), "+1.5 ms [1.0, 1.6]");
+        assert_eq!(told(156.0, 156.0, 156.0, "bytes/op"), "+156.0 bytes [156.0, 156.0]");
+        assert_eq!(told(20_000.0, 19_950.0, 20_050.0, "bytes/op"), "+20.00 kB [19.95, 20.05]");
+        assert_eq!(told(0.5, f64::NEG_INFINITY, f64::INFINITY, "µs/op"), "~ not enough data");
+        let noisy = Interval { estimate: 0.1, low: -0.1, high: 0.212 };
+        assert_eq!(difference(&noisy, "µs/op", Outcome::TooNoisy).to_string(), "~ −0.10 to +0.21 µs");
     }
 
     #[test]

@@ -42,12 +42,17 @@ impl Estimate {
         } else {
             (Outcome::TooNoisy, format!("too noisy to tell: between {low}% and {high}%"))
         };
+        let of_plain = |ln_ratio: f64| levels.0 * ln_ratio.exp_m1();
+        let difference =
+            Interval { estimate: of_plain(effect.estimate), low: of_plain(effect.low), high: of_plain(effect.high) };
         Self {
             name: name.to_owned(),
             title: title.to_owned(),
             primary: false,
             effect,
             total: None,
+            difference: Some(difference).filter(|it| unit != "bytes" && it.half_width().is_finite()),
+            total_difference: None,
             count: 30,
             batch: 1,
             levels: Some(levels),

@@ -1,5 +1,5 @@
-//! Tables of fixed-width text: numbers aligned at the decimal point, their intervals behind them, and split
-//! into several blocks where they are wider than the page.
+//! Tables of fixed-width text: numbers aligned at the decimal point, their intervals behind them, what is to be read beside a
+//! number in a line below it, and split into several blocks where they are wider than the page.
 //!
 //! Knows nothing of colour: the caller paints each finished entry, so that escapes never count as width.
 
@@ -44,6 +44,9 @@ pub(super) fn lines(table: &Table, page: usize, paint: &dyn Fn(&str, Tone) -> St
         }
         for entries in &table.rows {
             lines.push(row(&|column| (layouts[column].text(&entries[column]), entries[column].tone)));
+            if columns.iter().any(|&column| !entries[column].beside.0.is_empty()) {
+                lines.push(row(&|column| (layouts[column].beside(&entries[column]), entries[column].tone)));
+            }
         }
     }
     lines
@@ -103,9 +106,10 @@ impl Layout {
             let most = if column < table.sticky { page * 2 / (5 * table.sticky.max(1)) + 8 } else { page / 2 };
             return Self { figures: false, whole: 0, fraction: 0, width: widest.min(most) };
         }
-        let whole = entries().map(|entry| width(at_point(&entry.lead).0)).max().unwrap_or(0);
-        let fraction = entries().map(|entry| width(at_point(&entry.lead).1)).max().unwrap_or(0);
-        let rest = entries().map(|entry| width(&entry.rest)).max().unwrap_or(0);
+        let figures = || entries().flat_map(|entry| [(&entry.lead, &entry.rest), (&entry.beside.0, &entry.beside.1)]);
+        let whole = figures().map(|(lead, _)| width(at_point(lead).0)).max().unwrap_or(0);
+        let fraction = figures().map(|(lead, _)| width(at_point(lead).1)).max().unwrap_or(0);
+        let rest = figures().map(|(_, rest)| width(rest)).max().unwrap_or(0);
         let gap = usize::from(rest > 0);
         let numbers = whole + fraction + gap + rest;
         Self { figures: true, whole, fraction, width: numbers.max(heading.min(page / 2)) }
@@ -119,9 +123,19 @@ impl Layout {
         if !self.figures {
             return cut(&entry.lead, self.width);
         }
-        let (whole, fraction) = at_point(&entry.lead);
+        self.figure(&entry.lead, &entry.rest)
+    }
+
+    /// The line below an entry.
+    fn beside(&self, entry: &Entry) -> String {
+        let (lead, rest) = &entry.beside;
+        if lead.is_empty() { String::new() } else { self.figure(lead, rest) }
+    }
+
+    fn figure(&self, lead: &str, rest: &str) -> String {
+        let (whole, fraction) = at_point(lead);
         let indent = " ".repeat(self.whole.saturating_sub(width(whole)));
-        format!("{indent}{whole}{} {}", pad(fraction, self.fraction), entry.rest)
+        format!("{indent}{whole}{} {rest}", pad(fraction, self.fraction))
     }
 }
 

@@ -246,13 +246,13 @@ mod tests {
         let first = |line: &str| line.split("  ").filter(|part| !part.is_empty()).take(3).collect::<Vec<_>>().join("|");
         let rows: Vec<String> = text.lines().skip(12).take(7).map(first).collect();
         expect![[r#"
-            ESC[1mplainESC[0m|baseline| 38.4 µs [38.0, 38.8]
+            ESC[2mn = 30ESC[0m
+            ESC[1mplainESC[0m|baseline| 38.4 µs
             ESC[1mtlsESC[0m|ESC[32mprovenESC[0m|+40.5%
+             +15.6 µs|[14.9, 16.3]
             ESC[1mauditESC[0m|ESC[33mUNPROVENESC[0m| ESC[2m(+12.9%
-            ESC[1mluksESC[0m| ESC[1mESC[31mDISPROVENESC[0m|ESC[2m (+0.4%
-            ESC[1mcolumnsESC[0m|ESC[32mprovenESC[0m| ×6.4
-            ESC[1mfscryptESC[0m|ESC[32mprovenESC[0m| ESC[2m
-            ESC[1mauthESC[0m| ESC[32mprovenESC[0m| ESC[33m"#]]
+            ESC[2m (+5.0 µs|[3.2, 6.8])ESC[0m
+            ESC[1mluksESC[0m| ESC[1mESC[31mDISPROVENESC[0m|ESC[2m (+0.4%"#]]
         .assert_eq(&rows.join("\n").replace('\u{1b}', "ESC"));
     }
 

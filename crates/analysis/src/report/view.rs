@@ -99,6 +99,8 @@ pub struct Entry {
     pub lead: String,
     /// The interval and the marks of footnotes; empty for a text.
     pub rest: String,
+    /// The same in another unit, to be read with it: `+0.62 µs` and `[0.58, 0.66]`; empty for none.
+    pub beside: (String, String),
     /// A text that says the same in fewer columns, or nothing.
     pub short: Option<&'static str>,
     /// What it means.
@@ -107,11 +109,11 @@ pub struct Entry {
 
 impl Entry {
     fn text(text: impl Into<String>, tone: Tone) -> Self {
-        Self { lead: text.into(), rest: String::new(), short: None, tone }
+        Self { lead: text.into(), tone, ..Self::default() }
     }
 
     fn figure(figure: number::Figure, tone: Tone) -> Self {
-        Self { lead: figure.lead, rest: figure.rest, short: None, tone }
+        Self { lead: figure.lead, rest: figure.rest, tone, ..Self::default() }
     }
 
     fn absent() -> Self {
@@ -194,8 +196,8 @@ fn preamble(analysis: &Analysis) -> Vec<Block> {
 /// How to read a figure.
 fn legend(analysis: &Analysis) -> String {
     format!(
-        "cost relative to the first arm [{} interval, simultaneous over the arms of a cell]; n: frames, or groups of \
-         frames, behind it; a cost of at most {}% counts as none; in (parentheses): the protection was not proven to \
+        "cost relative to the first arm [{} interval, simultaneous over the arms of a cell], and below it the difference \
+         per operation with an interval of its own; n: frames, or groups of frames, behind it; a cost of at most {}% counts as none; in (parentheses): the protection was not proven to \
          be on",
         number::share(analysis.confidence),
         number::digits(number::percent(analysis.margin)),
@@ -287,11 +289,11 @@ fn spoiled(cell: &CellAnalysis, form: Form) -> String {
 
 /// Where each arm is saturated and what it costs with few clients, at saturation, and below it.
 fn sweeps(analysis: &Analysis) -> Vec<Block> {
-    analysis.sweeps.iter().flat_map(sweep).collect()
+    analysis.sweeps.iter().flat_map(|it| sweep(analysis, it)).collect()
 }
 
 /// A row for each arm, a column for each number of clients; then the deciding cost in the cells where it matters.
-fn sweep(sweep: &Sweep) -> Vec<Block> {
+fn sweep(analysis: &Analysis, sweep: &Sweep) -> Vec<Block> {
     let steps = |arm: &SweepArm| arm.steps.iter().map(|step| step.clients).collect::<Vec<_>>();
     let clients: BTreeSet<u32> = sweep.arms.iter().flat_map(steps).collect();
     let mut columns = vec![Column::text("arm"), Column::text("saturated at")];
@@ -310,7 +312,9 @@ fn sweep(sweep: &Sweep) -> Vec<Block> {
         row
     };
     let costs = sweep.arms.iter().flat_map(|arm| {
-        let line = |(cell, cost): &(String, String)| (format!("{}, {cell}", arm.name), cost.clone());
+        let line = |(cell, cost): &(String, String)| {
+            (format!("{}, {cell}", arm.name), words::with_difference(analysis, &arm.name, cell, cost))
+        };
         arm.costs.iter().map(line)
     });
     vec![

@@ -3,7 +3,7 @@
 use tithe_model::record::{Role, Verdict};
 
 use super::{number, view::Tone};
-use crate::{Estimate, Flag, Outcome, Proof};
+use crate::{Analysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
 
 /// The outcome as the machine-readable reports name it.
 pub fn outcome_code(outcome: Outcome) -> &'static str {
@@ -29,8 +29,39 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
             format!("saves {}: check set-up", number::bound(effect.estimate, effect).trim_start_matches('−'))
         }
         Outcome::NoneFound => format!("no cost found, at most {}", number::bound(effect.high.max(0.0), effect)),
+        Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => estimate.text.clone(),
         Outcome::TooNoisy => "too noisy to tell".to_owned(),
     }
+}
+
+impl Estimate {
+    /// The figure in one line, with its difference where it has one.
+    pub(super) fn told(&self) -> String {
+        number::in_line(&self.effect, self.difference.as_ref(), self.unit, self.verdict)
+    }
+}
+
+/// From this share of their time on that clients waited for a processor, the reader of a percentage is told of neighbours.
+const MUCH_WAIT: f64 = 0.1;
+
+/// The same for pressure, where nobody sees how long the clients waited.
+const MUCH_PRESSURE: f64 = 0.5;
+
+/// What neighbours mean for the percentages of `cell`; `None` where there were none to speak of.
+pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
+    let unseen = cell.wait_share == 0.0;
+    let pressure = cell.host.cpu_pressure.filter(|share| unseen && *share >= MUCH_PRESSURE && cell.frames > 0);
+    let seen = match pressure {
+        Some(share) => format!("Processor pressure was {}", number::share(share)),
+        None if cell.wait_share >= MUCH_WAIT && cell.frames > 0 => {
+            format!("Clients waited {} of their time for a processor", number::share(cell.wait_share))
+        }
+        None => return None,
+    };
+    Some(format!(
+        "{seen}. Beside busy neighbours an operation is dearer in every arm, so a percentage is that of this hour: compare \
+         differences per operation, which move less."
+    ))
 }
 
 /// The same without its number, where there is little room and the number stands beside it.
@@ -41,8 +72,18 @@ pub fn outcome_short(estimate: &Estimate, margin: f64) -> &'static str {
         Outcome::Costs => "costs",
         Outcome::Gains => "saves: check set-up",
         Outcome::NoneFound => "no cost found",
+        Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames",
         Outcome::TooNoisy => "too noisy to tell",
     }
+}
+
+/// What the deciding figure of arm `arm` says in the cell called `cell`: `said`, with the difference where it has one.
+pub fn with_difference(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String {
+    let of_cell = analysis.cells.iter().find(|it| it.id == cell);
+    let of_arm = of_cell.and_then(|cell| cell.arms.iter().find(|it| it.name == arm));
+    let decided = of_arm.and_then(|arm| arm.estimates.iter().find(|estimate| estimate.primary));
+    let beside = decided.and_then(|it| number::both(&it.effect, it.difference.as_ref(), it.unit, it.verdict).1);
+    beside.map_or(said.to_owned(), |difference| format!("{said}, {difference}"))
 }
 
 /// How an outcome is to be felt.
@@ -82,6 +123,7 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::NeighboursInTail => "NEIGHBOURS_IN_TAIL",
         Flag::Drift => "DRIFT",
         Flag::NotEnoughData => "NOT_ENOUGH_DATA",
+        Flag::NotEnoughFrames => "NOT_ENOUGH_FRAMES",
         Flag::NotAtRate => "NOT_AT_RATE",
         Flag::ClientSaturated => "CLIENT_SATURATED",
         Flag::ServerUnseen => "SERVER_UNSEEN",
@@ -110,6 +152,9 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         }
         Flag::NotEnoughData => {
             "Too few samples lie beyond this percentile: raise the budget or read a lower percentile."
+        }
+        Flag::NotEnoughFrames => {
+            "An interval needs 15 frames, and the cell has fewer: continue the run, or raise the budget."
         }
         Flag::NotAtRate => "The offered rate was not sustained: offer at most 70% of what the slowest arm can serve.",
         Flag::ClientSaturated => {

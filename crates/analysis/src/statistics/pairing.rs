@@ -84,10 +84,25 @@ pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
 /// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used, or when more than a tenth
 /// of the slots show no cost: where waiting takes nearly all of the time, what is left of it would be chosen by chance.
 pub fn frame_effect(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
+    let pairs = pairs(slots, plain, guarded, metric, fewest)?;
+    Some(midmean(&pairs.into_iter().map(|(plain, guarded)| guarded.ln() - plain.ln()).collect::<Vec<_>>()))
+}
+
+/// The difference of one frame, ns per operation: the midmean over blocks and lanes of cost of `guarded` − cost of `plain`.
+///
+/// Made of the same pairs as [`frame_effect`], and exchanging the labels turns its sign in the same way, so that the same
+/// inference holds for it. `None` where that is `None`.
+pub fn frame_difference(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
+    let pairs = pairs(slots, plain, guarded, metric, fewest)?;
+    Some(midmean(&pairs.into_iter().map(|(plain, guarded)| guarded - plain).collect::<Vec<_>>()))
+}
+
+/// What an operation cost in the slots of both arms that share a block and a lane, ns: plain, guarded.
+fn pairs(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<Vec<(f64, f64)>> {
     let costs = |arm: u32| {
         let of_arm = slots.iter().filter(|slot| slot.arm == arm);
         let mut costs: Vec<_> =
-            of_arm.filter_map(|slot| Some(((slot.block, slot.client), slot_cost(slot, metric)?.ln()))).collect();
+            of_arm.filter_map(|slot| Some(((slot.block, slot.client), slot_cost(slot, metric)?))).collect();
         costs.sort_unstable_by_key(|(place, _)| *place);
         costs
     };
@@ -97,14 +112,14 @@ pub fn frame_effect(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fe
         return None;
     }
     let (plain, guarded) = (costs(plain), costs(guarded));
-    let ratios: Vec<f64> = guarded
+    let pairs: Vec<(f64, f64)> = guarded
         .iter()
         .filter_map(|(place, cost)| {
             let partner = plain.binary_search_by_key(place, |(place, _)| *place).ok()?;
-            Some(cost - plain[partner].1)
+            Some((plain[partner].1, *cost))
         })
         .collect();
-    (ratios.len() >= fewest).then(|| midmean(&ratios))
+    (pairs.len() >= fewest).then_some(pairs)
 }
 
 /// What `arm` spent in a frame, every slot counted; `None` when it has no slot in `slots`.
@@ -116,17 +131,30 @@ pub fn frame_spent(slots: &[Slot], arm: u32, metric: Metric) -> Option<Spent> {
 
 /// The total effect: ln of guarded over plain, each a ratio of sums over all frames, every stall counted.
 ///
-/// `frames` are (plain, guarded) pairs. The interval of confidence 1 − `alpha` is from the jackknife that leaves
-/// out one frame at a time, with Student's t (Quenouille 1956, Tukey 1958). Its ends are infinite for fewer
-/// than two frames and where leaving one out leaves nothing to divide; the estimate is NaN of nothing.
+/// `frames` are (plain, guarded) pairs; the interval is that of [`jackknife`].
 pub fn ratio_effect(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
+    jackknife(frames, alpha, |plain, guarded| (guarded.per_operation() / plain.per_operation()).ln())
+}
+
+/// The total difference: guarded less plain, each a ratio of sums over all frames, every stall counted, in the costs' unit.
+///
+/// `frames` are (plain, guarded) pairs; the interval is that of [`jackknife`].
+pub fn total_difference(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
+    jackknife(frames, alpha, |plain, guarded| guarded.per_operation() - plain.per_operation())
+}
+
+/// What `of` makes of the sums over all frames, with the interval of confidence 1 − `alpha` from the jackknife that leaves
+/// out one frame at a time, with Student's t (Quenouille 1956, Tukey 1958).
+///
+/// Its ends are infinite for fewer than two frames and where leaving one out leaves nothing to divide; the estimate is NaN of
+/// nothing.
+fn jackknife(frames: &[(Spent, Spent)], alpha: f64, of: impl Fn(Spent, Spent) -> f64) -> Interval {
     let plain: Spent = frames.iter().map(|(plain, _)| *plain).sum();
     let guarded: Spent = frames.iter().map(|(_, guarded)| *guarded).sum();
-    let effect = |plain: Spent, guarded: Spent| (guarded.per_operation() / plain.per_operation()).ln();
-    let estimate = effect(plain, guarded);
+    let estimate = of(plain, guarded);
     let n = frames.len() as f64;
     let pseudo: Vec<f64> =
-        frames.iter().map(|(p, g)| n * estimate - (n - 1.0) * effect(plain - *p, guarded - *g)).collect();
+        frames.iter().map(|(p, g)| n * estimate - (n - 1.0) * of(plain - *p, guarded - *g)).collect();
     if frames.len() < 2 || pseudo.iter().any(|value| !value.is_finite()) {
         return Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY };
     }
@@ -152,5 +180,38 @@ mod tests {
         assert_eq!(frame_effect(&frame(0), 0, 1, Metric::Net, 5), Some(0.0));
         assert_eq!(frame_effect(&frame(2), 0, 1, Metric::Net, 5), Some(0.0), "two of twenty");
         assert_eq!(frame_effect(&frame(3), 0, 1, Metric::Net, 5), None);
+        assert_eq!(frame_difference(&frame(3), 0, 1, Metric::Net, 5), None);
+    }
+
+    #[test]
+    fn a_frames_difference_is_the_midmean_of_its_pairs() {
+        // By hand: the guarded arm costs 3, 5, 9, 7, 100, −20, 6 and 8 µs more than 20.5 µs; the lowest and the highest two are
+        // dropped, (5 + 6 + 7 + 8) / 4 = 6.5 µs.
+        let more = [3, 5, 9, 7, 100, -20, 6, 8];
+        let slot = |block: usize, arm: u32, cost_ns: i64| Slot {
+            block: block as u32,
+            arm,
+            n: 50,
+            n_g: 50,
+            wall_ns: (50 * cost_ns) as u64,
+            ..Slot::default()
+        };
+        let pair = |(block, more): (usize, &i64)| [slot(block, 0, 20_500), slot(block, 1, 20_500 + more * 1000)];
+        let slots: Vec<Slot> = more.iter().enumerate().flat_map(pair).collect();
+        assert_eq!(frame_difference(&slots, 0, 1, Metric::Net, 8), Some(6500.0));
+        assert_eq!(frame_difference(&slots, 1, 0, Metric::Net, 8), Some(-6500.0));
+        assert_eq!(frame_difference(&slots, 0, 1, Metric::Net, 9), None);
+    }
+
+    #[test]
+    fn a_total_difference_is_that_of_the_sums() {
+        // By hand: plain 10, 10, 10 and guarded 12, 14, 16 a frame of one operation; leaving one out moves the difference
+        // as the mean of 2, 4 and 6 moves, whose standard error is 2/√3, and t(0.975, 2) = 4.302653.
+        let spent = |cost: f64| Spent { cost, operations: 1.0 };
+        let frames = [12.0, 14.0, 16.0].map(|guarded| (spent(10.0), spent(guarded)));
+        let Interval { estimate, low, high } = total_difference(&frames, 0.05);
+        let half = 4.302_652_729_911_275 * 2.0 / 3f64.sqrt();
+        assert!((estimate - 4.0).abs() < 1e-12, "{estimate}");
+        assert!((low - (4.0 - half)).abs() < 1e-9 && (high - (4.0 + half)).abs() < 1e-9, "{low} {high}");
     }
 }

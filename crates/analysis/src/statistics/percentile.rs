@@ -39,10 +39,22 @@ pub fn group_frames(frames: &[(u64, u64)], share: f64, beyond: f64) -> Vec<(usiz
 ///
 /// Fewer than [`MIN_GROUPS`] groups give their median as the estimate (NaN without any) and infinite ends.
 pub fn quantile_effect(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference {
+    over_groups(frames, share, alpha, quantile_ratio)
+}
+
+/// The difference of the `share` quantiles, guarded − plain in ns, as [`quantile_effect`] from the same groups of frames.
+pub fn quantile_difference(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference {
+    over_groups(frames, share, alpha, |frames, share| {
+        let (plain, guarded) = quantiles(frames, share)?;
+        Some(guarded - plain)
+    })
+}
+
+fn over_groups(frames: &[Pair<'_>], share: f64, alpha: f64, of: impl Fn(&[Pair<'_>], f64) -> Option<f64>) -> Inference {
     let counts: Vec<_> = frames.iter().map(|(plain, guarded)| (plain.total(), guarded.total())).collect();
     let effects: Vec<f64> = group_frames(&counts, share, SAMPLES_BEYOND)
         .into_iter()
-        .filter_map(|(first, last)| quantile_ratio(&frames[first..=last], share))
+        .filter_map(|(first, last)| of(&frames[first..=last], share))
         .collect();
     if effects.len() >= MIN_GROUPS {
         return infer(&effects, alpha);
@@ -53,10 +65,16 @@ pub fn quantile_effect(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference
 
 /// ln(guarded/plain) of the `share` quantiles of all `frames` together; `None` where an arm has no sample.
 pub fn quantile_ratio(frames: &[Pair<'_>], share: f64) -> Option<f64> {
-    let plain = pooled(frames.iter().map(|frame| frame.0)).quantile(share)?;
-    let guarded = pooled(frames.iter().map(|frame| frame.1)).quantile(share)?;
+    let (plain, guarded) = quantiles(frames, share)?;
     let ratio = (guarded / plain).ln();
     ratio.is_finite().then_some(ratio)
+}
+
+/// The `share` quantiles of all `frames` together, ns: plain, guarded.
+fn quantiles(frames: &[Pair<'_>], share: f64) -> Option<(f64, f64)> {
+    let plain = pooled(frames.iter().map(|frame| frame.0)).quantile(share)?;
+    let guarded = pooled(frames.iter().map(|frame| frame.1)).quantile(share)?;
+    Some((plain, guarded))
 }
 
 /// One histogram of all samples.

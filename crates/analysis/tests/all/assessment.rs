@@ -1,7 +1,7 @@
 //! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
 
 use expect_test::{Expect, expect};
-use tithe_analysis::{Analysis, Estimate, Flag, Outcome, Proof, Records, assess::assess};
+use tithe_analysis::{Analysis, Estimate, Flag, Interval, Outcome, Proof, Records, assess::assess};
 use tithe_model::{
     experiment::{Arrivals, Metric},
     record::{Phase, Role, Verdict},
@@ -184,23 +184,23 @@ fn too_few_frames_say_how_long_it_would_take() {
     let records = Invented { frames: 11, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     let text: String = assess(&records).cells[0].arms[1].estimates.iter().map(line).collect();
     expect![[r#"
-        * net: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 17.65 -> 21.16 µs/op) []
-        - time: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 18.58 -> 22.27 µs) []
-        - cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 14.12 -> 16.93 µs/op) []
-        - client_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 5.30 -> 6.35 µs/op) []
-        - server_cpu: TooNoisy, too noisy to tell: between -2.6% and 13.0%; about 5 more minutes would resolve 1% (n=11/1 8.83 -> 10.58 µs/op) []
-        - throughput: TooNoisy, too noisy to tell: between -2.7% and 11.5% fewer operations; about 5 more minutes would resolve 1% (n=11/1 107630.61 -> 89805.73 op/s) []
-        - latency_p50_READ: TooNoisy, too noisy to tell: between -4.6% and 14.7%; about 6 more minutes would resolve 1% (n=11/1 15.20 -> 18.61 µs) []
-        - latency_p90_READ: TooNoisy, too noisy to tell: between -3.0% and 11.6%; about 4 more minutes would resolve 1% (n=11/1 32.70 -> 37.47 µs) []
-        - latency_p95_READ: TooNoisy, too noisy to tell: between -3.2% and 10.9%; about 4 more minutes would resolve 1% (n=11/1 40.75 -> 46.40 µs) []
-        - latency_p99_READ: TooNoisy, too noisy to tell: between -2.3% and 8.5%; about 3 more minutes would resolve 1% (n=11/1 59.24 -> 67.77 µs) []
-        - latency_p99.9_READ: TooNoisy, not enough data for p99.9: needs about 6 more seconds (n=4/1 97.09 -> 102.04 µs) [NotEnoughData]
-        - server_tree_cpu: TooNoisy, too noisy to tell: between -3.8% and 11.0%; about 4 more minutes would resolve 1% (n=11/1 9.71 -> 11.64 µs/op) []
+        * net: TooNoisy, not enough frames: 11 of 15 (n=11/1 17.65 -> 21.16 µs/op) [NotEnoughFrames]
+        - time: TooNoisy, not enough frames: 11 of 15 (n=11/1 18.58 -> 22.27 µs) [NotEnoughFrames]
+        - cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 14.12 -> 16.93 µs/op) [NotEnoughFrames]
+        - client_cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 5.30 -> 6.35 µs/op) [NotEnoughFrames]
+        - server_cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 8.83 -> 10.58 µs/op) [NotEnoughFrames]
+        - throughput: TooNoisy, not enough frames: 11 of 15 (n=11/1 107630.61 -> 89805.73 op/s) [NotEnoughFrames]
+        - latency_p50_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 15.20 -> 18.61 µs) [NotEnoughFrames]
+        - latency_p90_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 32.70 -> 37.47 µs) [NotEnoughFrames]
+        - latency_p95_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 40.75 -> 46.40 µs) [NotEnoughFrames]
+        - latency_p99_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 59.24 -> 67.77 µs) [NotEnoughFrames]
+        - latency_p99.9_READ: TooNoisy, not enough frames: 11 of 15 (n=4/1 97.09 -> 102.04 µs) [NotEnoughFrames]
+        - server_tree_cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 9.71 -> 11.64 µs/op) [NotEnoughFrames]
         - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=11/1 0.00 -> 156.00 bytes/op) []
-        - sent_bytes: NoneFound, no cost found, at most 0.01% (n=11/1 40.05 -> 40.06 bytes/op) []
-        - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=11/1 1000.00 -> 1020.00 bytes/op) []
+        - sent_bytes: TooNoisy, not enough frames: 11 of 15 (n=11/1 40.05 -> 40.06 bytes/op) [NotEnoughFrames]
+        - received_bytes: TooNoisy, not enough frames: 11 of 15 (n=11/1 1000.00 -> 1020.00 bytes/op) [NotEnoughFrames]
         - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=11/1 100.00 -> 105.00 MB) []
-        - connect: NoneFound, no cost found, at most 0.00% (n=11/1 2002.00 -> 2002.00 µs) []
+        - connect: TooNoisy, not enough frames: 11 of 15 (n=11/1 2002.00 -> 2002.00 µs) [NotEnoughFrames]
     "#]].assert_eq(&text);
 }
 
@@ -218,7 +218,7 @@ fn a_run_without_frames_is_a_row_and_not_a_gap() {
     );
     let one = Invented { frames: 1, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     expect![[r#"
-          * net: TooNoisy, too noisy to tell (not enough frames) (n=1/1 19.59 -> 20.09 µs/op) []
+        * net: TooNoisy, not enough frames: 1 of 15 (n=1/1 19.59 -> 20.09 µs/op) [NotEnoughFrames]
     "#]]
     .assert_eq(&line(&estimate(&one, 1, "net")));
 }
@@ -369,6 +369,95 @@ fn the_luck_of_one_start_is_told() {
 }
 
 #[test]
+fn fifteen_frames_make_an_interval_and_fourteen_do_not() {
+    let net = |frames: u32| estimate(&Invented { frames, ..Invented::default() }.records(), 1, "net");
+    let (few, enough) = (net(14), net(15));
+    assert_eq!((few.verdict, few.text.as_str()), (Outcome::TooNoisy, "not enough frames: 14 of 15"));
+    assert!(few.effect.low.is_infinite() && few.difference.is_some_and(|it| it.high.is_infinite()) && few.p.is_none());
+    assert!(few.flags.contains(&Flag::NotEnoughFrames) && few.more_s.is_some_and(|more_s| more_s >= 0.6));
+    assert_eq!(enough.verdict, Outcome::Costs);
+    assert!(!enough.flags.contains(&Flag::NotEnoughFrames));
+}
+
+#[test]
+fn too_much_noise_says_how_long_it_would_take() {
+    let records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    let text: String =
+        ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
+    expect![[r#"
+        * net: TooNoisy, too noisy to tell: between -3.5% and 10.1%; about 6 more minutes would resolve 1% (n=16/1 15.49 -> 15.20 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between -3.7% and 9.1% fewer operations; about 6 more minutes would resolve 1% (n=16/1 122670.83 -> 125340.77 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between -3.7% and 11.7%; about 7 more minutes would resolve 1% (n=16/1 13.51 -> 13.25 µs) []
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_difference_is_that_of_its_figure() {
+    // The machine does not drift here, so that 5 % of 20 µs of net time are 1.025 µs in every frame.
+    let mut records = Invented::default().records();
+    for slot in &mut records.slots {
+        let cost = 20_000.0 * if slot.arm == 1 { 1.05 } else { 1.0 } * (1.0 + f64::from(slot.block % 3) / 1000.0);
+        (slot.n, slot.n_g) = (1000, 950);
+        (slot.wall_ns, slot.wall_g_ns, slot.wait_ns) =
+            ((cost * 1100.0) as u64, (cost * 1045.0) as u64, (cost * 100.0) as u64);
+        (slot.client_cpu_ns, slot.server_cpu_ns) = ((cost * 300.0) as u64, (cost * 500.0) as u64);
+    }
+    for (name, truth, unit) in [
+        ("net", 1.001, "µs/op"),
+        ("time", 1.1011, "µs"),
+        ("cpu", 0.8008, "µs/op"),
+        ("client_cpu", 0.3003, "µs/op"),
+        ("server_cpu", 0.5005, "µs/op"),
+    ] {
+        let found = estimate(&records, 1, name);
+        let Interval { estimate, low, high } = found.difference.expect("an amount per operation");
+        assert!(
+            (estimate - truth).abs() < 2e-3 && low <= estimate && estimate <= high,
+            "{name}: {low} {estimate} {high}"
+        );
+        let total = found.total_difference.expect("beside the total").estimate;
+        assert!((total - truth).abs() < 2e-3, "{name}: {total}");
+        assert_eq!(found.unit, unit, "{name}");
+    }
+    assert_eq!(estimate(&records, 1, "throughput").difference, None);
+    assert_eq!(estimate(&records, 1, "memory_bytes").difference, None);
+    let bytes = |name: &str| estimate(&Invented::default().records(), 1, name).difference.expect("bytes per op");
+    let (log, received) = (bytes("log_bytes"), bytes("received_bytes"));
+    assert_eq!((log.estimate.round(), log.low.round(), log.high.round()), (156.0, 156.0, 156.0));
+    assert!((received.estimate - 20.0).abs() < 1e-6, "{received:?}");
+    let p50 = estimate(&Invented::default().records(), 1, "latency_p50_READ");
+    let Interval { low, high, .. } = p50.difference.expect("a percentile is an amount");
+    // 5 % of a median of some 17 µs.
+    assert!(low < 0.05 * 17.5 && 0.05 * 17.5 < high && high - low < 0.5, "{low} {high}");
+}
+
+#[test]
+fn operations_are_told_by_their_share() {
+    let mut records = Invented { frames: 16, ..Invented::default() }.records();
+    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+        let read = arm.latency["READ"].clone();
+        let part = |share: u64| {
+            let mut histogram = tithe_model::histogram::Histogram::default();
+            (0..read.total() * share / 100).for_each(|i| histogram.record(20_000 + i));
+            histogram
+        };
+        arm.latency =
+            [("INSERT", 10), ("READ", 70), ("UPDATE", 20)].map(|(name, share)| (name.to_owned(), part(share))).into();
+    }
+    let analysis = assess(&records);
+    let p50 = |names: Vec<&str>| {
+        let of = |name: &str| Some(name.strip_prefix("latency_p50_")?.to_owned());
+        names.into_iter().filter_map(of).collect::<Vec<_>>().join(" ")
+    };
+    let arm = &analysis.cells[0].arms[1];
+    assert_eq!(p50(arm.estimates.iter().map(|it| it.name.as_str()).collect()), "READ UPDATE INSERT");
+    assert_eq!(p50(arm.levels.iter().map(|it| it.name.as_str()).collect()), "READ UPDATE INSERT");
+    let options = tithe_analysis::report::terminal::Options::default();
+    let page = tithe_analysis::report::terminal::render(&analysis, options);
+    assert!(page.contains("READ p50") && page.contains("UPDATE p50") && !page.contains("INSERT p50"), "{page}");
+}
+
+#[test]
 fn slots_that_are_too_short_are_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
     records.slots.iter_mut().for_each(|slot| slot.n = 19);
@@ -390,6 +479,7 @@ fn a_second_baseline_that_differs_is_told() {
     let asymmetric = |effect: f64| {
         let mut records = Invented { effects: vec![0.0, effect], ..Invented::default() }.records();
         records.plan.experiment.arms[1].protections.clear();
+        records.plan.experiment.arms[1].guard = true;
         assess(&records).warnings.join("\n")
     };
     assert_eq!(asymmetric(0.0), "");

@@ -18,6 +18,7 @@ fn estimate(records: &Records, arm: usize, name: &str) -> Estimate {
 fn with_guard(effect: f64) -> Records {
     let mut records = Invented { effects: vec![0.0, 0.05, effect], ..Invented::default() }.records();
     records.plan.experiment.arms[2].protections.clear();
+    records.plan.experiment.arms[2].guard = true;
     records
 }
 
@@ -32,6 +33,18 @@ fn a_guard_that_differs_takes_every_answer_back() {
     let records = with_guard(0.0);
     assert!(!estimate(&records, 1, "net").flags.contains(&Flag::Asymmetric));
     assert_eq!(estimate(&records, 1, "net").verdict, Outcome::Costs);
+}
+
+#[test]
+fn an_arm_of_the_experiments_that_protects_nothing_says_nothing_about_the_others() {
+    // The second arm is a true twin; the third has no protections and is dearer for a reason of the user's.
+    let mut records = Invented { effects: vec![0.0, 0.0, 0.05], ..Invented::default() }.records();
+    records.plan.experiment.arms[1..].iter_mut().for_each(|arm| arm.protections.clear());
+    assert_eq!(estimate(&records, 2, "net").verdict, Outcome::Costs);
+    let flagged = |arm: usize| estimate(&records, arm, "net").flags.contains(&Flag::Asymmetric);
+    assert!(!flagged(1) && !flagged(2), "nobody asked for a guard arm");
+    records.plan.experiment.arms[1].guard = true;
+    assert!(!estimate(&records, 2, "net").flags.contains(&Flag::Asymmetric), "the guard arm does not differ");
 }
 
 #[test]

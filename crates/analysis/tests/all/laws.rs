@@ -6,8 +6,8 @@ use tithe_analysis::{
     statistics::{
         inference::{infer, t_interval},
         order::{hodges_lehmann, median_interval, midmean},
-        pairing::{Spent, frame_effect, ratio_effect},
-        percentile::{pooled, quantile_effect},
+        pairing::{Spent, frame_difference, frame_effect, ratio_effect, total_difference},
+        percentile::{pooled, quantile_difference, quantile_effect},
     },
 };
 use tithe_model::{
@@ -74,10 +74,27 @@ proptest! {
             let there = frame_effect(&slots, 0, 1, metric, 1).expect("every slot counts");
             let back = frame_effect(&slots, 1, 0, metric, 1).expect("every slot counts");
             prop_assert!(close(there, -back), "{} {}", there, back);
+            let there = frame_difference(&slots, 0, 1, metric, 1).expect("every slot counts");
+            let back = frame_difference(&slots, 1, 0, metric, 1).expect("every slot counts");
+            prop_assert!(close(there, -back), "{} {}", there, back);
         }
         let spent: Vec<_> = costs.iter().map(|(a, b)| (of(*a, 100), of(*b, 100))).collect();
         let swapped: Vec<_> = spent.iter().map(|(a, b)| (*b, *a)).collect();
         prop_assert!(mirrored(ratio_effect(&spent, 0.05), ratio_effect(&swapped, 0.05)));
+        prop_assert!(mirrored(total_difference(&spent, 0.05), total_difference(&swapped, 0.05)));
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_by_a_factor_has_differences_larger_by_it(costs in costs(), slower in 2..9u64) {
+        let slowed: Vec<_> = costs.iter().map(|(a, b)| (a * slower, b * slower)).collect();
+        for metric in [Metric::Time, Metric::Net, Metric::Cpu] {
+            let difference = |costs| frame_difference(&frame(costs), 0, 1, metric, 1).expect("every slot counts");
+            prop_assert!(close(difference(&costs) * slower as f64, difference(&slowed)));
+        }
+        let spent = |costs: &[(u64, u64)]| costs.iter().map(|(a, b)| (of(*a, 100), of(*b, 100))).collect::<Vec<_>>();
+        let (once, slowed) = (total_difference(&spent(&costs), 0.05), total_difference(&spent(&slowed), 0.05));
+        let factor = slower as f64;
+        prop_assert!(close(factor * once.estimate, slowed.estimate) && close(factor * once.low, slowed.low));
     }
 
     #[test]
@@ -151,6 +168,9 @@ proptest! {
         let pairs: Vec<_> = frames.iter().map(|(a, b)| (a, b)).collect();
         let swapped: Vec<_> = frames.iter().map(|(a, b)| (b, a)).collect();
         let (there, back) = (quantile_effect(&pairs, 0.5, 0.05), quantile_effect(&swapped, 0.5, 0.05));
+        prop_assert!(mirrored(there.interval, back.interval));
+        let there = quantile_difference(&pairs, 0.5, 0.05);
+        let back = quantile_difference(&swapped, 0.5, 0.05);
         prop_assert!(mirrored(there.interval, back.interval));
     }
 }

@@ -61,6 +61,25 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
 }
 
 #[test]
+fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
+    for ending in ["budget", "precision", "decided", "interrupted"] {
+        let mut records = Invented { frames: 17, ..Invented::default() }.records();
+        records.plan.experiment.measure.until_decided = ending == "decided";
+        // A run that was interrupted has not ended its cell.
+        records.endings = vec![if ending == "interrupted" { "" } else { ending }.to_owned()];
+        let mut live = live(&records);
+        frames(&records).for_each(|slots| live.push(slots));
+        let told = live.ended(ending).expect("enough frames");
+        let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
+        assert_eq!(told, tabled, "{ending}");
+    }
+    let records = Invented { frames: 14, ..Invented::default() }.records();
+    let mut live = live(&records);
+    frames(&records).for_each(|slots| live.push(slots));
+    assert_eq!(live.ended("budget"), None, "14 frames make no interval, live as in the table");
+}
+
+#[test]
 fn never_stops_before_fifteen_frames_or_between_looks() {
     let records = Invented { frames: 40, spread: 0.001, ..Invented::default() }.records();
     let mut live = live(&records);

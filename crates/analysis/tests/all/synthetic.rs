@@ -115,6 +115,7 @@ impl Invented {
             url: None,
             on: Vec::new(),
             off: Vec::new(),
+            guard: false,
         });
         let cell = Cell {
             id: "c".to_owned(),

@@ -21,7 +21,14 @@ fn prove(database: &str, id: &str) {
     let database: &'static dyn Database =
         *all().iter().find(|found| found.id() == database).expect("a database of this build");
     let volume = chosen(database, id, &[("size_mb", OptionValue::Number(1000.0))]);
-    let arm = |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new() };
+    let arm = |protections| Arm {
+        name: String::new(),
+        protections,
+        url: None,
+        on: Vec::new(),
+        off: Vec::new(),
+        guard: false,
+    };
     let arms = [arm(Vec::new()), arm(vec![volume.clone()])];
     let Some(guarded) = Sandbox::start_beside(database, std::slice::from_ref(&volume), &arms) else { return };
     let plain = Sandbox::start_beside(database, &[], &arms).expect("a plain server where there is a guarded one");

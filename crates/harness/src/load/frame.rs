@@ -76,6 +76,10 @@ pub struct Rig<'a> {
     /// The slots of the last frame held too few operations of some arm.
     sparse: bool,
     slot_fixed: bool,
+    /// Planned length of an arm's slots in a frame, ns.
+    per_arm_ns: u64,
+    /// Length that a frame should not exceed when its slots grow, ns.
+    longest_ns: u64,
     /// Load before the next frame beside that of every frame, per arm, ns.
     extra_warmup_ns: u64,
 }
@@ -176,6 +180,8 @@ impl<'a> Rig<'a> {
             planned: (cell.guard_ns, cell.slot_ns),
             sparse: false,
             slot_fixed,
+            per_arm_ns: cell.slot_ns * u64::from(cell.blocks),
+            longest_ns: u64::MAX,
             extra_warmup_ns: 0,
             site,
         }
@@ -200,6 +206,18 @@ impl<'a> Rig<'a> {
     pub fn left_cold(mut self, cold: bool) -> Self {
         self.site.cold = cold;
         self
+    }
+
+    /// The same, whose frames grow with their slots to `longest_ns` and no further, as far as one block allows it.
+    #[must_use]
+    pub fn in_frames_of(mut self, longest_ns: u64) -> Self {
+        self.longest_ns = longest_ns;
+        self
+    }
+
+    /// Length of the next frame's slots, ns.
+    pub fn frame_ns(&self) -> u64 {
+        self.site.cell.frame_ns(self.site.arms.len())
     }
 
     /// How long each arm's server has stood still, ns, as it grows.
@@ -239,7 +257,6 @@ impl<'a> Rig<'a> {
         free: bool,
         cancelled: &AtomicBool,
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
-        self.adapt();
         let behind = self.behind();
         let warmup_ns = self.site.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
         if let Some(program) = self.site.workload.program() {
@@ -340,6 +357,8 @@ impl<'a> Rig<'a> {
         let enough = OPERATIONS_PER_SLOT.max(twice_each) * share;
         self.sparse = frame.arms.iter().any(|arm| arm.operations < enough);
         self.check_processors(&mut frame);
+        // Here and not before the next frame, so that its length is known to whoever decides whether there is one.
+        self.adapt();
         Ok(Some((frame, slots)))
     }
 
@@ -355,6 +374,7 @@ impl<'a> Rig<'a> {
 
     /// Suits guard and slot of a closed loop to the carry-over that was seen so far.
     fn adapt(&mut self) {
+        let arms = self.site.arms.len() as u64;
         let cell = &mut self.site.cell;
         let adaptable = matches!(cell.design, Design::Interleaved | Design::Duet) && cell.arrivals == Arrivals::Closed;
         if !adaptable {
@@ -365,8 +385,9 @@ impl<'a> Rig<'a> {
         }
         let (guard_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, self.slot_fixed);
         if slot_ns > cell.slot_ns {
-            // The frame keeps its length.
-            cell.blocks = (u64::from(cell.blocks) * cell.slot_ns).div_ceil(slot_ns).max(4) as u32;
+            // The frame keeps its length, or has four blocks where the budget bears frames so long.
+            let fewest = (self.longest_ns / (slot_ns * arms)).clamp(1, 4);
+            cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(fewest) as u32;
             cell.slot_ns = slot_ns;
         }
         cell.guard_ns = guard_ns.min(cell.slot_ns / 4);

@@ -39,7 +39,14 @@ fn setup_of(chosen: Chosen, guarded: bool) -> Setup {
     if guarded {
         protection(&chosen.id).apply(&chosen, &mut setup);
     }
-    let arm = |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new() };
+    let arm = |protections| Arm {
+        name: String::new(),
+        protections,
+        url: None,
+        on: Vec::new(),
+        off: Vec::new(),
+        guard: false,
+    };
     level(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
     setup
 }
@@ -454,7 +461,14 @@ fn layers_are_what_a_reader_could_do_by_hand() {
 #[test]
 fn all_volumes_of_an_experiment_are_as_large_as_the_largest() {
     let size = |mb: f64| chosen("volume-fscrypt", &[("size_mb", OptionValue::Number(mb))]);
-    let arm = |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new() };
+    let arm = |protections| Arm {
+        name: String::new(),
+        protections,
+        url: None,
+        on: Vec::new(),
+        off: Vec::new(),
+        guard: false,
+    };
     let arms = [arm(Vec::new()), arm(vec![size(100.0)]), arm(vec![size(300.0)])];
     assert_eq!(bytes_of(&arms[..1]), None);
     for guarded in [false, true] {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
-pub use parse::{DESIGNS, TABLES, TableFormat, guard, parse, parse_bytes, seconds, swept};
+pub use parse::{DESIGNS, TABLES, TableFormat, budget_s, guard, parse, parse_bytes, swept};
 pub use published::{Published, PublishedFigure, PublishedValue};
 
 /// A resolved experiment: every default filled in.
@@ -186,10 +186,13 @@ pub struct Arm {
     pub on: Vec<String>,
     /// Statements that switch it off again after the slot.
     pub off: Vec<String>,
+    /// The second instance of the baseline that Tithe adds where a guard arm is asked for: what it costs is the set-up's fault.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guard: bool,
 }
 
 impl Arm {
-    /// True when this arm is a second instance of `baseline`: what differs between the two is the set-up's fault.
+    /// True when this arm protects no more than `baseline` and is asked in the same way.
     pub fn is_second(&self, baseline: &Self) -> bool {
         self.protections.is_empty() && (&self.url, &self.on, &self.off) == (&baseline.url, &baseline.on, &baseline.off)
     }

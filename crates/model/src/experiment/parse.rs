@@ -114,16 +114,17 @@ fn experiment(
     }
 }
 
-/// A second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the set-up's.
+/// Tithe's own second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the
+/// set-up's. Of an arm of the file's that protects nothing Tithe does not know what else makes it differ.
 pub fn guard(arms: &[Arm]) -> Option<Arm> {
     let baseline = arms.first()?;
-    if arms[1..].iter().any(|arm| arm.is_second(baseline)) {
+    if arms.iter().any(|arm| arm.guard) {
         return None;
     }
     let taken = |name: &str| arms.iter().any(|arm| arm.name == name);
     let numbered = (2..).map(|number| format!("guard {number}"));
     let name = std::iter::once("guard".to_owned()).chain(numbered).find(|name| !taken(name))?;
-    Some(Arm { name, ..baseline.clone() })
+    Some(Arm { name, guard: true, ..baseline.clone() })
 }
 
 /// The numbers of clients of a sweep; empty without one.
@@ -146,9 +147,21 @@ fn sweep(top: &Table<'_>, problems: &mut Problems) -> Vec<u32> {
     numbers
 }
 
-/// A length of time as experiments write it (`10 min`), s.
-pub fn seconds(text: &str) -> Option<f64> {
-    units::seconds(text)
+/// A budget as experiments write it (`10 min`), s.
+///
+/// # Errors
+/// What a budget must be, where `text` is none.
+pub fn budget_s(text: &str) -> Result<f64, String> {
+    let seconds = units::seconds(text).filter(|seconds| BUDGET_S.contains(seconds));
+    seconds.ok_or_else(|| not_a_time(BUDGET_LIMITS, text))
+}
+
+/// The budgets that an experiment may have, s.
+const BUDGET_S: std::ops::RangeInclusive<f64> = 1.0..=30.0 * 86_400.0;
+const BUDGET_LIMITS: &str = "from 1 s to 720 h";
+
+fn not_a_time(limits: &str, text: &str) -> String {
+    format!("must be a time {limits} with its unit (ms, s, min, h), this is {}", wording::quote(text))
 }
 
 /// Each of `resources` at each number of clients of a sweep, ascending, and once more at a rate below saturation.
@@ -390,7 +403,6 @@ pub const DESIGNS: &[(&str, Design)] = &[
 /// How to measure, and whether a guard arm was asked for.
 fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
     const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
-    const DAY_S: f64 = 86_400.0;
     let mut measure = Measure {
         precision: 0.01f64.ln_1p(),
         budget_s: 300.0,
@@ -424,12 +436,11 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
         let seconds = units::seconds(text);
         let within = seconds.filter(|seconds| (low..=high).contains(seconds));
         if within.is_none() {
-            let text = wording::quote(text);
-            item.refuse(format!("must be a time {limits} with its unit (ms, s, min, h), this is {text}"), problems);
+            item.refuse(not_a_time(limits, text), problems);
         }
         within
     };
-    measure.budget_s = time("budget", 1.0, 30.0 * DAY_S, "from 1 s to 720 h").unwrap_or(measure.budget_s);
+    measure.budget_s = time("budget", *BUDGET_S.start(), *BUDGET_S.end(), BUDGET_LIMITS).unwrap_or(measure.budget_s);
     measure.slot_ms = time("slot", 0.005, 10.0, "from 5 ms to 10 s").map(|seconds| seconds * 1e3);
     measure.warmup_s = time("warmup", 0.0, 3600.0, "from 0 s to 1 h");
     measure.seed = table.get("seed").and_then(|item| item.whole(0..=u64::MAX, problems)).unwrap_or(measure.seed);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::markup::text;
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Outcome, Proof,
     report::{number, words},
 };
 
@@ -20,16 +20,33 @@ impl Decided<'_> {
         matches!(self.arm.proof, Proof::Proven | Proof::Baseline)
     }
 
-    /// `costs 3.1% [2.6, 3.7]`
+    /// `costs 3.1% [2.6, 3.7], +1.2 µs [1.0, 1.4]`
     fn says(&self, margin: f64) -> String {
         let number::Figure { lead, rest } = number::cost(&self.estimate.effect, self.estimate.verdict);
         let size = lead.trim_start_matches(['+', '−']);
+        let difference = self.difference();
         match self.estimate.verdict {
-            Outcome::TooNoisy => format!("too noisy to tell ({rest})"),
-            Outcome::NoneFound => format!("{} {rest}", words::outcome(self.estimate, margin)),
-            Outcome::Gains => format!("saves {size} {rest} (check the set-up)"),
-            Outcome::Costs if self.estimate.effect.high <= margin => format!("costs {size} {rest} (below your margin)"),
-            Outcome::Costs => format!("costs {size} {rest}"),
+            Outcome::TooNoisy if self.estimate.flags.contains(&Flag::NotEnoughFrames) => {
+                format!("not to be told ({})", self.estimate.text)
+            }
+            Outcome::TooNoisy => format!("too noisy to tell ({rest}{difference})"),
+            Outcome::NoneFound => format!("{} {rest}{difference}", words::outcome(self.estimate, margin)),
+            Outcome::Gains => format!("saves {size} {rest}{difference} (check the set-up)"),
+            Outcome::Costs if self.estimate.effect.high <= margin => {
+                format!("costs {size} {rest}{difference} (below your margin)")
+            }
+            Outcome::Costs => format!("costs {size} {rest}{difference}"),
+        }
+    }
+
+    /// `, +1.2 µs [1.0, 1.4]`, or nothing.
+    fn difference(&self) -> String {
+        let Estimate { effect, difference, unit, verdict, .. } = self.estimate;
+        let (_, beside) = number::both(effect, difference.as_ref(), unit, *verdict);
+        match (beside, verdict) {
+            (None, _) => String::new(),
+            (Some(figure), Outcome::TooNoisy) => format!(", {}", figure.rest),
+            (Some(figure), _) => format!(", {figure}"),
         }
     }
 

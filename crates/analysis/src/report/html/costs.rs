@@ -69,6 +69,7 @@ pub(super) fn chart(analysis: &Analysis) -> String {
     table.push_str("</table>\n");
     body.push_str(&wide("costs of every arm", &table));
     body.push_str(&legend(analysis));
+    body.push_str(&neighbours(analysis));
     body.push_str(&quotations(analysis));
     section("costs", "What it costs", "", &body)
 }
@@ -214,7 +215,8 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
         return "<td class=\"none\"><span class=\"v\">–</span></td>".to_owned();
     };
     let doubted = !doubt_class(arm).is_empty();
-    let figure = number::cost(&estimate.effect, estimate.verdict);
+    let (figure, difference) =
+        number::both(&estimate.effect, estimate.difference.as_ref(), estimate.unit, estimate.verdict);
     let (open, close) = if doubted { ("(", ")") } else { ("", "") };
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     let flag = if flags.is_empty() {
@@ -227,7 +229,11 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     };
     let class = class(estimate.verdict);
     let quoted: Vec<&PublishedCost> = arm.published.iter().filter(|it| it.estimate == column.name).collect();
-    let told = format!("{open}{}<small>{}</small>{close}{flag}", lead(estimate, &figure), figure.rest);
+    let difference = difference.map_or(String::new(), |it| {
+        let lead = if estimate.verdict == Outcome::TooNoisy { String::new() } else { format!("{} ", it.lead) };
+        format!("<span class=\"d\">{open}{lead}<small>{}</small>{close}</span>", it.rest)
+    });
+    let told = format!("{open}{}<small>{}</small>{close}{flag}{difference}", lead(estimate, &figure), figure.rest);
     if !column.drawn {
         return format!("<td class=\"{class}\">{told}</td>");
     }
@@ -264,8 +270,8 @@ fn quotations(analysis: &Analysis) -> String {
     for (cell, arm) in analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm))) {
         for quoted in &arm.published {
             let measured = published::beside(arm, quoted).map_or("–".to_owned(), |estimate| {
-                let figure = number::cost(&estimate.effect, estimate.verdict);
-                let figure = if doubt_class(arm).is_empty() { figure.to_string() } else { format!("({figure})") };
+                let figure = estimate.told();
+                let figure = if doubt_class(arm).is_empty() { figure } else { format!("({figure})") };
                 format!("{} {figure}", text(&estimate.title))
             });
             let _ = writeln!(
@@ -333,9 +339,20 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, quoted: &[&Publi
     format!("<svg aria-hidden=\"true\"><use href=\"#b{index}\"/>{drawing}{}</svg>", marks(quoted, column))
 }
 
+/// What neighbours mean for the percentages, told of the cell in which clients waited most.
+fn neighbours(analysis: &Analysis) -> String {
+    let told = |cell: &&CellAnalysis| words::neighbours(cell).is_some();
+    let most = analysis.cells.iter().filter(told).max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
+    most.and_then(words::neighbours).map_or(String::new(), |said| {
+        let at_most = if analysis.cells.len() > 1 { "At most: " } else { "" };
+        format!("<p class=\"legend doubt\">{at_most}{}</p>\n", text(&said))
+    })
+}
+
 fn legend(analysis: &Analysis) -> String {
     format!(
-        "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell. \
+        "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell; below \
+         it, where a figure is an amount per operation, the difference with an interval of its own. \
          Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Hollow, in parentheses: \
          not proven to be on.{} The scale is logarithmic.</p>\n",
         number::share(analysis.confidence),

@@ -17,13 +17,13 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<table class=\"data\"><thead><tr><th scope=\"col\">figure</th><th scope=\"col\">cost</th><th scope=\"col\">every stall counted</th>\
+        "<table class=\"data\"><thead><tr><th scope=\"col\">figure</th><th scope=\"col\">cost</th><th scope=\"col\">difference</th><th scope=\"col\">every stall counted</th>\
          <th scope=\"col\">n</th><th scope=\"col\">plain → guarded</th><th scope=\"col\">verdict</th><th scope=\"col\">flags</th></tr></thead>\n",
     );
     for arm in cell.arms.iter().filter(|arm| !arm.estimates.is_empty()) {
         let _ = writeln!(
             html,
-            "<tbody><tr><th scope=\"rowgroup\" colspan=\"7\"><b>{}</b> {}</th></tr>",
+            "<tbody><tr><th scope=\"rowgroup\" colspan=\"8\"><b>{}</b> {}</th></tr>",
             text(&arm.name),
             proof_mark(&arm.proof)
         );
@@ -35,13 +35,21 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
 
 fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let proven = matches!(arm.proof, Proof::Baseline | Proof::Proven);
-    let figure = number::cost(&estimate.effect, estimate.verdict).to_string();
-    let (figure, verdict) = match &arm.proof {
-        Proof::Baseline | Proof::Proven => (figure, words::outcome(estimate, analysis.margin)),
-        Proof::Unproven(_) => (format!("({figure})"), "unproven".to_owned()),
-        Proof::Disproven(_) => (format!("({figure})"), "disproven".to_owned()),
+    let verdict = match &arm.proof {
+        Proof::Baseline | Proof::Proven => words::outcome(estimate, analysis.margin),
+        Proof::Unproven(_) => "unproven".to_owned(),
+        Proof::Disproven(_) => "disproven".to_owned(),
     };
-    let total = estimate.total.map_or(String::new(), |total| number::cost(&total, crate::Outcome::Costs).to_string());
+    let told = |figure: String| if proven || figure.is_empty() { figure } else { format!("({figure})") };
+    let (of, unit) = (estimate.difference.as_ref(), estimate.unit);
+    let (figure, difference) = match number::both(&estimate.effect, of, unit, estimate.verdict) {
+        (figure, None) if estimate.effect.estimate.is_infinite() => (String::new(), Some(figure)),
+        both => (both.0.to_string(), both.1),
+    };
+    let (figure, difference) = (told(figure), told(difference.map_or(String::new(), |it| it.to_string())));
+    let total = estimate.total.map_or(String::new(), |total| {
+        number::in_line(&total, estimate.total_difference.as_ref(), unit, crate::Outcome::Costs)
+    });
     let count = number::count(estimate.count as u64);
     let count = if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count };
     let change =
@@ -50,7 +58,7 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let title = text(&estimate.title);
     let title = if estimate.primary { format!("<b>{title}</b>") } else { title };
     format!(
-        "<tr class=\"{}{}\"><th scope=\"row\">{title}</th><td>{figure}</td><td>{total}</td><td>{count}</td><td>{change}</td><td>{verdict}</td><td>{}</td></tr>\n",
+        "<tr class=\"{}{}\"><th scope=\"row\">{title}</th><td>{figure}</td><td>{difference}</td><td>{total}</td><td>{count}</td><td>{change}</td><td>{verdict}</td><td>{}</td></tr>\n",
         class(estimate.verdict),
         if proven { "" } else { " doubted" },
         flags.join(", ")

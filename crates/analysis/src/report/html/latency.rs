@@ -36,6 +36,12 @@ pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String
             operations.push(&curve.operation);
         }
     }
+    // Levels stand in the order of the operations' shares.
+    let levels = || cell.arms.iter().flat_map(|arm| &arm.levels);
+    let is_of = |level: &Level, operation: &str| {
+        Percentile::parse(&level.name).is_some_and(|percentile| percentile.operation == operation)
+    };
+    operations.sort_by_key(|operation| levels().position(|level| is_of(level, operation)).unwrap_or(usize::MAX));
     let mut html = String::new();
     for operation in operations {
         let of_operation: Vec<&Curve> = curves.iter().copied().filter(|curve| curve.operation == operation).collect();

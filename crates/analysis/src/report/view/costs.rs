@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Signs of footnotes, one per flag.
-const MARKS: [&str; 11] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹"];
+const MARKS: [&str; 13] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹", "¹²", "¹³"];
 
 /// At most this many operations get percentile columns; the others are in the long form's tables.
 const OPERATIONS_SHOWN: usize = 2;
@@ -24,6 +24,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
     let footnotes = Footnotes::of(cell, form);
     let mut notes = footnotes.notes();
     notes.extend(more(cell));
+    notes.extend(words::neighbours(cell).map(|text| Note { mark: "%".to_owned(), text, tone: Tone::Caution }));
     if headline.iter().filter_map(|name| Percentile::parse(name)).any(|percentile| percentile.intended()) {
         let text = "intended: latency from the moment the operation should have started, so that queueing behind a \
                     stall counts."
@@ -225,16 +226,25 @@ pub(super) fn level_entry(level: &Level, arm: &ArmAnalysis) -> Entry {
     if proven(&arm.proof) { entry } else { doubted(entry) }
 }
 
-/// A cost with its interval and the marks of its footnotes; in parentheses where the arm is not proven.
+/// A cost with its interval, its difference and the marks of its footnotes; in parentheses where the arm is not proven.
 pub(super) fn figure(estimate: &Estimate, proof: &Proof, footnotes: &Footnotes) -> Entry {
-    let mut entry = cost(&estimate.effect, estimate.verdict, proof);
+    let difference = estimate.difference.as_ref();
+    let mut entry = cost(&estimate.effect, difference, estimate.unit, estimate.verdict, proof);
     entry.rest.push_str(&footnotes.marks(&estimate.flags));
     entry
 }
 
-/// A cost with its interval, in parentheses where the arm is not proven.
-pub(super) fn cost(effect: &Interval, outcome: Outcome, proof: &Proof) -> Entry {
-    let entry = Entry::figure(number::cost(effect, outcome), words::outcome_tone(outcome));
+/// A cost with its interval and, beside it, the difference per operation; in parentheses where the arm is not proven.
+pub(super) fn cost(
+    effect: &Interval,
+    difference: Option<&Interval>,
+    unit: &str,
+    outcome: Outcome,
+    proof: &Proof,
+) -> Entry {
+    let figures = number::both(effect, difference, unit, outcome);
+    let mut entry = Entry::figure(figures.0, words::outcome_tone(outcome));
+    entry.beside = figures.1.map(|figure| (figure.lead, figure.rest)).unwrap_or_default();
     if proven(proof) { entry } else { doubted(entry) }
 }
 
@@ -243,7 +253,13 @@ fn proven(proof: &Proof) -> bool {
 }
 
 fn doubted(entry: Entry) -> Entry {
-    Entry { lead: format!("({}", entry.lead), rest: format!("{})", entry.rest), tone: Tone::Faint, ..entry }
+    let in_parentheses = |lead: String, rest: String| (format!("({lead}"), format!("{rest})"));
+    let beside = match entry.beside.0.is_empty() {
+        true => entry.beside,
+        false => in_parentheses(entry.beside.0, entry.beside.1),
+    };
+    let (lead, rest) = in_parentheses(entry.lead, entry.rest);
+    Entry { lead, rest, beside, tone: Tone::Faint, ..entry }
 }
 
 /// The answer for the primary estimate.

@@ -108,7 +108,7 @@ fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
     let total = estimate.total?;
     Some(vec![
         Entry::text("  every stall counted", Tone::Normal),
-        costs::cost(&total, Outcome::Costs, &arm.proof),
+        costs::cost(&total, estimate.total_difference.as_ref(), estimate.unit, Outcome::Costs, &arm.proof),
         Entry::text(number::count(estimate.count as u64), Tone::Normal),
         Entry::default(),
         Entry::default(),

@@ -36,7 +36,10 @@ pub(super) fn of_cell(cell: &CellAnalysis) -> Vec<Block> {
 
 fn row(arm: &ArmAnalysis, published: &PublishedCost) -> Vec<Entry> {
     let measured = beside(arm, published);
-    let figure = measured.map(|estimate| costs::cost(&estimate.effect, estimate.verdict, &arm.proof));
+    let figure = measured.map(|estimate| {
+        let Estimate { effect, difference, unit, verdict, .. } = estimate;
+        costs::cost(effect, difference.as_ref(), unit, *verdict, &arm.proof)
+    });
     vec![
         Entry::text(&arm.name, Tone::Strong),
         Entry::text(&published.printed, Tone::Normal),

@@ -82,6 +82,7 @@ fn draft<'a>(
         url: url.as_ref().and_then(|item| address(item, database, catalogue, problems)),
         on: statements(on.as_ref(), problems),
         off: statements(off.as_ref(), problems),
+        guard: false,
     };
     Draft { arm, place: table.place.clone(), protections, url, on, off }
 }
