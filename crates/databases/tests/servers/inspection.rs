@@ -206,11 +206,35 @@ fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
             text += seen.split("at-rest").next().expect("a row");
         }
     }
+    session.run("ALTER SYSTEM RESET log_destination").expect("set");
     session.run("ALTER SYSTEM SET log_min_messages = 'fatal'").expect("set");
     reload(&sandbox, &mut *session, ("log_min_messages", "fatal"));
     text += "log_min_messages = fatal\n";
     text += canaries(&Postgres, &sandbox.server, &sandbox.setup).split("at-rest").next().expect("a row");
-    expect![[""]].assert_eq(&text);
+    expect![[r#"
+        log_statement = none, log_destination = csvlog
+        audit: enforced
+          every statement of class read and write is in the audit log once, and no other: holds
+        log_statement = none, log_destination = jsonlog
+        audit: enforced
+          every statement of class read and write is in the audit log once, and no other: holds
+        log_statement = none, log_destination = syslog
+        audit: cannot tell
+          every statement of class read and write is in the audit log once, and no other: could not be looked at
+        log_statement = all, log_destination = csvlog
+        audit: enforced
+          every statement is in the log once, with its parameters: holds
+        log_statement = all, log_destination = jsonlog
+        audit: enforced
+          every statement is in the log once, with its parameters: holds
+        log_statement = all, log_destination = syslog
+        audit: cannot tell
+          every statement is in the log once, with its parameters: could not be looked at
+        log_min_messages = fatal
+        audit: off
+          every statement is in the log once, with its parameters: could not be looked at
+    "#]]
+    .assert_eq(&text);
 }
 
 /// Loads the settings again, and waits until new sessions and the collector have them.
@@ -226,11 +250,10 @@ fn reload(sandbox: &Sandbox, session: &mut dyn SqlSession, (name, value): (&str,
 /// On a server that Tithe did not launch, pages stay in memory until somebody has them written: that needs a right.
 #[test]
 fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
-    let Some(sandbox) =
-        Sandbox::start(&MariaDb, &[chosen(&MariaDb, "encryption", &[]), chosen(&MariaDb, "password", &[])])
-    else {
-        return;
-    };
+    let asked = ["encryption", "password"].map(|id| chosen(&MariaDb, id, &[]));
+    let grants = [("TO tithe@'127.0.0.1';", "TO tithe@'127.0.0.1' WITH GRANT OPTION;")];
+    let Some(sandbox) = Sandbox::start_wrong(&MariaDb, &asked, &grants) else { return };
+    MariaDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     let password = sandbox.setup.materials.password.expose_text();
     let mut session = administrator(&sandbox);
     session.run(&format!("CREATE USER least@'127.0.0.1' IDENTIFIED BY '{password}'")).expect("an account");
@@ -245,5 +268,14 @@ fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
         format!("{rights}\n{}", seen.split("audit").next().expect("a row"))
     };
     let text = look("GRANT SELECT ON *.* TO least@'127.0.0.1'") + &look("GRANT RELOAD ON *.* TO least@'127.0.0.1'");
-    expect![[""]].assert_eq(&text);
+    expect![[r#"
+        GRANT SELECT ON *.* TO least@'127.0.0.1'
+        at-rest: cannot tell
+          no key or field value is readable in the data files: could not be looked at
+          no key or field value is readable in the journal: could not be looked at
+        GRANT RELOAD ON *.* TO least@'127.0.0.1'
+        at-rest: enforced
+          no key or field value is readable in the data files: holds
+          no key or field value is readable in the journal: holds
+    "#]].assert_eq(&text);
 }

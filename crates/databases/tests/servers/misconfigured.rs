@@ -230,7 +230,7 @@ fn redis_with_an_account_that_may_do_everything() {
     let Some(sandbox) = start(&Redis, std::slice::from_ref(&asked), &[(rights, "~* +@all")]) else { return };
     eprintln!("redis: {}", caught_by(&sandbox, &*protection(&Redis, "acl").evidence(&asked).remove(1)));
     expect![[r#"
-        authorisation: available but not enforced
+        authorisation: off
     "#]]
     .assert_eq(&shown(&sandbox, &[Feature::Authorisation]));
 }
@@ -274,7 +274,31 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
             (Feature::Auditing, "GRANT SET ON PARAMETER pgaudit.log TO auditor", "SELECT 1"),
         ],
     );
-    expect![[""]].assert_eq(&text);
+    expect![[r#"
+        careful:
+        authentication: enforced, whole server
+        tls: enforced, whole server
+        at-rest: not offered by this product, whole server
+        audit: enforced, whole server
+        as an account that may not read the rules:
+        authentication: enforced, this account
+        tls: enforced, this account
+        at-rest: not offered by this product, whole server
+        audit: enforced, this account
+        host accounts all 127.0.0.1/32 scram-sha-256
+          tls: available but not enforced, whole server
+        host all clerk 127.0.0.1/32 scram-sha-256
+          tls: available but not enforced, whole server
+        hostssl all chief 127.0.0.1/32 trust
+          authentication: available but not enforced, whole server
+        local all all trust
+          authentication: available but not enforced, whole server
+        ALTER ROLE auditor SET pgaudit.log = 'none'
+          audit: available but not enforced, whole server
+        GRANT SET ON PARAMETER pgaudit.log TO auditor
+          audit: available but not enforced, whole server
+    "#]]
+    .assert_eq(&text);
 }
 
 /// What `look` says once the server has loaded the file that was just written: until then, that it was not.
@@ -289,7 +313,9 @@ fn await_reload(look: impl Fn() -> String) -> String {
 #[test]
 fn mariadb_that_lets_others_do_what_this_account_may_not() {
     let asked = ["tls", "password", "encryption", "server-audit"].map(|id| chosen(&MariaDb, id, &[]));
-    let Some(sandbox) = start(&MariaDb, &asked, &[]) else { return };
+    // So that mistakes with other accounts' rights can be made.
+    let grants = [("TO tithe@'127.0.0.1';", "TO tithe@'127.0.0.1' WITH GRANT OPTION;")];
+    let Some(sandbox) = start(&MariaDb, &asked, &grants) else { return };
     let look = |feature| judged(&MariaDb, &sandbox.server, &sandbox.setup, feature);
     let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(look)).collect();
 
@@ -321,7 +347,35 @@ fn mariadb_that_lets_others_do_what_this_account_may_not() {
             ),
         ],
     );
-    expect![[""]].assert_eq(&text);
+    expect![[r#"
+        careful:
+        authentication: enforced, whole server
+        tls: enforced, whole server
+        at-rest: enforced, whole server
+        audit: enforced, whole server
+        as an account that may not read the list of accounts:
+        authentication: enforced, this account
+        tls: enforced, this account
+        at-rest: enforced, this account
+        audit: enforced, whole server
+        CREATE USER open@'%' REQUIRE SSL
+          authentication: available but not enforced, whole server
+        SET GLOBAL require_secure_transport = OFF; CREATE USER app@'%' IDENTIFIED BY 'secret'
+          tls: available but not enforced, whole server
+        CREATE TABLE test_m (a int) ENGINE=MyISAM
+          at-rest: available but not enforced, whole server
+        CREATE TABLE test_a (a int) ENGINE=Aria
+          at-rest: enforced, this account
+        SET GLOBAL aria_encrypt_tables = OFF
+          at-rest: available but not enforced, whole server
+        SET GLOBAL encrypt_tmp_disk_tables = OFF
+          at-rest: available but not enforced, whole server
+        SET GLOBAL general_log = ON
+          at-rest: available but not enforced, whole server
+        SET GLOBAL server_audit_incl_users = 'tithe'
+          audit: available but not enforced, whole server
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]
@@ -353,7 +407,7 @@ fn redis_that_lets_others_do_what_this_account_may_not() {
     let mut text = String::new();
     for wrong in ["", "user open on nopass resetkeys ~app:* -@all +get\n", "user second on nopass ~* &* +@all\n"] {
         let Some(sandbox) = start(&Redis, &asked, &[("user default", &format!("{wrong}user default"))]) else { return };
-        let server = attached(&sandbox, "rediss", "tithe_administrator", "0?ca=");
+        let server = attached(&sandbox, "rediss", "tithe-administrator", "0?ca=");
         text += &format!("{}\n", if wrong.is_empty() { "careful" } else { wrong.trim() });
         text += &features.map(|feature| judged(&Redis, &server, &Setup::bare(), feature)).concat();
         if wrong.is_empty() {
@@ -361,5 +415,23 @@ fn redis_that_lets_others_do_what_this_account_may_not() {
             text += &features.map(|feature| judged(&Redis, &sandbox.server, &sandbox.setup, feature)).concat();
         }
     }
-    expect![[""]].assert_eq(&text);
+    expect![[r#"
+        careful
+        authentication: enforced, whole server
+        authorisation: enforced, whole server
+        tls: enforced, whole server
+        as an account that may not read the list of accounts:
+        authentication: enforced, this account
+        authorisation: enforced, this account
+        tls: cannot tell, this account
+        user open on nopass resetkeys ~app:* -@all +get
+        authentication: available but not enforced, whole server
+        authorisation: enforced, whole server
+        tls: enforced, whole server
+        user second on nopass ~* &* +@all
+        authentication: available but not enforced, whole server
+        authorisation: available but not enforced, whole server
+        tls: enforced, whole server
+    "#]]
+    .assert_eq(&text);
 }
