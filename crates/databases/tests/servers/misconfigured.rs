@@ -251,6 +251,15 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
     let server = attached(&sandbox, "postgres", "auditor", "postgres?sslmode=verify-full&sslrootcert=");
     text += "as an account that may not read the rules:\n";
     text += &LOOKED_AT.map(|feature| judged(&Postgres, &server, &Setup::bare(), feature)).concat();
+    for right in [
+        "GRANT SELECT ON pg_hba_file_rules TO auditor",
+        "GRANT EXECUTE ON FUNCTION pg_hba_file_rules(), pg_stat_file(text) TO auditor",
+        "GRANT pg_read_all_settings TO auditor",
+    ] {
+        session.run(right).expect("a right");
+    }
+    text += "as the same account with the rights that it was told to need:\n";
+    text += &LOOKED_AT.map(|feature| judged(&Postgres, &server, &Setup::bare(), feature)).concat();
 
     let file = sandbox.server.folder.join("data/pg_hba.conf");
     let careful = std::fs::read_to_string(&file).expect("rules");

@@ -11,8 +11,8 @@ use tithe_harness::{fault::Fault, session::SqlSession as _};
 use crate::{inspect::Rules, postgres::session::PostgresSession};
 
 /// What an account needs to read the rules.
-pub const RIGHT: &str =
-    "the account needs GRANT SELECT ON pg_hba_file_rules and EXECUTE ON FUNCTION pg_hba_file_rules()";
+pub const RIGHT: &str = "the account needs SELECT ON pg_hba_file_rules, EXECUTE ON FUNCTION pg_hba_file_rules(), \
+                         pg_stat_file(text), and the role pg_read_all_settings";
 
 /// One line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
