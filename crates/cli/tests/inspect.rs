@@ -126,7 +126,7 @@ fn all_running_servers_stand_side_by_side() {
         let mut command = bench.command(&["inspect", &server.url, "--require", "node-to-node"]);
         let output = command.env(server.password.0, &server.password.1).output().expect("tithe starts");
         assert_eq!(status(&output), 7, "{}", err(&output));
-        assert!(err(&output).contains("node-to-node encryption is cannot tell"), "{}", err(&output));
+        assert!(err(&output).contains("node-to-node encryption: cannot tell"), "{}", err(&output));
     }
 
     // Where canaries are known it says what became of them; elsewhere that nothing was written.

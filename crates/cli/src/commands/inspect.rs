@@ -102,7 +102,8 @@ fn see(database: &dyn Database, server: &Server, name: &str, write_canary: bool)
 fn missing(column: &Column, required: &[Feature]) -> Vec<(Lack, String)> {
     let lacking = column.cells.iter().filter(|cell| required.contains(&cell.feature)).filter_map(|cell| {
         let lack = lack(cell)?;
-        Some((lack, format!("{}: {} is {}", column.name, cell.feature.title(), words(cell))))
+        let says = if cell.state == State::Unseen { ":" } else { " is" };
+        Some((lack, format!("{}: {}{says} {}", column.name, cell.feature.title(), words(cell))))
     });
     lacking.collect()
 }
@@ -203,8 +204,10 @@ mod tests {
         expect![[r#"
             redis://:***@db
             Redis 7.0.15
-              authentication            enforced                      by password; without: refused
-              transport encryption      off                           plaintext | served
+              authentication            enforced                      this account  by password; without: refused
+              transport encryption      off                           whole server  plaintext | served
+              auditing                  cannot tell                   this account  refused
+              node-to-node encryption   enforced                      whole server  tls-replication = yes
 
         "#]]
         .assert_eq(&plain(&[column()]));
@@ -215,21 +218,23 @@ mod tests {
         expect![[r#"
             | feature | Redis 7.0.15 |
             |---|---|
-            | authentication | enforced |
+            | authentication | enforced for this account |
             | authorisation |  |
             | transport encryption | off |
             | encryption at rest |  |
-            | auditing |  |
+            | auditing | cannot tell |
             | JMX authentication |  |
             | authentication caching |  |
             | proxy roles |  |
-            | node-to-node encryption |  |
+            | node-to-node encryption | enforced |
             | client-to-node encryption |  |
 
             Redis 7.0.15 (redis://:***@db):
 
-            - authentication: enforced: by password; without: refused
+            - authentication: enforced for this account: by password; without: refused
             - transport encryption: off: plaintext \| served
+            - auditing: cannot tell: refused
+            - node-to-node encryption: enforced: tls-replication = yes
         "#]]
         .assert_eq(&markdown(&[column()]));
     }
@@ -242,13 +247,27 @@ mod tests {
                 "features": [
                   {
                     "feature": "authentication",
+                    "scope": "this account",
                     "seen": "by password; without: refused",
                     "state": "enforced"
                   },
                   {
                     "feature": "tls",
+                    "scope": "whole server",
                     "seen": "plaintext | served",
                     "state": "off"
+                  },
+                  {
+                    "feature": "audit",
+                    "scope": "this account",
+                    "seen": "refused",
+                    "state": "cannot tell"
+                  },
+                  {
+                    "feature": "node-to-node",
+                    "scope": "whole server",
+                    "seen": "tls-replication = yes",
+                    "state": "enforced"
                   }
                 ],
                 "server": "redis://:***@db",
@@ -267,7 +286,18 @@ mod tests {
             let lines: Vec<_> = missing.iter().map(|(_, line)| line.as_str()).collect();
             format!("{}\n{}\n", status(&missing), lines.join("\n"))
         };
-        expect![[""]].assert_eq(
+        expect![[r#"
+            0
+
+            7
+            redis://:***@db: authentication is enforced for this account
+            7
+            redis://:***@db: auditing: cannot tell
+            5
+            redis://:***@db: authentication is enforced for this account
+            redis://:***@db: transport encryption is off
+        "#]]
+        .assert_eq(
             &[
                 check(&["node-to-node"]),
                 check(&["authentication"]),
