@@ -15,6 +15,8 @@ pub const FAILED: i32 = 4;
 pub const UNPROVEN: i32 = 5;
 /// A cost lies beyond the threshold that `compare` was given.
 pub const BEYOND: i32 = 6;
+/// Whether something that was required is on could not be told, or for one account only.
+pub const CANNOT_TELL: i32 = 7;
 /// Stopped by ctrl-C; what was measured is kept.
 pub const INTERRUPTED: i32 = 130;
 
@@ -22,7 +24,7 @@ pub const INTERRUPTED: i32 = 130;
 pub const HELP: &str = "\
 Exit status: 0 measured and proven; 1 this machine failed (file, process) or records are damaged; 2 wrong command line or
 experiment; 3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven;
-6 a cost lies beyond the threshold of compare; 130 interrupted.";
+6 a cost lies beyond the threshold of compare; 7 inspect cannot tell of the whole server what was required; 130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]

@@ -119,6 +119,16 @@ fn all_running_servers_stand_side_by_side() {
         cells("auditing").iter().filter(|s| **s != "enforced").count()
     );
 
+    // What is enforced on the whole of each server is what was required; what nobody can tell has a status of its own.
+    let output = run(&["--require", "authentication"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    if let Some(server) = servers.iter().find(|server| server.url.starts_with("postgres")) {
+        let mut command = bench.command(&["inspect", &server.url, "--require", "node-to-node"]);
+        let output = command.env(server.password.0, &server.password.1).output().expect("tithe starts");
+        assert_eq!(status(&output), 7, "{}", err(&output));
+        assert!(err(&output).contains("node-to-node encryption: cannot tell"), "{}", err(&output));
+    }
+
     // Where canaries are known it says what became of them; elsewhere that nothing was written.
     let output = run(&["--write-canary", "--format", "markdown"]);
     assert_eq!(status(&output), 0, "{}", err(&output));

@@ -1,8 +1,11 @@
-//! What the inspections of all servers share: trying doors that must be closed.
+//! What the inspections of all servers share: trying doors that must be closed, and judging the whole server by its rules.
+//!
+//! A door that was tried tells about one account. What the server lets all others do stands in its rules and lists of
+//! accounts; each product reads them, and judges them without asking anything more.
 
 use tithe_harness::{
     fault::Fault,
-    inspect::{Feature, Observation, State},
+    inspect::{Feature, Observation, Scope, State},
 };
 
 use crate::{evidence::Attempt, target::Target};
@@ -10,48 +13,198 @@ use crate::{evidence::Attempt, target::Target};
 /// Opens and closes one connection with something read in between; returns the method of authentication.
 pub type Open = fn(&Target) -> Result<String, Fault>;
 
-/// Comes without a password, where the user's URL has one.
-pub fn authentication(target: &Target, method: &str, open: Open) -> Observation {
-    let (state, seen) = if target.password.is_none() || method == "none" {
-        (State::Off, "let in without a password".to_owned())
-    } else {
-        match Attempt::of(open(&Target { password: None, must_ask: false, ..target.clone() })) {
-            Ok(Attempt::Refused(words)) => {
-                (State::Enforced, format!("by {method}; without a password: refused ({words})"))
-            }
-            Ok(Attempt::Served) => (State::Available, format!("by {method}; without a password: served too")),
-            Err(fault) => (State::Unseen, format!("by {method}; without a password: {fault}")),
-        }
-    };
-    Observation::new(Feature::Authentication, state, seen)
+/// What is said of one row of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// How it stands.
+    pub state: State,
+    /// Of how much that was seen.
+    pub scope: Scope,
+    /// What was seen or tried.
+    pub seen: String,
 }
 
-/// Comes in the clear, where the user's URL asks for TLS; else asks whether the server `offers` it. Both rows of the matrix
-/// that are about clients say the same for a product whose clients talk to one server.
-pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, open: Open) -> [Observation; 2] {
-    let (state, seen) = if target.tls.is_some() {
-        match Attempt::of(open(&Target { tls: None, ..target.clone() })) {
-            Ok(Attempt::Refused(words)) => (State::Enforced, format!("{tls}; plaintext: refused ({words})")),
-            Ok(Attempt::Served) => (State::Available, format!("{tls}; plaintext: served too")),
-            Err(fault) => (State::Unseen, format!("{tls}; plaintext: {fault}")),
+/// What a server's rules and lists say about one feature.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// What was read, and how much of it.
+    pub read: String,
+    /// Who or what gets round the feature, each by name.
+    pub exceptions: Vec<String>,
+    /// What is to be done about the exceptions.
+    pub remedy: &'static str,
+    /// What of it could not be judged, each with the reason.
+    pub doubts: Vec<String>,
+}
+
+impl Judgement {
+    /// An answer about every account, database and file.
+    pub fn whole(state: State, seen: impl Into<String>) -> Self {
+        Self { state, scope: Scope::Server, seen: seen.into() }
+    }
+
+    /// An answer about this account alone.
+    pub fn account(state: State, seen: impl Into<String>) -> Self {
+        Self { state, scope: Scope::Account, seen: seen.into() }
+    }
+
+    /// No answer, for this reason.
+    pub fn unseen(why: impl Into<String>) -> Self {
+        Self::account(State::Unseen, why)
+    }
+
+    /// The same with what the server's rules say of everybody: an exception lowers what is enforced for this account, and
+    /// only rules without doubts make it an answer about the whole server. `right` is what an account needs to read them.
+    pub fn with_rules(self, rules: Result<Rules, Fault>, right: &str) -> Self {
+        let rules = match rules {
+            Ok(rules) => rules,
+            Err(fault) => {
+                let seen = format!("{}; others were not judged ({fault}): {right}", self.seen);
+                return Self::account(self.state, seen);
+            }
+        };
+        let state = match self.state {
+            State::Enforced | State::Unseen if !rules.exceptions.is_empty() => State::Available,
+            state => state,
+        };
+        let certain = rules.doubts.is_empty() && state != State::Unseen;
+        let scope = if certain { Scope::Server } else { Scope::Account };
+        Self { state, scope, seen: format!("{}; {}", self.seen, rules.words()) }
+    }
+
+    /// The cell of `feature`.
+    pub fn of(self, feature: Feature) -> Observation {
+        Observation::new(feature, self.state, self.scope, self.seen)
+    }
+}
+
+impl Rules {
+    /// What was read, and every exception and doubt with its remedy.
+    pub fn words(&self) -> String {
+        let mut words = match self.exceptions.len() {
+            0 => format!("{}: no exception", self.read),
+            1 => format!("{}: 1 exception: {}: {}", self.read, self.exceptions[0], self.remedy),
+            count => format!("{}: {count} exceptions: {}: {}", self.read, named(&self.exceptions), self.remedy),
+        };
+        self.doubts.iter().for_each(|doubt| words.push_str(&format!("; not judged: {doubt}")));
+        words
+    }
+}
+
+/// The first five of `names`, and how many there are more.
+pub fn named(names: &[String]) -> String {
+    match names.get(5..) {
+        Some(more) if !more.is_empty() => format!("{} and {} more", names[..5].join("; "), more.len()),
+        _ => names.join("; "),
+    }
+}
+
+/// Comes without a password, where the user's URL has one.
+pub fn authentication(target: &Target, method: &str, open: Open) -> Judgement {
+    if target.password.is_none() || method == "none" {
+        return Judgement::account(State::Off, "let in without a password");
+    }
+    match Attempt::of(open(&Target { password: None, must_ask: false, ..target.clone() })) {
+        Ok(Attempt::Refused(words)) => {
+            Judgement::account(State::Enforced, format!("by {method}; without a password: refused ({words})"))
         }
-    } else {
-        match offers {
-            Ok(true) => (State::Available, "plaintext: served; the server has TLS as well".to_owned()),
-            Ok(false) => (State::Off, "plaintext: served; the server has no TLS".to_owned()),
-            Err(fault) => (State::Available, format!("plaintext: served; whether TLS is there: {fault}")),
+        Ok(Attempt::Served) => {
+            Judgement::account(State::Available, format!("by {method}; without a password: served too"))
         }
-    };
-    [Feature::Transport, Feature::ClientToNode].map(|feature| Observation::new(feature, state, seen.clone()))
+        Err(fault) => Judgement::unseen(format!("by {method}; without a password: {fault}")),
+    }
+}
+
+/// Comes in the clear, where the user's URL asks for TLS; else asks whether the server `offers` it.
+pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, open: Open) -> Judgement {
+    if target.tls.is_some() {
+        return match Attempt::of(open(&Target { tls: None, ..target.clone() })) {
+            Ok(Attempt::Refused(words)) => {
+                Judgement::account(State::Enforced, format!("{tls}; plaintext: refused ({words})"))
+            }
+            Ok(Attempt::Served) => Judgement::account(State::Available, format!("{tls}; plaintext: served too")),
+            Err(fault) => Judgement::unseen(format!("{tls}; plaintext: {fault}")),
+        };
+    }
+    match offers {
+        Ok(true) => Judgement::account(State::Available, "plaintext: served; the server has TLS as well"),
+        // Without TLS there is nothing that another account could be given.
+        Ok(false) => Judgement::whole(State::Off, "plaintext: served; the server has no TLS"),
+        Err(fault) => Judgement::account(State::Available, format!("plaintext: served; whether TLS is there: {fault}")),
+    }
+}
+
+/// Both rows of the matrix that are about clients: they say the same for a product whose clients talk to one server.
+pub fn client_rows(transport: Judgement) -> [Observation; 2] {
+    [Feature::Transport, Feature::ClientToNode].map(|feature| transport.clone().of(feature))
+}
+
+/// What the names of the accounts that may do everything say about authorisation, of so many accounts that may log in: one
+/// administrator is nobody's mistake.
+pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
+    let seen = format!("{} of {all} accounts may do everything ({shown})", unlimited.len());
+    match unlimited.len() {
+        count if count == all => Judgement::whole(State::Off, seen),
+        0 | 1 => Judgement::whole(State::Enforced, seen),
+        _ => Judgement::whole(State::Available, format!("{seen}: {}", named(unlimited))),
+    }
 }
 
 /// Features that a product does not have.
 pub fn not_offered(features: &[(Feature, &str)]) -> Vec<Observation> {
-    features.iter().map(|(feature, why)| Observation::new(*feature, State::NotOffered, *why)).collect()
+    features.iter().map(|(feature, why)| Judgement::whole(State::NotOffered, *why).of(*feature)).collect()
 }
 
 /// A look that may fail: then the cell says why.
-pub fn observe(feature: Feature, look: impl FnOnce() -> Result<(State, String), Fault>) -> Observation {
-    let (state, seen) = look().unwrap_or_else(|fault| (State::Unseen, fault.to_string()));
-    Observation::new(feature, state, seen)
+pub fn observe(feature: Feature, look: impl FnOnce() -> Result<Judgement, Fault>) -> Observation {
+    look().unwrap_or_else(|fault| Judgement::unseen(fault.to_string())).of(feature)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn judged(state: State, rules: Result<Rules, Fault>) -> String {
+        let Judgement { state, scope, seen } = Judgement::account(state, "door").with_rules(rules, "needs X");
+        format!("{}, {}: {seen}\n", state.words(), scope.words())
+    }
+
+    #[test]
+    fn only_rules_without_exceptions_and_doubts_make_it_the_whole_server() {
+        let clean = Rules { read: "2 rules".to_owned(), remedy: "mend it", ..Rules::default() };
+        let broken = Rules { exceptions: vec!["line 1".to_owned(), "line 2".to_owned()], ..clean.clone() };
+        let doubtful = Rules { doubts: vec!["line 3 (error)".to_owned()], ..clean.clone() };
+        let mut text = String::new();
+        for state in [State::Enforced, State::Off, State::Unseen] {
+            for rules in [&clean, &broken, &doubtful] {
+                text += &judged(state, Ok(rules.clone()));
+            }
+        }
+        text += &judged(State::Enforced, Err(Fault::Refused("no".to_owned())));
+        expect![[r#"
+            enforced, whole server: door; 2 rules: no exception
+            available but not enforced, whole server: door; 2 rules: 2 exceptions: line 1; line 2: mend it
+            enforced, this account: door; 2 rules: no exception; not judged: line 3 (error)
+            off, whole server: door; 2 rules: no exception
+            off, whole server: door; 2 rules: 2 exceptions: line 1; line 2: mend it
+            off, this account: door; 2 rules: no exception; not judged: line 3 (error)
+            cannot tell, this account: door; 2 rules: no exception
+            available but not enforced, whole server: door; 2 rules: 2 exceptions: line 1; line 2: mend it
+            cannot tell, this account: door; 2 rules: no exception; not judged: line 3 (error)
+            enforced, this account: door; others were not judged (refused: no): needs X
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn one_administrator_is_no_mistake() {
+        let names = |count: usize| (0..count).map(|number| format!("a{number}")).collect::<Vec<_>>();
+        let state = |count, all| limited(&names(count), all, "x").state;
+        assert_eq!(
+            [state(0, 2), state(1, 2), state(2, 3), state(1, 1)],
+            [State::Enforced, State::Enforced, State::Available, State::Off]
+        );
+    }
 }

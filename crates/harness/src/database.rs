@@ -154,6 +154,15 @@ pub trait Database: Sync {
     /// When the server refuses.
     fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
+    /// Has a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files: [`Database::settle`]
+    /// leaves it to such a server's owner when pages are written. A launched server needs no more than settling.
+    ///
+    /// # Errors
+    /// When the server refuses, with the rights that are missing.
+    fn write_out(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Exact version, cipher, libraries: what the figure depends on, as the server says it.
     ///
     /// # Errors

@@ -4,6 +4,9 @@
 //! documentation but whether a product offers a feature at all. Looking changes nothing on the server: settings are read,
 //! and logins are tried that must be refused, which a server may log. Only [`with_canary`] writes: into a table of its own,
 //! which it removes.
+//!
+//! Every answer has a [`Scope`]: what one account met at the door says nothing of other accounts, so a server is judged
+//! whole only where the account may read the rules and lists of it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -111,7 +114,26 @@ impl State {
             Self::Available => "available but not enforced",
             Self::Off => "off",
             Self::NotOffered => "not offered by this product",
-            Self::Unseen => "could not look",
+            Self::Unseen => "cannot tell",
+        }
+    }
+}
+
+/// How much of a server an answer is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Every account, database and file: the server's own rules and lists were read.
+    Server,
+    /// What this account met and was shown; others may meet something else.
+    Account,
+}
+
+impl Scope {
+    /// Its words in the matrix.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Server => "whole server",
+            Self::Account => "this account",
         }
     }
 }
@@ -123,14 +145,16 @@ pub struct Observation {
     pub feature: Feature,
     /// How it stands.
     pub state: State,
+    /// Of how much that was seen.
+    pub scope: Scope,
     /// What was seen or tried, or why nothing was.
     pub seen: String,
 }
 
 impl Observation {
     /// A cell.
-    pub fn new(feature: Feature, state: State, seen: impl Into<String>) -> Self {
-        Self { feature, state, seen: seen.into() }
+    pub fn new(feature: Feature, state: State, scope: Scope, seen: impl Into<String>) -> Self {
+        Self { feature, state, scope, seen: seen.into() }
     }
 }
 
@@ -146,8 +170,9 @@ pub struct CanaryChecks {
 }
 
 /// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a canary
-/// disproves is no longer called enforced; a canary that is not found raises no state, because files that were not looked
-/// into may hold it. Where Tithe does not know where to look, nothing is written, and that is said.
+/// disproves is no longer called enforced, and neither is what a canary was to show and could not be looked at: that is
+/// "cannot tell". A canary that is not found raises no state, because files that were not looked into may hold it. Where Tithe
+/// does not know where to look, nothing is written, and that is said.
 ///
 /// # Errors
 /// When the table cannot be made or removed.
@@ -194,9 +219,11 @@ impl Observation {
             Sight::Unknown(_) => "could not be looked at",
         };
         self.seen.push_str(&format!("; canary: {claim}: {word} ({})", sight.quotation()));
-        if let (State::Enforced, Sight::Exposed(_)) = (self.state, sight) {
-            self.state = State::Available;
-        }
+        self.state = match (self.state, sight) {
+            (State::Enforced | State::Unseen, Sight::Exposed(_)) => State::Available,
+            (State::Enforced, Sight::Unknown(_)) => State::Unseen,
+            (state, _) => state,
+        };
     }
 }
 
@@ -209,9 +236,9 @@ mod tests {
     #[test]
     fn a_canary_lowers_what_it_disproves_and_raises_nothing() {
         let mut text = String::new();
-        for state in [State::Enforced, State::Off, State::NotOffered] {
+        for state in [State::Enforced, State::Unseen, State::Off, State::NotOffered] {
             for sight in [Sight::Protected, Sight::Exposed, Sight::Unknown] {
-                let mut cell = Observation::new(Feature::AtRest, state, "set");
+                let mut cell = Observation::new(Feature::AtRest, state, Scope::Server, "set");
                 cell.add("nothing is readable", &sight("0 of 9".to_owned()));
                 text += &format!("{}: {}\n", cell.state.words(), cell.seen);
             }
@@ -219,7 +246,10 @@ mod tests {
         expect![[r#"
             enforced: set; canary: nothing is readable: holds (0 of 9)
             available but not enforced: set; canary: nothing is readable: does not hold (0 of 9)
-            enforced: set; canary: nothing is readable: could not be looked at (0 of 9)
+            cannot tell: set; canary: nothing is readable: could not be looked at (0 of 9)
+            cannot tell: set; canary: nothing is readable: holds (0 of 9)
+            available but not enforced: set; canary: nothing is readable: does not hold (0 of 9)
+            cannot tell: set; canary: nothing is readable: could not be looked at (0 of 9)
             off: set; canary: nothing is readable: holds (0 of 9)
             off: set; canary: nothing is readable: does not hold (0 of 9)
             off: set; canary: nothing is readable: could not be looked at (0 of 9)

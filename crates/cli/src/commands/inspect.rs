@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tithe_harness::{
     database::{Address, Database, Server},
     fault::Fault,
-    inspect::{self, Feature, Observation, State},
+    inspect::{self, Feature, Observation, Scope, State},
     protection::Setup,
 };
 use tithe_model::experiment::Url;
@@ -36,8 +36,26 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     };
     anstream::print!("{text}");
     let missing: Vec<_> = columns.iter().flat_map(|column| missing(column, &required)).collect();
-    missing.iter().for_each(|line| anstream::eprintln!("tithe: {line}"));
-    Ok(if missing.is_empty() { exit::OK } else { exit::UNPROVEN })
+    missing.iter().for_each(|(_, line)| anstream::eprintln!("tithe: {line}"));
+    Ok(status(&missing))
+}
+
+/// The exit status of what is missing: what is known not to be enforced comes before what nobody knows.
+fn status(missing: &[(Lack, String)]) -> i32 {
+    match missing.iter().map(|(lack, _)| *lack).max() {
+        None => exit::OK,
+        Some(Lack::Untold) => exit::CANNOT_TELL,
+        Some(Lack::Unenforced) => exit::UNPROVEN,
+    }
+}
+
+/// Why something that was required is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lack {
+    /// It could not be looked at, or for one account only.
+    Untold,
+    /// It was seen not to be enforced.
+    Unenforced,
 }
 
 /// The features called `names`.
@@ -81,9 +99,30 @@ fn see(database: &dyn Database, server: &Server, name: &str, write_canary: bool)
 }
 
 /// What `column` lacks of `required`, a line each.
-fn missing(column: &Column, required: &[Feature]) -> Vec<String> {
-    let lacking = column.cells.iter().filter(|cell| required.contains(&cell.feature) && cell.state != State::Enforced);
-    lacking.map(|cell| format!("{}: {} is {}", column.name, cell.feature.title(), cell.state.words())).collect()
+fn missing(column: &Column, required: &[Feature]) -> Vec<(Lack, String)> {
+    let lacking = column.cells.iter().filter(|cell| required.contains(&cell.feature)).filter_map(|cell| {
+        let lack = lack(cell)?;
+        let says = if cell.state == State::Unseen { ":" } else { " is" };
+        Some((lack, format!("{}: {}{says} {}", column.name, cell.feature.title(), words(cell))))
+    });
+    lacking.collect()
+}
+
+/// What `cell` lacks of being enforced on the whole server.
+fn lack(cell: &Observation) -> Option<Lack> {
+    match (cell.state, cell.scope) {
+        (State::Enforced, Scope::Server) => None,
+        (State::Enforced, Scope::Account) | (State::Unseen, _) => Some(Lack::Untold),
+        _ => Some(Lack::Unenforced),
+    }
+}
+
+/// The state of `cell`, and of whom where it is not of everybody.
+fn words(cell: &Observation) -> String {
+    match (cell.state, cell.scope) {
+        (State::Unseen, _) | (_, Scope::Server) => cell.state.words().to_owned(),
+        (state, Scope::Account) => format!("{} for {}", state.words(), Scope::Account.words()),
+    }
 }
 
 /// Every server with its ten rows.
@@ -92,7 +131,8 @@ fn plain(columns: &[Column]) -> String {
     for column in columns {
         let _ = writeln!(text, "{}\n{}", column.name, column.version);
         for cell in &column.cells {
-            let _ = writeln!(text, "  {:<26}{:<30}{}", cell.feature.title(), cell.state.words(), cell.seen);
+            let (title, state, scope) = (cell.feature.title(), cell.state.words(), cell.scope.words());
+            let _ = writeln!(text, "  {title:<26}{state:<30}{scope:<14}{}", cell.seen);
         }
         text.push('\n');
     }
@@ -109,21 +149,25 @@ fn markdown(columns: &[Column]) -> String {
         text.push_str(&format!("| {} |", feature.title()));
         for column in columns {
             let cell = column.cells.iter().find(|cell| cell.feature == feature);
-            text.push_str(&format!(" {} |", cell.map_or("", |cell| cell.state.words())));
+            text.push_str(&format!(" {} |", cell.map_or_else(String::new, words)));
         }
         text.push('\n');
     }
     for column in columns {
         text.push_str(&format!("\n{} ({}):\n\n", escaped(&column.version), escaped(&column.name)));
         for cell in &column.cells {
-            text.push_str(&format!("- {}: {}: {}\n", cell.feature.title(), cell.state.words(), escaped(&cell.seen)));
+            text.push_str(&format!("- {}: {}: {}\n", cell.feature.title(), words(cell), escaped(&cell.seen)));
         }
     }
     text
 }
 
 fn json(columns: &[Column]) -> String {
-    let cell = |cell: &Observation| serde_json::json!({ "feature": cell.feature.id(), "state": cell.state.words(), "seen": cell.seen });
+    let cell = |cell: &Observation| {
+        serde_json::json!({
+            "feature": cell.feature.id(), "state": cell.state.words(), "scope": cell.scope.words(), "seen": cell.seen,
+        })
+    };
     let column = |column: &Column| {
         let cells: Vec<_> = column.cells.iter().map(cell).collect();
         serde_json::json!({ "server": column.name, "version": column.version, "features": cells })
@@ -142,8 +186,15 @@ mod tests {
             name: "redis://:***@db".to_owned(),
             version: "Redis 7.0.15".to_owned(),
             cells: vec![
-                Observation::new(Feature::Authentication, State::Enforced, "by password; without: refused"),
-                Observation::new(Feature::Transport, State::Off, "plaintext | served"),
+                Observation::new(
+                    Feature::Authentication,
+                    State::Enforced,
+                    Scope::Account,
+                    "by password; without: refused",
+                ),
+                Observation::new(Feature::Transport, State::Off, Scope::Server, "plaintext | served"),
+                Observation::new(Feature::Auditing, State::Unseen, Scope::Account, "refused"),
+                Observation::new(Feature::NodeToNode, State::Enforced, Scope::Server, "tls-replication = yes"),
             ],
         }
     }
@@ -153,8 +204,10 @@ mod tests {
         expect![[r#"
             redis://:***@db
             Redis 7.0.15
-              authentication            enforced                      by password; without: refused
-              transport encryption      off                           plaintext | served
+              authentication            enforced                      this account  by password; without: refused
+              transport encryption      off                           whole server  plaintext | served
+              auditing                  cannot tell                   this account  refused
+              node-to-node encryption   enforced                      whole server  tls-replication = yes
 
         "#]]
         .assert_eq(&plain(&[column()]));
@@ -165,21 +218,23 @@ mod tests {
         expect![[r#"
             | feature | Redis 7.0.15 |
             |---|---|
-            | authentication | enforced |
+            | authentication | enforced for this account |
             | authorisation |  |
             | transport encryption | off |
             | encryption at rest |  |
-            | auditing |  |
+            | auditing | cannot tell |
             | JMX authentication |  |
             | authentication caching |  |
             | proxy roles |  |
-            | node-to-node encryption |  |
+            | node-to-node encryption | enforced |
             | client-to-node encryption |  |
 
             Redis 7.0.15 (redis://:***@db):
 
-            - authentication: enforced: by password; without: refused
+            - authentication: enforced for this account: by password; without: refused
             - transport encryption: off: plaintext \| served
+            - auditing: cannot tell: refused
+            - node-to-node encryption: enforced: tls-replication = yes
         "#]]
         .assert_eq(&markdown(&[column()]));
     }
@@ -192,13 +247,27 @@ mod tests {
                 "features": [
                   {
                     "feature": "authentication",
+                    "scope": "this account",
                     "seen": "by password; without: refused",
                     "state": "enforced"
                   },
                   {
                     "feature": "tls",
+                    "scope": "whole server",
                     "seen": "plaintext | served",
                     "state": "off"
+                  },
+                  {
+                    "feature": "audit",
+                    "scope": "this account",
+                    "seen": "refused",
+                    "state": "cannot tell"
+                  },
+                  {
+                    "feature": "node-to-node",
+                    "scope": "whole server",
+                    "seen": "tls-replication = yes",
+                    "state": "enforced"
                   }
                 ],
                 "server": "redis://:***@db",
@@ -210,9 +279,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_and_not_enforced_is_named() {
-        let required = required(&["tls".to_owned(), "authentication".to_owned()]).expect("features");
-        expect!["redis://:***@db: transport encryption is off"].assert_eq(&missing(&column(), &required).join("\n"));
-        assert_eq!(self::required(&["tsl".to_owned()]).expect_err("unknown").status, exit::USAGE);
+    fn what_is_required_and_not_enforced_or_not_known_is_named() {
+        let check = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let missing = missing(&column(), &required(&names).expect("features"));
+            let lines: Vec<_> = missing.iter().map(|(_, line)| line.as_str()).collect();
+            format!("{}\n{}\n", status(&missing), lines.join("\n"))
+        };
+        expect![[r#"
+            0
+
+            7
+            redis://:***@db: authentication is enforced for this account
+            7
+            redis://:***@db: auditing: cannot tell
+            5
+            redis://:***@db: authentication is enforced for this account
+            redis://:***@db: transport encryption is off
+        "#]]
+        .assert_eq(
+            &[
+                check(&["node-to-node"]),
+                check(&["authentication"]),
+                check(&["audit"]),
+                check(&["tls", "authentication"]),
+            ]
+            .concat(),
+        );
+        assert_eq!(required(&["tsl".to_owned()]).expect_err("unknown").status, exit::USAGE);
     }
 }

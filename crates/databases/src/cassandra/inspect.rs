@@ -10,7 +10,7 @@ use tithe_harness::{
 };
 
 use super::{connection::CqlConnection, evidence::open, store::settings, target::of_clients};
-use crate::inspect::{authentication, not_offered, observe, transport};
+use crate::inspect::{Judgement, Rules, authentication, client_rows, not_offered, observe, transport};
 
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
@@ -26,16 +26,27 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     // An account without the right to read them leaves the settings unseen.
     let settings = settings(&mut connection);
-    let of = |look: fn(&Settings) -> (State, String)| settings.as_ref().map(look).map_err(Clone::clone);
+    // A setting is one for every account.
+    let of = |look: fn(&Settings) -> (State, String)| {
+        let look = |settings: &Settings| {
+            let (state, seen) = look(settings);
+            Judgement::whole(state, seen)
+        };
+        settings.as_ref().map(look).map_err(Clone::clone)
+    };
     let offers =
         settings.as_ref().map_err(Clone::clone).map(|all| value(all, "client_encryption_options", "enabled") == "true");
-    let mut seen = vec![authentication(&target, &method, open)];
-    seen.extend(transport(&target, &tls, offers, open));
+    let rules = |judge: fn(&Settings) -> Rules| settings.as_ref().map(judge).map_err(Clone::clone);
+    let authentication = authentication(&target, &method, open).with_rules(rules(of_authentication), RIGHT);
+    let transport = transport(&target, &tls, offers, open).with_rules(rules(of_transport), RIGHT);
+    let mut seen = vec![authentication.of(Feature::Authentication)];
+    seen.extend(client_rows(transport));
     seen.push(observe(Feature::Authorisation, || authorisation(&mut connection)));
     seen.push(observe(Feature::AtRest, || of(at_rest)));
     seen.push(observe(Feature::Auditing, || of(auditing)));
     seen.push(observe(Feature::AuthenticationCaching, || {
-        settings.as_ref().map(|settings| caching(settings, &method)).map_err(Clone::clone)
+        let (state, seen) = settings.as_ref().map(|settings| caching(settings, &method)).map_err(Clone::clone)?;
+        Ok(Judgement::whole(state, seen))
     }));
     seen.push(observe(Feature::NodeToNode, || of(node_to_node)));
     seen.push(observe(Feature::JmxAuthentication, || management(&mut connection)));
@@ -49,15 +60,51 @@ fn value(settings: &Settings, group: &str, part: &str) -> String {
     find("_").or_else(|| find(".")).cloned().unwrap_or_default()
 }
 
+/// What an account needs to read the settings.
+const RIGHT: &str = "the account needs GRANT SELECT ON system_views.settings";
+
+/// One authenticator asks everybody.
+fn of_authentication(settings: &Settings) -> Rules {
+    // From version 5.0 on the setting has parts.
+    let name = settings.get("authenticator.class_name").or_else(|| settings.get("authenticator"));
+    let open = name.is_some_and(|name| name.contains("AllowAll"));
+    Rules {
+        read: format!("authenticator = {}", name.map_or("not shown", String::as_str)),
+        exceptions: if open { vec!["it asks nobody".to_owned()] } else { Vec::new() },
+        remedy: "set PasswordAuthenticator",
+        doubts: if name.is_none() { vec!["the server does not show it".to_owned()] } else { Vec::new() },
+    }
+}
+
+/// One port asks everybody, unless TLS has a second one for itself.
+fn of_transport(settings: &Settings) -> Rules {
+    let of = |part: &str| value(settings, "client_encryption_options", part);
+    let mut exceptions = Vec::new();
+    if of("enabled") == "true" && of("optional") != "false" {
+        exceptions.push(format!("client_encryption_options.optional = {}", of("optional")));
+    }
+    let port = |name: &str| settings.get(name).filter(|port| !matches!(port.as_str(), "" | "null"));
+    let (plain, own) = (port("native_transport_port"), port("native_transport_port_ssl"));
+    if own.is_some() && own != plain {
+        exceptions.push(format!("port {} speaks plaintext", plain.map_or("?", String::as_str)));
+    }
+    Rules {
+        read: "client_encryption_options".to_owned(),
+        exceptions,
+        remedy: "set optional: false and no native_transport_port_ssl",
+        doubts: Vec::new(),
+    }
+}
+
 /// The table of accounts is readable by administrators only.
-fn authorisation(connection: &mut CqlConnection) -> Result<(State, String), Fault> {
+fn authorisation(connection: &mut CqlConnection) -> Result<Judgement, Fault> {
     Ok(match connection.run("SELECT role FROM system_auth.roles LIMIT 1") {
-        Err(fault @ Fault::Refused(_)) => (State::Enforced, format!("the table of roles: {fault}")),
+        Err(fault @ Fault::Refused(_)) => Judgement::account(State::Enforced, format!("the table of roles: {fault}")),
         Err(fault) => return Err(fault),
         Ok(_) => match connection.run("LIST ROLES") {
             // Only a server without rights says that there is nothing to say.
-            Err(fault) => (State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
-            Ok(_) => (State::Unseen, "the account may read the table of roles: nothing is refused to it".to_owned()),
+            Err(fault) => Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
+            Ok(_) => Judgement::unseen("the account may read the table of roles: nothing is refused to it"),
         },
     })
 }
@@ -109,7 +156,7 @@ fn node_to_node(settings: &Settings) -> (State, String) {
 }
 
 /// Properties of the virtual machine that open a management port or guard it.
-fn management(connection: &mut CqlConnection) -> Result<(State, String), Fault> {
+fn management(connection: &mut CqlConnection) -> Result<Judgement, Fault> {
     const GUARD: &str = "com.sun.management.jmxremote.authenticate";
     const PORTS: [&str; 3] =
         ["cassandra.jmx.local.port", "cassandra.jmx.remote.port", "com.sun.management.jmxremote.port"];
@@ -119,10 +166,10 @@ fn management(connection: &mut CqlConnection) -> Result<(State, String), Fault> 
     let set: Settings = rows.filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)).collect();
     let port =
         PORTS.iter().find_map(|name| Some(format!("{name} = {}", set.get(*name).filter(|value| !value.is_empty())?)));
-    let Some(port) = port else { return Ok((State::Off, "no management port is open".to_owned())) };
+    let Some(port) = port else { return Ok(Judgement::whole(State::Off, "no management port is open")) };
     let guard = set.get(GUARD).filter(|value| !value.is_empty()).map_or("unset", String::as_str);
     let state = if guard == "true" { State::Enforced } else { State::Off };
-    Ok((state, format!("{port}, {GUARD} = {guard}, as the virtual machine was started")))
+    Ok(Judgement::whole(state, format!("{port}, {GUARD} = {guard}, as the virtual machine was started")))
 }
 
 #[cfg(test)]

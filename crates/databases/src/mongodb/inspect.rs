@@ -17,7 +17,7 @@ use super::{
     target::door,
 };
 use crate::{
-    inspect::{authentication, not_offered, observe, transport},
+    inspect::{Judgement, Rules, authentication, client_rows, not_offered, observe, transport},
     target::Target,
 };
 
@@ -37,21 +37,25 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     };
     let tls = probe(&target)?.tls.map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let mode = option(&["net", "tls", "mode"]).map(|mode| mode.is_some_and(|mode| mode != "disabled"));
-    let mut seen = vec![authentication(&target, &method, open)];
-    seen.extend(transport(&target, &tls, mode, open));
+    let asks = rules(option(&["security", "authorization"]), "security.authorization", "enabled");
+    let authentication = authentication(&target, &method, open).with_rules(asks, RIGHT);
+    let requires = rules(option(&["net", "tls", "mode"]), "net.tls.mode", "requireTLS");
+    let transport = transport(&target, &tls, mode, open).with_rules(requires, RIGHT);
+    let mut seen = vec![authentication.of(Feature::Authentication)];
+    seen.extend(client_rows(transport));
     seen.push(observe(Feature::Authorisation, || authorisation(&link)));
     seen.push(observe(Feature::AtRest, || {
-        Ok(at_rest(option(&["security", "enableEncryption"])?, &option(&["security", "encryptionCipherMode"])?))
+        let (on, cipher) = (option(&["security", "enableEncryption"])?, option(&["security", "encryptionCipherMode"])?);
+        let (state, seen) = at_rest(on, &cipher);
+        Ok(Judgement::whole(state, seen))
     }));
     seen.push(observe(Feature::Auditing, || {
-        Ok(auditing(option(&["auditLog", "destination"])?, option(&["auditLog", "filter"])?))
+        let (state, seen) = auditing(option(&["auditLog", "destination"])?, option(&["auditLog", "filter"])?);
+        Ok(Judgement::whole(state, seen))
     }));
     seen.push(observe(Feature::NodeToNode, || between_nodes(&link, option(&["net", "tls", "mode"])?)));
-    seen.push(Observation::new(
-        Feature::AuthenticationCaching,
-        State::Unseen,
-        "accounts are kept in memory (the user cache); no command shows what it holds",
-    ));
+    let cache = Judgement::unseen("accounts are kept in memory (the user cache); no command shows what it holds");
+    seen.push(cache.of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[
         (Feature::JmxAuthentication, "no Java virtual machine"),
         (Feature::ProxyRoles, "no account acts for another"),
@@ -62,12 +66,28 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     Ok(seen)
 }
 
+/// What an account needs to read the options that the server was started with.
+const RIGHT: &str = "the account needs the role clusterMonitor";
+
+/// The option `name`, which must be `wanted`: none of them can be loosened while the server runs.
+fn rules(option: Result<Option<String>, Fault>, name: &str, wanted: &str) -> Result<Rules, Fault> {
+    let value = option?;
+    let words = value.as_deref().unwrap_or("not set");
+    let (mut exceptions, mut doubts) = (Vec::new(), Vec::new());
+    match value.as_deref() {
+        Some(value) if value == wanted => {}
+        Some(_) => exceptions.push(format!("it is not {wanted}")),
+        None => doubts.push("what stands in its place".to_owned()),
+    }
+    Ok(Rules { read: format!("getCmdLineOpts: {name} = {words}"), exceptions, remedy: "set it", doubts })
+}
+
 fn open(target: &Target) -> Result<String, Fault> {
     knock(target, None)
 }
 
 /// What the connected account may do, as the server says it.
-fn authorisation(link: &Link) -> Result<(State, String), Fault> {
+fn authorisation(link: &Link) -> Result<Judgement, Fault> {
     let status = link.admin(doc! { "connectionStatus": 1, "showPrivileges": false })?;
     let roles = roles(&status);
     let open = match link.run("someone_else", doc! { "find": "someone_else", "limit": 1 }) {
@@ -76,10 +96,13 @@ fn authorisation(link: &Link) -> Result<(State, String), Fault> {
         Err(fault) => return Err(fault),
     };
     Ok(match (roles.as_slice(), open) {
-        ([], true) => (State::Off, "a client without any role reads a database of someone else".to_owned()),
-        (roles, true) => (State::Available, format!("this account ({}) reads every database", roles.join(", "))),
+        ([], true) => Judgement::whole(State::Off, "a client without any role reads a database of someone else"),
+        (roles, true) => {
+            Judgement::account(State::Available, format!("this account ({}) reads every database", roles.join(", ")))
+        }
         (roles, false) => {
-            (State::Enforced, format!("this account ({}) is refused a database of someone else", roles.join(", ")))
+            let seen = format!("this account ({}) is refused a database of someone else", roles.join(", "));
+            Judgement::account(State::Enforced, seen)
         }
     })
 }
@@ -115,17 +138,18 @@ fn auditing(destination: Option<String>, filter: Option<String>) -> (State, Stri
     }
 }
 
-fn between_nodes(link: &Link, mode: Option<String>) -> Result<(State, String), Fault> {
+fn between_nodes(link: &Link, mode: Option<String>) -> Result<Judgement, Fault> {
     let topology = topology(link)?;
     if topology == "standalone" {
-        return Ok((State::Unseen, "no other server is connected".to_owned()));
+        return Ok(Judgement::unseen("no other server is connected"));
     }
     // With preferTLS members speak TLS to each other; with allowTLS they do not.
-    Ok(match mode.as_deref() {
+    let (state, seen) = match mode.as_deref() {
         Some("requireTLS") => (State::Enforced, format!("{topology}, net.tls.mode requireTLS")),
         Some(mode @ "preferTLS") => (State::Available, format!("{topology}, net.tls.mode {mode}")),
         mode => (State::Off, format!("{topology}, net.tls.mode {}", mode.unwrap_or("is not set"))),
-    })
+    };
+    Ok(Judgement::whole(state, seen))
 }
 
 #[cfg(test)]

@@ -17,15 +17,19 @@ use super::{
     flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
     launch::{BINLOG, REDO, REDO_FILES, TABLES, UNDO, UNDO_FILES},
 };
-use crate::mysql_family::{
-    evidence::general_log::GeneralLogComplete,
-    inspect::{Looks, files, setting},
-    session::WireSession,
+use crate::{
+    inspect::{Judgement, Rules},
+    mysql_family::{
+        evidence::general_log::GeneralLogComplete,
+        inspect::{Looks, accounts::Account, files, logs_in_the_clear, other_tables, setting},
+        session::WireSession,
+    },
 };
 
 /// How MySQL's own rows are looked at.
 pub static LOOKS: Looks = Looks {
     open: |target| Ok(FLAVOUR.open(target)?.method().to_owned()),
+    accounts,
     // Where MariaDB says ALL PRIVILEGES, MySQL names every one of them.
     is_of_administrator: |grant| grant.contains(" ON *.* ") && grant.contains("CREATE USER"),
     at_rest,
@@ -33,10 +37,10 @@ pub static LOOKS: Looks = Looks {
 };
 
 /// New tables, old tables and logs must be encrypted, and no account may do without: each of them may be forgotten.
-fn at_rest(session: &mut WireSession) -> Result<(State, String), Fault> {
+fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
     let mut words = Vec::new();
     let mut on = [false; 6];
-    let names = [TABLES, "table_encryption_privilege_check", REDO, UNDO, BINLOG, "log_bin"];
+    let names = [TABLES, CHECKED, REDO, UNDO, BINLOG, "log_bin"];
     for (on, name) in on.iter_mut().zip(names) {
         let value = setting(session, name)?;
         words.push(format!("{name} = {value}"));
@@ -50,24 +54,58 @@ fn at_rest(session: &mut WireSession) -> Result<(State, String), Fault> {
         Some(told) if active(&told) => "a keyring component is active".to_owned(),
         Some(_) => "no keyring component is active".to_owned(),
     });
-    let all = session.value("SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'")?;
-    let open = [unencrypted(session, true)?, unencrypted_logs(session)?, unencrypted_databases(session)?];
-    let named = |open: &[String]| open.first().map_or_else(String::new, |first| format!(" ({first}, ...)"));
-    let kinds = ["tablespaces are not encrypted", "binary logs are not", "databases have new tables in the clear"];
-    words.extend(open.iter().zip(kinds).map(|(open, kind)| format!("{} {kind}{}", open.len(), named(open))));
-    let complete = open.iter().all(Vec::is_empty) && tables && checked && redo && undo && (binlog || !logs);
-    let nothing = all == "0" && !(tables || redo || undo || binlog);
-    let state = match (complete, nothing) {
-        (true, _) => State::Enforced,
-        (_, true) => State::Off,
-        _ => State::Available,
+    let mut exceptions = logs_in_the_clear(session)?;
+    let (others, mut doubts) = other_tables(session)?;
+    exceptions.extend(others.iter().map(|table| format!("{} table {}", table.engine, table.name)));
+    let lists: [(&str, Result<Vec<String>, Fault>); 3] = [
+        ("tablespace", unencrypted(session, true)),
+        ("binary log", unencrypted_logs(session)),
+        ("new tables in database", unencrypted_databases(session)),
+    ];
+    for (kind, list) in lists {
+        match list {
+            Ok(open) => exceptions.extend(open.iter().map(|name| format!("{kind} {name}"))),
+            Err(fault) => doubts.push(format!("{kind}s (GRANT PROCESS, REPLICATION CLIENT ON *.*: {fault})")),
+        }
+    }
+    for (is_on, name) in [(tables, TABLES), (checked, CHECKED), (redo, REDO), (undo, UNDO), (binlog || !logs, BINLOG)] {
+        if !is_on {
+            exceptions.push(format!("{name} is not ON"));
+        }
+    }
+    let encrypted = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'";
+    let nothing = session.value(encrypted).is_ok_and(|count| count == "0") && !(tables || redo || undo || binlog);
+    let state = if nothing { State::Off } else { State::Enforced };
+    let rules = Rules {
+        read: format!("settings, tablespaces and {} tables of other engines", others.len()),
+        exceptions,
+        remedy: "set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off",
+        doubts,
     };
-    Ok((state, words.join(", ")))
+    Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
 }
+
+/// Accounts that may log in. What their proofs are made of never leaves the server.
+fn accounts(session: &mut WireSession) -> Result<Vec<Account>, Fault> {
+    let sql = "SELECT User, Host, plugin NOT IN ('mysql_native_password', 'caching_sha2_password', 'sha256_password') \
+               OR authentication_string <> '', ssl_type <> '', Select_priv = 'Y' AND Insert_priv = 'Y' \
+               AND Update_priv = 'Y' AND Delete_priv = 'Y' AND Create_user_priv = 'Y' \
+               FROM mysql.user WHERE account_locked = 'N' ORDER BY User, Host";
+    let rows = session.run(sql)?.into_iter().map(|row| <[_; 5]>::try_from(row).unwrap_or_default());
+    Ok(rows.map(|row| account(row.map(Option::unwrap_or_default))).collect())
+}
+
+fn account([user, host, proves, speaks_tls, unlimited]: [String; 5]) -> Account {
+    let [proves, speaks_tls, unlimited] = [proves, speaks_tls, unlimited].map(|value| value == "1");
+    Account { user, host, proves, speaks_tls, unlimited }
+}
+
+/// Whether accounts may do without the encryption of new tables.
+const CHECKED: &str = "table_encryption_privilege_check";
 
 /// An audit log is a plugin of MySQL Enterprise, or a plugin or component of Percona Server. What such a one leaves out is not
 /// known here, so it is never called enforced.
-fn auditing(session: &mut WireSession) -> Result<(State, String), Fault> {
+fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
     let general = setting(session, "general_log")?;
     let plugins = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
                    WHERE PLUGIN_TYPE = 'AUDIT' AND PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_NAME LIKE '%audit%'";
@@ -75,11 +113,11 @@ fn auditing(session: &mut WireSession) -> Result<(State, String), Fault> {
     if !plugins.is_empty() {
         let seen =
             format!("{} is active, general_log = {general}: what it leaves out is not known", plugins.join(", "));
-        return Ok((State::Available, seen));
+        return Ok(Judgement::whole(State::Available, seen));
     }
     let state = if general == "ON" { State::Available } else { State::Off };
     let edition = setting(session, "version_comment")?;
-    Ok((
+    Ok(Judgement::whole(
         state,
         format!(
             "no audit plugin (MySQL Enterprise and Percona Server have one; this is {edition}), general_log = {general}"
@@ -98,7 +136,9 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     let mut log = None;
     if setting("general_log")? == "ON" {
         audit = Some(Box::new(GeneralLogComplete(&LOG)));
-        log = Some(setting("general_log_file")?);
+        // Where the log is a table, or nothing, the file is an old one.
+        let output = setting("log_output")?;
+        log = Some(setting("general_log_file")?).filter(|_| output.contains("FILE"));
     }
     let folder = setting("datadir")?;
     let folder = Path::new(&folder);

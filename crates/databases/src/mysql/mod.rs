@@ -116,6 +116,10 @@ impl Database for MySql {
         schema::settle(&FLAVOUR, server, setup, table)
     }
 
+    fn write_out(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        mysql_family::inspect::write_out(&FLAVOUR, server, setup, table)
+    }
+
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         schema::facts(&FLAVOUR, server, setup)
     }

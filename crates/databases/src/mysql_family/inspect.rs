@@ -1,5 +1,7 @@
 //! The security matrix of a running server: the rows that are looked at in the same way on both products.
 
+pub mod accounts;
+
 use std::path::{Path, PathBuf};
 
 use tithe_harness::{
@@ -11,11 +13,20 @@ use tithe_harness::{
     workload::Table,
 };
 
-use super::{Flavour, proof::CACHING_SHA2, schema::tls_of, session::WireSession};
-use crate::inspect::{Open, authentication, not_offered, observe, transport};
+use self::accounts::{Account, Gate};
+use super::{
+    Flavour,
+    proof::CACHING_SHA2,
+    schema::{DIALECT, tls_of},
+    session::WireSession,
+};
+use crate::{
+    inspect::{Judgement, Open, Rules, authentication, client_rows, not_offered, observe, transport},
+    target::is_local,
+};
 
 /// A row that each product looks at in its own way.
-pub type Look = fn(&mut WireSession) -> Result<(State, String), Fault>;
+pub type Look = fn(&mut WireSession) -> Result<Judgement, Fault>;
 
 /// How one product looks at its own rows.
 pub struct Looks {
@@ -23,6 +34,8 @@ pub struct Looks {
     pub open: Open,
     /// True for a grant, in the words of `SHOW GRANTS`, that lets an account read the table of accounts.
     pub is_of_administrator: fn(&str) -> bool,
+    /// All accounts that may log in.
+    pub accounts: fn(&mut WireSession) -> Result<Vec<Account>, Fault>,
     /// Encryption at rest.
     pub at_rest: Look,
     /// Auditing.
@@ -43,41 +56,142 @@ pub fn inspect(
     let mut session = flavour.open(&target)?;
     let method = session.method().to_owned();
     let tls = tls_of(&mut session)?;
-    let mut seen = vec![authentication(&target, &method, looks.open)];
-    seen.extend(transport(&target, &tls, Ok(session.offers_tls()), looks.open));
-    seen.push(observe(Feature::Authorisation, || authorisation(&mut session, looks.is_of_administrator)));
+    let accounts = (looks.accounts)(&mut session);
+    let gate = Gate {
+        requires_tls: setting(&mut session, "require_secure_transport")? == "ON",
+        knows_no_names: setting(&mut session, "skip_name_resolve")? == "ON",
+    };
+    let of_all =
+        |judge: &dyn Fn(&[Account]) -> Rules| accounts.as_ref().map(|accounts| judge(accounts)).map_err(Clone::clone);
+    let authentication = authentication(&target, &method, looks.open);
+    let mut transport = transport(&target, &tls, Ok(session.offers_tls()), looks.open);
+    // Where the server has no TLS at all, every account says the same.
+    if transport.state != State::Off {
+        let rules = of_all(&|accounts| accounts::of_transport(accounts, &gate));
+        transport = transport.with_rules(rules, accounts::RIGHT);
+    }
+    let rules = of_all(&accounts::of_authentication);
+    let mut seen = vec![authentication.with_rules(rules, accounts::RIGHT).of(Feature::Authentication)];
+    seen.extend(client_rows(transport));
+    seen.push(observe(Feature::Authorisation, || authorisation(&mut session, looks.is_of_administrator, &accounts)));
     seen.push(observe(Feature::AtRest, || (looks.at_rest)(&mut session)));
     seen.push(observe(Feature::Auditing, || (looks.auditing)(&mut session)));
     seen.push(observe(Feature::ProxyRoles, || proxies(&mut session)));
     seen.push(observe(Feature::NodeToNode, || {
-        Ok((State::Unseen, "what replicas speak is known to them, not to this server".to_owned()))
+        Ok(Judgement::unseen("what replicas speak is known to them, not to this server"))
     }));
-    seen.push(if method == CACHING_SHA2 {
-        Observation::new(Feature::AuthenticationCaching, State::Enforced, format!("by {method}"))
-    } else {
-        Observation::new(Feature::AuthenticationCaching, State::NotOffered, format!("not by {method}"))
-    });
+    let caching = if method == CACHING_SHA2 { State::Enforced } else { State::NotOffered };
+    let words = if method == CACHING_SHA2 { format!("by {method}") } else { format!("not by {method}") };
+    seen.push(Judgement::account(caching, words).of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[(Feature::JmxAuthentication, "no Java virtual machine")]));
     Ok(seen)
 }
 
-/// The table of accounts is readable by administrators only.
-fn authorisation(session: &mut WireSession, is_of_administrator: fn(&str) -> bool) -> Result<(State, String), Fault> {
+/// The table of accounts is readable by administrators only, and by those who were granted it.
+fn authorisation(
+    session: &mut WireSession,
+    is_of_administrator: fn(&str) -> bool,
+    accounts: &Result<Vec<Account>, Fault>,
+) -> Result<Judgement, Fault> {
+    if let Ok(accounts) = accounts {
+        return Ok(accounts::of_authorisation(accounts));
+    }
     let grants = session.run("SHOW GRANTS")?;
     if grants.iter().flatten().flatten().any(|grant| is_of_administrator(grant)) {
-        return Ok((State::Unseen, "the account has all privileges: nothing is refused to it".to_owned()));
+        return Ok(Judgement::unseen("the account has all privileges: nothing is refused to it"));
     }
     Ok(match session.run("SELECT COUNT(*) FROM mysql.user") {
-        Err(fault @ Fault::Refused(_)) => (State::Enforced, format!("the table of accounts: {fault}")),
-        Err(fault) => (State::Unseen, fault.to_string()),
-        Ok(_) => (State::Available, "an account without all privileges reads the table of accounts".to_owned()),
+        Err(fault @ Fault::Refused(_)) => {
+            Judgement::account(State::Enforced, format!("the table of accounts: {fault}"))
+        }
+        Err(fault) => Judgement::unseen(fault.to_string()),
+        Ok(_) => Judgement::account(State::Available, "an account without all privileges reads the table of accounts"),
     })
 }
 
-fn proxies(session: &mut WireSession) -> Result<(State, String), Fault> {
+fn proxies(session: &mut WireSession) -> Result<Judgement, Fault> {
     let count = session.value("SELECT COUNT(*) FROM mysql.proxies_priv WHERE User <> 'root'")?;
     let state = if count == "0" { State::Off } else { State::Available };
-    Ok((state, format!("{count} grants that let an account act as another (GRANT PROXY)")))
+    Ok(Judgement::whole(state, format!("{count} grants that let an account act as another (GRANT PROXY)")))
+}
+
+/// Logs that repeat statements in the clear beside encrypted tables, as exceptions.
+///
+/// # Errors
+/// The server's error.
+pub fn logs_in_the_clear(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    let output = setting(session, "log_output")?;
+    let mut open = Vec::new();
+    for name in ["general_log", "slow_query_log"] {
+        if setting(session, name)? == "ON" && output != "NONE" {
+            open.push(format!("{name} = ON (log_output = {output}) writes statements in the clear"));
+        }
+    }
+    Ok(open)
+}
+
+/// A table that is not InnoDB's, and what stands in the list of tables about it.
+pub struct OtherTable {
+    /// `database.table`.
+    pub name: String,
+    /// Storage engine.
+    pub engine: String,
+    /// `ROW_FORMAT`.
+    pub row_format: String,
+}
+
+/// Tables outside the server's own databases that other engines keep in files; `Err` in the second place where this account
+/// is not shown the tables of all databases.
+///
+/// # Errors
+/// The server's error.
+pub fn other_tables(session: &mut WireSession) -> Result<(Vec<OtherTable>, Vec<String>), Fault> {
+    let sql = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), ENGINE, IFNULL(ROW_FORMAT, '') FROM information_schema.TABLES \
+               WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN \
+               ('mysql', 'information_schema', 'performance_schema', 'sys') AND ENGINE NOT IN \
+               ('InnoDB', 'MEMORY', 'BLACKHOLE', 'MRG_MyISAM', 'SEQUENCE', 'PERFORMANCE_SCHEMA', 'FEDERATED', 'SPIDER') \
+               ORDER BY 1";
+    let rows = session.run(sql)?.into_iter().map(|row| <[_; 3]>::try_from(row).unwrap_or_default());
+    let tables = rows.map(|row| {
+        let [name, engine, row_format] = row.map(Option::unwrap_or_default);
+        OtherTable { name, engine, row_format }
+    });
+    let tables = tables.collect();
+    // Other accounts are shown the tables that they have a right to.
+    let grants = session.run("SHOW GRANTS")?;
+    let all = |grant: &str| {
+        grant.contains(" ON *.* ")
+            && (grant.contains("ALL PRIVILEGES") || grant.split(" ON ").next().is_some_and(selects))
+    };
+    let doubts = if grants.iter().flatten().flatten().any(|grant| all(grant)) {
+        Vec::new()
+    } else {
+        vec!["tables that this account is not shown (it needs GRANT SELECT ON *.*)".to_owned()]
+    };
+    Ok((tables, doubts))
+}
+
+fn selects(rights: &str) -> bool {
+    rights.trim_start_matches("GRANT ").split(',').any(|right| right.trim() == "SELECT")
+}
+
+/// Has an attached server write all of Tithe's own `table` to its file.
+///
+/// # Errors
+/// The server's error, with the rights that are missing.
+pub fn write_out(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    if is_local(server) {
+        return Ok(());
+    }
+    let mut session = flavour.administrator(server, setup)?;
+    let export = format!("FLUSH TABLES {} FOR EXPORT", DIALECT.qualified(table));
+    session.run(&export).map_err(|fault| match fault {
+        Fault::Refused(words) => Fault::Refused(format!(
+            "FLUSH TABLES … FOR EXPORT needs GRANT RELOAD ON *.* and GRANT SELECT, LOCK TABLES ON `tithe`.*: {words}"
+        )),
+        fault => fault,
+    })?;
+    session.run("UNLOCK TABLES").map(drop)
 }
 
 /// The value of a global setting; empty where the server has none of this name.

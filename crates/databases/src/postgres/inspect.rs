@@ -1,5 +1,8 @@
 //! The security matrix of a running PostgreSQL.
 
+mod audit;
+mod hba;
+
 use std::{fs::File, io::Read as _, path::Path};
 
 use tithe_harness::{
@@ -12,6 +15,7 @@ use tithe_harness::{
     workload::Table,
 };
 
+use self::hba::Hba;
 use super::{
     evidence::{audit_complete::AuditComplete, statement_log::StatementLog},
     schema::{DIALECT, tls_of},
@@ -19,7 +23,7 @@ use super::{
     target::PRODUCT,
 };
 use crate::{
-    inspect::{authentication, not_offered, observe, transport},
+    inspect::{Judgement, Rules, authentication, client_rows, limited, not_offered, observe, transport},
     target::Target,
 };
 
@@ -33,12 +37,20 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     let method = session.greeting().method.clone();
     let tls = tls_of(&mut session)?;
     let offers = session.value("SHOW ssl").map(|value| value == "on");
-    let mut seen = vec![authentication(&target, &method, open)];
-    seen.extend(transport(&target, &tls, offers, open));
+    let hba = hba::read(&mut session);
+    let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
+    let authentication = authentication(&target, &method, open).with_rules(rules(Hba::of_authentication), hba::RIGHT);
+    let mut transport = transport(&target, &tls, offers, open);
+    // Where the server has no TLS at all, every rule says the same.
+    if transport.state != State::Off {
+        transport = transport.with_rules(rules(Hba::of_transport), hba::RIGHT);
+    }
+    let mut seen = vec![authentication.of(Feature::Authentication)];
+    seen.extend(client_rows(transport));
     seen.push(observe(Feature::Authorisation, || authorisation(&mut session)));
-    seen.push(observe(Feature::Auditing, || auditing(&mut session)));
+    seen.push(observe(Feature::Auditing, || audit::look(&mut session)));
     seen.push(observe(Feature::ProxyRoles, || roles(&mut session)));
-    seen.push(observe(Feature::NodeToNode, || replication(&mut session)));
+    seen.push(observe(Feature::NodeToNode, || replication(&mut session, rules(Hba::of_replication))));
     seen.extend(not_offered(&[
         (Feature::AtRest, "PostgreSQL encrypts no file; a volume below it may"),
         (Feature::JmxAuthentication, "no Java virtual machine"),
@@ -51,49 +63,50 @@ fn open(target: &Target) -> Result<String, Fault> {
     Ok(PostgresSession::open(target, true, false)?.greeting().method.clone())
 }
 
-/// Passwords of accounts are readable by superusers only.
-fn authorisation(session: &mut PostgresSession) -> Result<(State, String), Fault> {
+/// Who may do everything stands in a list that everybody may read. Passwords of accounts are readable by superusers only.
+fn authorisation(session: &mut PostgresSession) -> Result<Judgement, Fault> {
+    // Who may run programs or write files as the server may become a superuser.
+    let sql = "SELECT rolname, rolsuper OR pg_has_role(oid, 'pg_execute_server_program', 'MEMBER') \
+               OR pg_has_role(oid, 'pg_write_server_files', 'MEMBER') FROM pg_roles WHERE rolcanlogin ORDER BY oid";
+    let rows: Vec<_> = session.run(sql)?.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default()).collect();
+    let unlimited = rows.iter().filter(|[_, all]| all.as_deref() == Some("t"));
+    let unlimited: Vec<String> = unlimited.filter_map(|[name, _]| name.clone()).collect();
+    let list = limited(&unlimited, rows.len(), "superusers in pg_roles, and who may become one");
     if session.value("SHOW is_superuser")? == "on" {
-        return Ok((State::Unseen, "the account is a superuser, to whom nothing is refused".to_owned()));
+        return Ok(list);
     }
     Ok(match session.run("SELECT count(rolpassword) FROM pg_authid") {
-        Err(fault) => (State::Enforced, format!("the table of passwords: {fault}")),
-        Ok(_) => (State::Available, "an account without superuser's rights reads the table of passwords".to_owned()),
+        Err(fault) => Judgement { seen: format!("{}; the table of passwords: {fault}", list.seen), ..list },
+        Ok(_) => Judgement::whole(
+            State::Available,
+            format!("{}; an account without superuser's rights reads the table of passwords", list.seen),
+        ),
     })
 }
 
-fn auditing(session: &mut PostgresSession) -> Result<(State, String), Fault> {
-    let statements = session.value("SHOW log_statement")?;
-    let pgaudit = session.value("SELECT coalesce(current_setting('pgaudit.log', true), 'not loaded')")?;
-    let seen = format!("log_statement = {statements}, pgaudit.log = {pgaudit}");
-    let classes: Vec<_> = pgaudit.split(',').map(|class| class.trim().to_ascii_lowercase()).collect();
-    let has = |class: &str| classes.iter().any(|name| name == class || name == "all");
-    let excludes = classes.iter().any(|name| name.starts_with('-'));
-    Ok(match (statements.as_str(), has("read") && has("write") && !excludes) {
-        ("all", _) | (_, true) => (State::Enforced, format!("{seen}: reads and writes, as the settings say")),
-        _ if statements != "none" || has("read") || has("write") || has("ddl") || has("role") => {
-            (State::Available, format!("{seen}: not all reads and writes"))
-        }
-        _ => (State::Off, seen),
-    })
-}
-
-fn roles(session: &mut PostgresSession) -> Result<(State, String), Fault> {
+fn roles(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     let count = session.value("SELECT count(*) FROM pg_auth_members WHERE roleid >= 16384")?;
     let state = if count == "0" { State::Off } else { State::Available };
-    Ok((state, format!("{count} memberships that let an account act as another (SET ROLE)")))
+    Ok(Judgement::whole(state, format!("{count} memberships that let an account act as another (SET ROLE)")))
 }
 
-fn replication(session: &mut PostgresSession) -> Result<(State, String), Fault> {
-    let sql =
-        "SELECT count(*), count(*) FILTER (WHERE NOT s.ssl) FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid)";
+fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -> Result<Judgement, Fault> {
+    // An account that may not look at other sessions is shown nothing of their TLS.
+    let sql = "SELECT count(*), count(*) FILTER (WHERE NOT s.ssl), count(*) FILTER (WHERE s.ssl IS NULL) \
+               FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid)";
     let row = session.run(sql)?.into_iter().next().unwrap_or_default();
     let count = |number: usize| row.get(number).cloned().flatten().unwrap_or_default();
-    Ok(match (count(0).as_str(), count(1).as_str()) {
-        ("0" | "", _) => (State::Unseen, "no other server is connected".to_owned()),
-        (all, "0") => (State::Enforced, format!("all {all} connected servers speak TLS")),
-        (all, plain) => (State::Available, format!("{plain} of {all} connected servers speak plaintext")),
-    })
+    let connected = match (count(0).as_str(), count(1).as_str(), count(2).as_str()) {
+        ("0" | "", ..) => Judgement::unseen("no other server is connected"),
+        (all, "0", "0") => Judgement::account(State::Enforced, format!("all {all} connected servers speak TLS")),
+        (all, "0", unseen) => Judgement::unseen(format!(
+            "of {unseen} of {all} connected servers this account is not shown what they speak: it needs pg_monitor"
+        )),
+        (all, plain, _) => {
+            Judgement::account(State::Available, format!("{plain} of {all} connected servers speak plaintext"))
+        }
+    };
+    Ok(connected.with_rules(rules, hba::RIGHT))
 }
 
 /// Where canaries can be looked for: the table's own file and the journal, and the log that the settings name.

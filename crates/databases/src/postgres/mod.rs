@@ -110,6 +110,10 @@ impl Database for Postgres {
         schema::settle(server, setup, table)
     }
 
+    fn write_out(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        schema::write_out(server, setup)
+    }
+
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         schema::facts(server, setup)
     }

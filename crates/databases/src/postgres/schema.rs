@@ -179,6 +179,22 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     }
 }
 
+/// Has an attached server write all changed pages to their files.
+///
+/// # Errors
+/// The server's error, with the rights that are missing.
+pub fn write_out(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    if is_local(server) {
+        return Ok(());
+    }
+    administrator(server, setup)?.run("CHECKPOINT").map(drop).map_err(|fault| match fault {
+        Fault::Refused(words) => {
+            Fault::Refused(format!("CHECKPOINT needs a superuser or the role pg_checkpoint: {words}"))
+        }
+        fault => fault,
+    })
+}
+
 /// Position in the write-ahead log, bytes.
 pub fn wal_position(server: &Server, setup: &Setup) -> Option<u64> {
     let mut session = administrator(server, setup).ok()?;

@@ -182,12 +182,12 @@ fn a_plain_server_and_every_protection() {
         authentication: enforced
         authorisation: enforced
         tls: enforced
-        at-rest: could not look
-        audit: could not look
-        jmx-authentication: could not look
-        authentication-caching: could not look
+        at-rest: cannot tell
+        audit: cannot tell
+        jmx-authentication: cannot tell
+        authentication-caching: cannot tell
         proxy-roles: not offered by this product
-        node-to-node: could not look
+        node-to-node: cannot tell
         client-to-node: enforced
     "#]]
     .assert_eq(&inspected(&guarded.server, &guarded.setup));
@@ -199,7 +199,7 @@ fn a_plain_server_and_every_protection() {
     let options = format!("?ca={}&cert={certificate}&key={key}", file(&materials.authority));
     expect![[r#"
         authentication: enforced
-        authorisation: could not look
+        authorisation: cannot tell
         tls: enforced
         at-rest: available but not enforced
         audit: enforced
@@ -374,12 +374,12 @@ fn the_older_version_is_served_too() {
         authentication: enforced
         authorisation: enforced
         tls: enforced
-        at-rest: could not look
-        audit: could not look
-        jmx-authentication: could not look
-        authentication-caching: could not look
+        at-rest: cannot tell
+        audit: cannot tell
+        jmx-authentication: cannot tell
+        authentication-caching: cannot tell
         proxy-roles: not offered by this product
-        node-to-node: could not look
+        node-to-node: cannot tell
         client-to-node: enforced
     "#]]
     .assert_eq(&inspected(&guarded.server, &guarded.setup));

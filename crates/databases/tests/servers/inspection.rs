@@ -5,17 +5,34 @@ use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_harness::{
     clock::Clock,
-    database::{Connect, Database},
+    database::{Address, Connect, Database, Server},
     inspect::{self, Feature},
+    protection::Setup,
+    session::SqlSession,
 };
-use tithe_model::experiment::OptionValue;
+use tithe_model::experiment::{OptionValue, Url};
 
 use super::{
     sandbox::{Sandbox, chosen},
     table,
 };
 
-/// What the canaries add to the two rows that they are about, without numbers; none of Tithe's tables may be left.
+/// What the canaries add to the two rows that they are about, without numbers.
+fn canaries(database: &dyn Database, server: &Server, setup: &Setup) -> String {
+    let mut cells = database.inspect(server, setup).expect("a matrix");
+    inspect::with_canary(database, server, setup, &mut cells).expect("looked");
+    let mut text = String::new();
+    for cell in cells.iter().filter(|cell| [Feature::AtRest, Feature::Auditing].contains(&cell.feature)) {
+        eprintln!("{}: {}", cell.feature.id(), cell.seen);
+        text += &format!("{}: {}\n", cell.feature.id(), cell.state.words());
+        for canary in cell.seen.split("; canary: ").skip(1) {
+            text += &format!("  {}\n", canary.split_once(" (").map_or(canary, |(words, _)| words));
+        }
+    }
+    text
+}
+
+/// As [`canaries`] on a server with `protections`; none of Tithe's tables may be left.
 fn check(
     database: &'static dyn Database,
     protections: &[(&str, &[(&str, OptionValue)])],
@@ -28,16 +45,7 @@ fn check(
     let changed: &[_] = if database.id() == "postgres" { &[collects] } else { &[] };
     let Some(sandbox) = Sandbox::start_wrong(database, &asked, changed) else { return };
     database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let mut cells = database.inspect(&sandbox.server, &sandbox.setup).expect("a matrix");
-    inspect::with_canary(database, &sandbox.server, &sandbox.setup, &mut cells).expect("looked");
-    let mut text = String::new();
-    for cell in cells.iter().filter(|cell| [Feature::AtRest, Feature::Auditing].contains(&cell.feature)) {
-        eprintln!("{}: {}", cell.feature.id(), cell.seen);
-        text += &format!("{}: {}\n", cell.feature.id(), cell.state.words());
-        for canary in cell.seen.split("; canary: ").skip(1) {
-            text += &format!("  {}\n", canary.split_once(" (").map_or(canary, |(words, _)| words));
-        }
-    }
+    let mut text = canaries(database, &sandbox.server, &sandbox.setup);
     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
     let mut session = database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
     let left = session.run(tables).expect("a list");
@@ -172,4 +180,106 @@ fn mysql_with_nothing_and_with_encryption_and_a_log() {
         tables left: []
     "#]],
     );
+}
+
+fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
+    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how).expect("a session")
+}
+
+/// The log in each format that the server can write, and a log that cannot be looked at.
+#[test]
+fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
+    let collects = [("logging_collector = 'off'", "logging_collector = 'on'")];
+    let Some(sandbox) = Sandbox::start_wrong(&Postgres, &[chosen(&Postgres, "pgaudit", &[])], &collects) else {
+        return;
+    };
+    let mut session = administrator(&sandbox);
+    let mut text = String::new();
+    for statements in ["none", "all"] {
+        for destination in ["csvlog", "jsonlog", "syslog"] {
+            session.run(&format!("ALTER SYSTEM SET log_statement = '{statements}'")).expect("set");
+            session.run(&format!("ALTER SYSTEM SET log_destination = '{destination}'")).expect("set");
+            reload(&sandbox, &mut *session, ("log_destination", destination));
+            text += &format!("log_statement = {statements}, log_destination = {destination}\n");
+            let seen = canaries(&Postgres, &sandbox.server, &sandbox.setup);
+            text += seen.split("at-rest").next().expect("a row");
+        }
+    }
+    session.run("ALTER SYSTEM RESET log_destination").expect("set");
+    session.run("ALTER SYSTEM SET log_min_messages = 'fatal'").expect("set");
+    reload(&sandbox, &mut *session, ("log_min_messages", "fatal"));
+    text += "log_min_messages = fatal\n";
+    text += canaries(&Postgres, &sandbox.server, &sandbox.setup).split("at-rest").next().expect("a row");
+    expect![[r#"
+        log_statement = none, log_destination = csvlog
+        audit: enforced
+          every statement of class read and write is in the audit log once, and no other: holds
+        log_statement = none, log_destination = jsonlog
+        audit: enforced
+          every statement of class read and write is in the audit log once, and no other: holds
+        log_statement = none, log_destination = syslog
+        audit: cannot tell
+          every statement of class read and write is in the audit log once, and no other: could not be looked at
+        log_statement = all, log_destination = csvlog
+        audit: enforced
+          every statement is in the log once, with its parameters: holds
+        log_statement = all, log_destination = jsonlog
+        audit: enforced
+          every statement is in the log once, with its parameters: holds
+        log_statement = all, log_destination = syslog
+        audit: cannot tell
+          every statement is in the log once, with its parameters: could not be looked at
+        log_min_messages = fatal
+        audit: off
+          every statement is in the log once, with its parameters: could not be looked at
+    "#]]
+    .assert_eq(&text);
+}
+
+/// Loads the settings again, and waits until new sessions and the collector have them.
+fn reload(sandbox: &Sandbox, session: &mut dyn SqlSession, (name, value): (&str, &str)) {
+    session.run("SELECT pg_reload_conf()").expect("reloaded");
+    let shown = || administrator(sandbox).run(&format!("SHOW {name}")).expect("a value");
+    while shown() != [[Some(value.to_owned())]] {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+}
+
+/// On a server that Tithe did not launch, pages stay in memory until somebody has them written: that needs a right.
+#[test]
+fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
+    let asked = ["encryption", "password"].map(|id| chosen(&MariaDb, id, &[]));
+    let grants = [("TO tithe@'127.0.0.1';", "TO tithe@'127.0.0.1' WITH GRANT OPTION;")];
+    let Some(sandbox) = Sandbox::start_wrong(&MariaDb, &asked, &grants) else { return };
+    MariaDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let password = sandbox.setup.materials.password.expose_text();
+    let mut session = administrator(&sandbox);
+    session.run(&format!("CREATE USER least@'127.0.0.1' IDENTIFIED BY '{password}'")).expect("an account");
+    session.run("GRANT ALL ON tithe.* TO least@'127.0.0.1'").expect("rights");
+    session.run("GRANT SELECT, PROCESS ON *.* TO least@'127.0.0.1'").expect("rights");
+    let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
+    let address = Address::Attached(Url::new(format!("mariadb://least:{password}@{host}:{port}/")));
+    let server = Server { address, process: None, paths: Default::default(), ..sandbox.server.clone() };
+    let mut look = |rights: &str| {
+        session.run(rights).expect("rights");
+        let seen = canaries(&MariaDb, &server, &Setup::bare());
+        format!("{rights}\n{}", seen.split("audit").next().expect("a row"))
+    };
+    let text = look("GRANT SELECT ON *.* TO least@'127.0.0.1'")
+        + &look("GRANT RELOAD ON *.* TO least@'127.0.0.1'")
+        // That the canary is found in a table in the clear shows that the table was written.
+        + &look("SET GLOBAL innodb_encrypt_tables = OFF");
+    expect![[r#"
+        GRANT SELECT ON *.* TO least@'127.0.0.1'
+        at-rest: cannot tell
+          no key or field value is readable in the data files: could not be looked at
+          no key or field value is readable in the journal: could not be looked at
+        GRANT RELOAD ON *.* TO least@'127.0.0.1'
+        at-rest: enforced
+          no key or field value is readable in the data files: holds
+          no key or field value is readable in the journal: holds
+    "#]]
+    .assert_eq(&text);
 }

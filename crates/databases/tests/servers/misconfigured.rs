@@ -5,12 +5,15 @@
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_harness::{
-    database::Database,
+    clock::Clock,
+    database::{Address, Connect, Database, Server},
     evidence::{Evidence, Sight},
     inspect::Feature,
+    protection::Setup,
+    session::SqlSession,
     workload::Table,
 };
-use tithe_model::experiment::{OptionValue, Protection as Chosen};
+use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{
     look,
@@ -40,6 +43,42 @@ pub fn shown(sandbox: &Sandbox, features: &[Feature]) -> String {
     let seen = sandbox.database.inspect(&sandbox.server, &sandbox.setup).expect("a matrix");
     let cells = seen.iter().filter(|cell| features.contains(&cell.feature));
     cells.map(|cell| format!("{}: {}\n", cell.feature.id(), cell.state.words())).collect()
+}
+
+/// How the matrix shows `feature` on `server`, with its scope.
+fn judged(database: &dyn Database, server: &Server, setup: &Setup, feature: Feature) -> String {
+    let seen = database.inspect(server, setup).expect("a matrix");
+    let cell = seen.iter().find(|cell| cell.feature == feature).expect("a cell");
+    eprintln!("{}: {}: {}", database.id(), feature.id(), cell.seen);
+    format!("{}: {}, {}\n", feature.id(), cell.state.words(), cell.scope.words())
+}
+
+/// The server of `sandbox` as `user` of it sees it, with the password of all accounts and TLS as `options` ask for it.
+fn attached(sandbox: &Sandbox, scheme: &str, user: &str, options: &str) -> Server {
+    let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
+    let password = sandbox.setup.materials.password.expose_text();
+    let authority = sandbox.setup.materials.authority.display();
+    let url = format!("{scheme}://{user}:{password}@{host}:{port}/{options}{authority}");
+    Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() }
+}
+
+/// An administrator's session, in which mistakes are made.
+fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
+    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how).expect("a session")
+}
+
+/// Makes each mistake, which the look at its feature must show, and undoes it.
+fn mistakes(sandbox: &Sandbox, mistakes: &[(Feature, &str, &str)]) -> String {
+    let mut session = administrator(sandbox);
+    let mut text = String::new();
+    for (feature, wrong, right) in mistakes {
+        wrong.split("; ").for_each(|statement| drop(session.run(statement).expect("a mistake")));
+        let seen = judged(sandbox.database, &sandbox.server, &sandbox.setup, *feature);
+        right.split("; ").for_each(|statement| drop(session.run(statement).expect("undone")));
+        text += &format!("{wrong}\n  {seen}");
+    }
+    text
 }
 
 fn start(database: &'static dyn Database, protections: &[Chosen], mistakes: &[(&str, &str)]) -> Option<Sandbox> {
@@ -191,7 +230,217 @@ fn redis_with_an_account_that_may_do_everything() {
     let Some(sandbox) = start(&Redis, std::slice::from_ref(&asked), &[(rights, "~* +@all")]) else { return };
     eprintln!("redis: {}", caught_by(&sandbox, &*protection(&Redis, "acl").evidence(&asked).remove(1)));
     expect![[r#"
-        authorisation: available but not enforced
+        authorisation: off
     "#]]
     .assert_eq(&shown(&sandbox, &[Feature::Authorisation]));
+}
+
+const LOOKED_AT: [Feature; 4] = [Feature::Authentication, Feature::Transport, Feature::AtRest, Feature::Auditing];
+
+/// What one account meets says nothing of others: each mistake here leaves the account that looks as it was.
+#[test]
+fn postgres_that_lets_others_do_what_this_account_may_not() {
+    let asked = ["tls", "scram", "pgaudit"].map(|id| chosen(&Postgres, id, &[]));
+    let Some(sandbox) = start(&Postgres, &asked, &[]) else { return };
+    let look = |feature| judged(&Postgres, &sandbox.server, &sandbox.setup, feature);
+    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(look)).collect();
+
+    let mut session = administrator(&sandbox);
+    let password = sandbox.setup.materials.password.expose_text().to_owned();
+    session.run(&format!("CREATE ROLE auditor LOGIN PASSWORD '{password}'")).expect("a role");
+    let server = attached(&sandbox, "postgres", "auditor", "postgres?sslmode=verify-full&sslrootcert=");
+    text += "as an account that may not read the rules:\n";
+    text += &LOOKED_AT.map(|feature| judged(&Postgres, &server, &Setup::bare(), feature)).concat();
+    for right in [
+        "GRANT SELECT ON pg_hba_file_rules TO auditor",
+        "GRANT EXECUTE ON FUNCTION pg_hba_file_rules(), pg_stat_file(text) TO auditor",
+        "GRANT pg_read_all_settings TO auditor",
+    ] {
+        session.run(right).expect("a right");
+    }
+    text += "as the same account with the rights that it was told to need:\n";
+    text += &LOOKED_AT.map(|feature| judged(&Postgres, &server, &Setup::bare(), feature)).concat();
+
+    let file = sandbox.server.folder.join("data/pg_hba.conf");
+    let careful = std::fs::read_to_string(&file).expect("rules");
+    for (feature, line) in [
+        (Feature::Transport, "host accounts all 127.0.0.1/32 scram-sha-256"),
+        (Feature::Transport, "host all clerk 127.0.0.1/32 scram-sha-256"),
+        (Feature::Authentication, "hostssl all chief 127.0.0.1/32 trust"),
+        (Feature::Authentication, "local all all trust"),
+    ] {
+        std::fs::write(&file, format!("{line}\n{careful}")).expect("written");
+        session.run("SELECT pg_reload_conf()").expect("reloaded");
+        text += &format!("{line}\n  {}", await_reload(|| look(feature)));
+    }
+    std::fs::write(&file, careful).expect("written");
+    session.run("SELECT pg_reload_conf()").expect("reloaded");
+    await_reload(|| look(Feature::Transport));
+    text += &mistakes(
+        &sandbox,
+        &[
+            (Feature::Auditing, "ALTER ROLE auditor SET pgaudit.log = 'none'", "ALTER ROLE auditor RESET ALL"),
+            (Feature::Auditing, "GRANT SET ON PARAMETER pgaudit.log TO auditor", "SELECT 1"),
+        ],
+    );
+    expect![[r#"
+        careful:
+        authentication: enforced, whole server
+        tls: enforced, whole server
+        at-rest: not offered by this product, whole server
+        audit: enforced, whole server
+        as an account that may not read the rules:
+        authentication: enforced, this account
+        tls: enforced, this account
+        at-rest: not offered by this product, whole server
+        audit: enforced, this account
+        host accounts all 127.0.0.1/32 scram-sha-256
+          tls: available but not enforced, whole server
+        host all clerk 127.0.0.1/32 scram-sha-256
+          tls: available but not enforced, whole server
+        hostssl all chief 127.0.0.1/32 trust
+          authentication: available but not enforced, whole server
+        local all all trust
+          authentication: available but not enforced, whole server
+        ALTER ROLE auditor SET pgaudit.log = 'none'
+          audit: available but not enforced, whole server
+        GRANT SET ON PARAMETER pgaudit.log TO auditor
+          audit: available but not enforced, whole server
+    "#]]
+    .assert_eq(&text);
+}
+
+/// What `look` says once the server has loaded the file that was just written: until then, that it was not.
+fn await_reload(look: impl Fn() -> String) -> String {
+    let waited = std::iter::repeat_with(|| {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        look()
+    });
+    waited.take(20).find(|seen| seen.ends_with("whole server\n")).expect("the file is loaded")
+}
+
+#[test]
+fn mariadb_that_lets_others_do_what_this_account_may_not() {
+    let asked = ["tls", "password", "encryption", "server-audit"].map(|id| chosen(&MariaDb, id, &[]));
+    // So that mistakes with other accounts' rights can be made.
+    let grants = [("TO tithe@'127.0.0.1';", "TO tithe@'127.0.0.1' WITH GRANT OPTION;")];
+    let Some(sandbox) = start(&MariaDb, &asked, &grants) else { return };
+    let look = |feature| judged(&MariaDb, &sandbox.server, &sandbox.setup, feature);
+    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(look)).collect();
+
+    let mut session = administrator(&sandbox);
+    let password = sandbox.setup.materials.password.expose_text().to_owned();
+    session.run(&format!("CREATE USER auditor@'127.0.0.1' IDENTIFIED BY '{password}'")).expect("an account");
+    session.run("GRANT ALL ON tithe.* TO auditor@'127.0.0.1'").expect("rights");
+    let server = attached(&sandbox, "mariadb", "auditor", "?ssl-mode=verify_identity&ssl-ca=");
+    text += "as an account that may not read the list of accounts:\n";
+    text += &LOOKED_AT.map(|feature| judged(&MariaDb, &server, &Setup::bare(), feature)).concat();
+    text += &mistakes(
+        &sandbox,
+        &[
+            (Feature::Authentication, "CREATE USER open@'%' REQUIRE SSL", "DROP USER open@'%'"),
+            (
+                Feature::Transport,
+                "SET GLOBAL require_secure_transport = OFF; CREATE USER app@'%' IDENTIFIED BY 'secret'",
+                "SET GLOBAL require_secure_transport = ON; DROP USER app@'%'",
+            ),
+            (Feature::AtRest, "CREATE TABLE test_m (a int) ENGINE=MyISAM", "DROP TABLE test_m"),
+            (Feature::AtRest, "CREATE TABLE test_a (a int) ENGINE=Aria", "DROP TABLE test_a"),
+            (Feature::AtRest, "SET GLOBAL aria_encrypt_tables = OFF", "SET GLOBAL aria_encrypt_tables = ON"),
+            (Feature::AtRest, "SET GLOBAL encrypt_tmp_disk_tables = OFF", "SET GLOBAL encrypt_tmp_disk_tables = ON"),
+            (Feature::AtRest, "SET GLOBAL general_log = ON", "SET GLOBAL general_log = OFF"),
+            (
+                Feature::Auditing,
+                "SET GLOBAL server_audit_incl_users = 'tithe'",
+                "SET GLOBAL server_audit_incl_users = ''",
+            ),
+        ],
+    );
+    expect![[r#"
+        careful:
+        authentication: enforced, whole server
+        tls: enforced, whole server
+        at-rest: enforced, whole server
+        audit: enforced, whole server
+        as an account that may not read the list of accounts:
+        authentication: enforced, this account
+        tls: enforced, this account
+        at-rest: enforced, this account
+        audit: enforced, whole server
+        CREATE USER open@'%' REQUIRE SSL
+          authentication: available but not enforced, whole server
+        SET GLOBAL require_secure_transport = OFF; CREATE USER app@'%' IDENTIFIED BY 'secret'
+          tls: available but not enforced, whole server
+        CREATE TABLE test_m (a int) ENGINE=MyISAM
+          at-rest: available but not enforced, whole server
+        CREATE TABLE test_a (a int) ENGINE=Aria
+          at-rest: enforced, this account
+        SET GLOBAL aria_encrypt_tables = OFF
+          at-rest: available but not enforced, whole server
+        SET GLOBAL encrypt_tmp_disk_tables = OFF
+          at-rest: available but not enforced, whole server
+        SET GLOBAL general_log = ON
+          at-rest: available but not enforced, whole server
+        SET GLOBAL server_audit_incl_users = 'tithe'
+          audit: available but not enforced, whole server
+    "#]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn mysql_that_lets_others_do_what_this_account_may_not() {
+    let asked = ["tls", "password", "encryption"].map(|id| chosen(&MySql, id, &[]));
+    let Some(sandbox) = start(&MySql, &asked, &[]) else { return };
+    let look = |feature| judged(&MySql, &sandbox.server, &sandbox.setup, feature);
+    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(look)).collect();
+    text += &mistakes(
+        &sandbox,
+        &[
+            (Feature::Authentication, "CREATE USER open@'%' REQUIRE SSL", "DROP USER open@'%'"),
+            (
+                Feature::Transport,
+                "SET GLOBAL require_secure_transport = OFF; CREATE USER app@'%' IDENTIFIED BY 'secret'",
+                "SET GLOBAL require_secure_transport = ON; DROP USER app@'%'",
+            ),
+            (Feature::AtRest, "CREATE TABLE test_m (a int) ENGINE=MyISAM ENCRYPTION='N'", "DROP TABLE test_m"),
+            (Feature::AtRest, "SET GLOBAL general_log = ON", "SET GLOBAL general_log = OFF"),
+        ],
+    );
+    expect![[""]].assert_eq(&text);
+}
+
+#[test]
+fn redis_that_lets_others_do_what_this_account_may_not() {
+    let asked = ["tls", "acl"].map(|id| chosen(&Redis, id, &[]));
+    let features = [Feature::Authentication, Feature::Authorisation, Feature::Transport];
+    let mut text = String::new();
+    for wrong in ["", "user open on nopass resetkeys ~app:* -@all +get\n", "user second on nopass ~* &* +@all\n"] {
+        let Some(sandbox) = start(&Redis, &asked, &[("user default", &format!("{wrong}user default"))]) else { return };
+        let server = attached(&sandbox, "rediss", "tithe-administrator", "0?ca=");
+        text += &format!("{}\n", if wrong.is_empty() { "careful" } else { wrong.trim() });
+        text += &features.map(|feature| judged(&Redis, &server, &Setup::bare(), feature)).concat();
+        if wrong.is_empty() {
+            text += "as an account that may not read the list of accounts:\n";
+            text += &features.map(|feature| judged(&Redis, &sandbox.server, &sandbox.setup, feature)).concat();
+        }
+    }
+    expect![[r#"
+        careful
+        authentication: enforced, whole server
+        authorisation: enforced, whole server
+        tls: enforced, whole server
+        as an account that may not read the list of accounts:
+        authentication: enforced, this account
+        authorisation: enforced, this account
+        tls: cannot tell, this account
+        user open on nopass resetkeys ~app:* -@all +get
+        authentication: available but not enforced, whole server
+        authorisation: enforced, whole server
+        tls: enforced, whole server
+        user second on nopass ~* &* +@all
+        authentication: available but not enforced, whole server
+        authorisation: available but not enforced, whole server
+        tls: enforced, whole server
+    "#]]
+    .assert_eq(&text);
 }

@@ -36,10 +36,16 @@ impl DiskCanary {
         canaries.read_back(session.as_mut())?;
         drop(session);
         scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let written = scene.database.write_out(scene.server, scene.setup, scene.table);
         let tokens = canaries.tokens(&self.targets);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let report = scan(&needles, files_of(scene.server, self.places));
-        Ok(self.conclude(&report, tokens.len(), scene.guarded))
+        Ok(match (self.conclude(&report, tokens.len(), scene.guarded), written) {
+            // What was found was written. What was not found may not have been.
+            (exposed @ Sight::Exposed(_), _) => exposed,
+            (_, Err(fault)) => Sight::Unknown(format!("the server was not made to write the table: {fault}")),
+            (sight, Ok(())) => sight,
+        })
     }
 
     fn conclude(&self, report: &Report, canaries: usize, guarded: bool) -> Sight {

@@ -7,6 +7,7 @@ use tithe_harness::{
 };
 use tithe_model::record::Role;
 
+use super::formats::Format;
 use crate::{
     evidence::marked::{Log, Reader},
     postgres::schema::administrator,
@@ -31,11 +32,15 @@ pub fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
 }
 
 /// The log that an attached server shows: this needs `logging_collector` and an account of the roles `pg_monitor` and
-/// `pg_read_server_files`.
+/// `pg_read_server_files`. Its formats all read as that of `stderr`.
 fn served(scene: &Scene<'_>) -> Option<Reader> {
     let mut session = administrator(scene.server, scene.setup).ok()?;
-    let name = session.value("SELECT pg_current_logfile()").ok()?.replace('\'', "''");
+    let formats = Format::collected(&session.value("SHOW log_destination").ok()?);
+    let (format, name) = formats.into_iter().find_map(|format| {
+        let name = session.value(&format!("SELECT pg_current_logfile('{}')", format.name())).ok()?;
+        Some((format, name.replace('\'', "''")))
+    })?;
     let length: u64 = session.value(&format!("SELECT size FROM pg_stat_file('{name}')")).ok()?.parse().ok()?;
     let added = format!("SELECT convert_from(pg_read_binary_file('{name}', {length}, 1000000000), 'SQL_ASCII')");
-    Some(Box::new(move |scene| administrator(scene.server, scene.setup)?.value(&added)))
+    Some(Box::new(move |scene| Ok(format.to_text(administrator(scene.server, scene.setup)?.value(&added)?))))
 }

@@ -1,0 +1,143 @@
+//! The three formats of PostgreSQL's log, brought to one: that of `stderr`, which the checks read.
+//!
+//! Formats: documentation, "Using CSV-Format Log Output", "Using JSON-Format Log Output".
+
+use serde_json::Value;
+
+/// A format in the words of `log_destination`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `stderr`.
+    Text,
+    /// `csvlog`.
+    Csv,
+    /// `jsonlog`, from version 15 on.
+    Json,
+}
+
+impl Format {
+    /// Those that the collector writes and that `destination` names, the ones first whose records cannot be mistaken.
+    pub fn collected(destination: &str) -> Vec<Self> {
+        let named = |format: &Self| destination.split(',').any(|name| name.trim().eq_ignore_ascii_case(format.name()));
+        [Self::Json, Self::Csv, Self::Text].into_iter().filter(named).collect()
+    }
+
+    /// Its name in `log_destination`, which `pg_current_logfile` takes as well.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "stderr",
+            Self::Csv => "csvlog",
+            Self::Json => "jsonlog",
+        }
+    }
+
+    /// `log` as `stderr` has it: `LOG:  message`, `DETAIL:  detail` and so on, a line each. A record whose end has not been
+    /// written yet may be missing.
+    pub fn to_text(self, log: String) -> String {
+        match self {
+            Self::Text => log,
+            Self::Csv => csv(&log).iter().map(|fields| record(|part| fields.get(part.column).cloned())).collect(),
+            Self::Json => {
+                let records = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+                records.map(|fields| record(|part| fields[part.key].as_str().map(str::to_owned))).collect()
+            }
+        }
+    }
+}
+
+/// Where a part of a record stands.
+struct Part {
+    /// What `stderr` writes before it; empty for the message, before which its severity stands.
+    title: &'static str,
+    /// Its column in `csvlog`, from 0.
+    column: usize,
+    /// Its key in `jsonlog`.
+    key: &'static str,
+}
+
+const SEVERITY: Part = Part { title: "", column: 11, key: "error_severity" };
+const PARTS: [Part; 5] = [
+    Part { title: "", column: 13, key: "message" },
+    Part { title: "DETAIL", column: 14, key: "detail" },
+    Part { title: "HINT", column: 15, key: "hint" },
+    Part { title: "CONTEXT", column: 18, key: "context" },
+    Part { title: "STATEMENT", column: 19, key: "statement" },
+];
+
+fn record(value: impl Fn(&Part) -> Option<String>) -> String {
+    let severity = value(&SEVERITY).unwrap_or_default();
+    let line = |part: &Part| {
+        let value = value(part).filter(|value| !value.is_empty())?;
+        let title = if part.title.is_empty() { &severity } else { part.title };
+        Some(format!("{title}:  {value}\n"))
+    };
+    PARTS.iter().filter_map(line).collect()
+}
+
+/// The records of comma-separated values; fields may hold line breaks, and doubled quotes for quotes.
+fn csv(text: &str) -> Vec<Vec<String>> {
+    let mut records = Vec::new();
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for sign in text.chars() {
+        let last = fields.len() - 1;
+        match sign {
+            // The second quote of two inside quotes opens again what the first has closed.
+            '"' => {
+                let empty_or_closed = !quoted;
+                quoted = !quoted;
+                if empty_or_closed {
+                    fields[last].push('"');
+                }
+            }
+            ',' if !quoted => fields.push(String::new()),
+            '\n' if !quoted => records.push(std::mem::replace(&mut fields, vec![String::new()])),
+            sign => fields[last].push(sign),
+        }
+    }
+    // Each quoted field has got the quote that opens it.
+    let unquoted = |field: String| field.strip_prefix('"').map(str::to_owned).unwrap_or(field);
+    records.into_iter().map(|fields| fields.into_iter().map(unquoted).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn records_of_values_with_commas() {
+        let log = "2026-11-22 18:00:00.000 UTC,\"tithe\",\"postgres\",7,\"127.0.0.1:4\",6.7,3,\"SELECT\",2026-11-22 18:00:00 UTC,3/4,0,LOG,00000,\
+                   \"execute s0: SELECT \"\"a\"\"\nFROM t\",\"parameters: $1 = 'x, y'\",,,,,,,,\"\",\"client backend\",,0\n\
+                   2026-11-22 18:00:00.001 UTC,\"tithe\",\"postgres\",7,,6.7,4,,,,0,LOG,00000,\"AUDIT: SESSION,1,1,READ,SELECT,,,\"\"SELECT \"\"\"\"a\"\"\"\"\"\",<none>\",,,,,,,,,\"\",\"\",,0\n\
+                   2026-11-22 18:00:00.002 UTC,\"tithe\",\"postg";
+        expect![[r#"
+            LOG:  execute s0: SELECT "a"
+            FROM t
+            DETAIL:  parameters: $1 = 'x, y'
+            LOG:  AUDIT: SESSION,1,1,READ,SELECT,,,"SELECT ""a""",<none>
+        "#]]
+        .assert_eq(&Format::Csv.to_text(log.to_owned()));
+    }
+
+    #[test]
+    fn records_of_json() {
+        let log = r#"{"timestamp":"2026-11-22 18:00:00.000 UTC","user":"tithe","error_severity":"LOG","message":"execute s0: SELECT \"a\"","detail":"parameters: $1 = 'x'","backend_type":"client backend"}
+{"timestamp":"2026-11-22 18:00:00.001 UTC","error_severity":"ERROR","message":"no","statement":"SELECT 1"}
+{"timestamp":"2026-11"#;
+        expect![[r#"
+            LOG:  execute s0: SELECT "a"
+            DETAIL:  parameters: $1 = 'x'
+            ERROR:  no
+            STATEMENT:  SELECT 1
+        "#]]
+        .assert_eq(&Format::Json.to_text(log.to_owned()));
+    }
+
+    #[test]
+    fn what_the_collector_does_not_write_is_left_out() {
+        assert_eq!(Format::collected("stderr, csvlog"), [Format::Csv, Format::Text]);
+        assert_eq!(Format::collected("syslog"), []);
+    }
+}

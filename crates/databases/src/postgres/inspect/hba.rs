@@ -1,0 +1,365 @@
+//! Who is let in, and how: `pg_hba.conf` as the server's view `pg_hba_file_rules` shows it, judged without a server.
+//!
+//! The first rule that matches a connection decides (documentation, "The pg_hba.conf File"). So a rule counts only where some
+//! connection gets past all rules before it: a `reject` above it, or a stricter rule, may leave it nothing.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+use tithe_harness::{fault::Fault, session::SqlSession as _};
+
+use crate::{inspect::Rules, postgres::session::PostgresSession};
+
+/// What an account needs to read the rules.
+pub const RIGHT: &str = "the account needs SELECT ON pg_hba_file_rules, EXECUTE ON FUNCTION pg_hba_file_rules(), \
+                         pg_stat_file(text), and the role pg_read_all_settings";
+
+/// One line of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    /// From version 16 on, the rules of several files have one order.
+    order: i64,
+    line: i64,
+    /// `host`, `hostssl`, `hostnossl`, `hostgssenc`, `hostnogssenc`, `local`.
+    kind: String,
+    databases: Vec<String>,
+    users: Vec<String>,
+    /// As in the file, with the mask as a length.
+    address: String,
+    ranges: Vec<Range>,
+    method: String,
+    options: Vec<String>,
+    /// Why the server cannot use it.
+    error: Option<String>,
+}
+
+/// How a connection comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Socket,
+    Plaintext,
+    Tls,
+    /// TCP that Kerberos encrypts.
+    Gss,
+}
+
+/// From where it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Range {
+    /// By a local socket.
+    Here,
+    /// The first so many bits of an address.
+    Net(IpAddr, u8),
+    /// A name that only the server resolves: of a host, or `samehost`, `samenet`.
+    Named(String),
+}
+
+/// All addresses of version 4 and 6.
+const EVERYWHERE: [Range; 2] = [
+    Range::Net(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0),
+    Range::Net(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), 0),
+];
+
+/// The rules of a server that were read.
+pub struct Hba {
+    rules: Vec<Rule>,
+    /// The server speaks TLS; `hostssl` lets nobody in where it does not.
+    tls: bool,
+    doubts: Vec<String>,
+}
+
+/// Reads the rules.
+///
+/// # Errors
+/// The server's error: superusers may read them, and others only where they were granted it.
+pub fn read(session: &mut PostgresSession) -> Result<Hba, Fault> {
+    let rows = session.run("SELECT to_jsonb(r) FROM pg_hba_file_rules r")?;
+    let lines = rows.iter().flatten().flatten().map(String::as_str);
+    let mut hba = Hba::of(lines, session.value("SHOW ssl")? == "on")?;
+    hba.doubts.extend(doubt_of_age(session));
+    Ok(hba)
+}
+
+/// The view shows the file, not what the server has loaded of it.
+fn doubt_of_age(session: &mut PostgresSession) -> Option<String> {
+    let changed = "SELECT coalesce(bool_or((pg_stat_file(coalesce(to_jsonb(r)->>'file_name', current_setting('hba_file')))) \
+                   .modification > pg_conf_load_time()), false) FROM pg_hba_file_rules r";
+    match session.value(changed) {
+        Ok(changed) if changed == "f" => None,
+        Ok(_) => Some("pg_hba.conf was changed after it was loaded (SELECT pg_reload_conf())".to_owned()),
+        Err(fault) => Some(format!("whether pg_hba.conf is the one that is loaded (pg_stat_file: {fault})")),
+    }
+}
+
+impl Hba {
+    /// The rules in rows of the view, each as JSON.
+    fn of<'a>(rows: impl Iterator<Item = &'a str>, tls: bool) -> Result<Self, Fault> {
+        let mut rules = rows.map(Rule::of).collect::<Result<Vec<_>, _>>()?;
+        let (broken, mut good): (Vec<_>, Vec<_>) = rules.drain(..).partition(|rule| rule.error.is_some());
+        good.sort_by_key(|rule| rule.order);
+        let doubt = |rule: &Rule| {
+            format!("line {} ({}): the file was not loaded", rule.line, rule.error.as_deref().unwrap_or_default())
+        };
+        Ok(Self { doubts: broken.iter().map(doubt).collect(), rules: good, tls })
+    }
+
+    /// Rules that let clients in without their having to prove who they are.
+    pub fn of_authentication(&self) -> Rules {
+        let weak = |rule: &Rule, _: &[Way]| match rule.method.as_str() {
+            "trust" if !rule.options.iter().any(|option| option == "clientcert=verify-full") => {
+                Some("lets everyone in")
+            }
+            "ident" if rule.kind != "local" => Some("believes the client's machine"),
+            _ => None,
+        };
+        self.judge(weak, "write scram-sha-256 for them and reload")
+    }
+
+    /// Rules that let clients in whose bytes are not encrypted.
+    pub fn of_transport(&self) -> Rules {
+        let plain = |_: &Rule, ways: &[Way]| ways.contains(&Way::Plaintext).then_some("serves plaintext");
+        self.judge(plain, "write hostssl for host and reload")
+    }
+
+    /// The same of rules for replicas.
+    pub fn of_replication(&self) -> Rules {
+        let plain = |rule: &Rule, ways: &[Way]| {
+            let replicas = rule.databases.iter().any(|database| database == "replication");
+            (replicas && ways.contains(&Way::Plaintext)).then_some("serves replicas plaintext")
+        };
+        self.judge(plain, "write hostssl for host and reload")
+    }
+
+    /// The rules for which `fault` finds something in what gets past the rules before them.
+    fn judge(&self, fault: impl Fn(&Rule, &[Way]) -> Option<&'static str>, remedy: &'static str) -> Rules {
+        let mut exceptions = Vec::new();
+        for (number, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.method != "reject") {
+            let ways: Vec<_> =
+                rule.ways(self.tls).into_iter().filter(|way| self.rules[..number].leave(rule, *way)).collect();
+            if let Some(words) = fault(rule, &ways).filter(|_| !ways.is_empty()) {
+                exceptions.push(format!("line {} ({}) {words}", rule.line, rule.text()));
+            }
+        }
+        let read = format!("{} rules of pg_hba.conf", self.rules.len());
+        Rules { read, exceptions, remedy, doubts: self.doubts.clone() }
+    }
+}
+
+/// Rules before another.
+trait Before {
+    /// True when some connection that `rule` matches and that comes by `way` matches none of these.
+    fn leave(&self, rule: &Rule, way: Way) -> bool;
+    /// True when all connections by `way` to `database` as `user` from `range` match one of these.
+    fn take(&self, way: Way, database: &str, user: &str, range: &Range) -> bool;
+}
+
+impl Before for [Rule] {
+    fn leave(&self, rule: &Rule, way: Way) -> bool {
+        rule.databases.iter().any(|database| {
+            let left = |user: &String, range| !self.take(way, database, user, range);
+            rule.users.iter().any(|user| rule.ranges.iter().any(|range| left(user, range)))
+        })
+    }
+
+    fn take(&self, way: Way, database: &str, user: &str, range: &Range) -> bool {
+        let one = self.iter().any(|rule| rule.takes(way, database, user, range));
+        // A name stands for addresses that are not known here.
+        one || matches!(range, Range::Named(_))
+            && EVERYWHERE.iter().all(|range| self.iter().any(|rule| rule.takes(way, database, user, range)))
+    }
+}
+
+impl Rule {
+    fn of(row: &str) -> Result<Self, Fault> {
+        let row: Value = serde_json::from_str(row)
+            .map_err(|error| Fault::Protocol(format!("a row of pg_hba_file_rules: {error}")))?;
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let list = |name: &str| -> Vec<String> {
+            let values = row[name].as_array().into_iter().flatten();
+            values.filter_map(|value| value.as_str().map(str::to_owned)).collect()
+        };
+        let (address, ranges) = place(&text("address"), &text("netmask"));
+        Ok(Self {
+            order: row["rule_number"].as_i64().or(row["line_number"].as_i64()).unwrap_or_default(),
+            line: row["line_number"].as_i64().unwrap_or_default(),
+            kind: text("type"),
+            databases: list("database"),
+            users: list("user_name"),
+            address,
+            ranges,
+            method: text("auth_method"),
+            options: list("options"),
+            error: row["error"].as_str().map(str::to_owned),
+        })
+    }
+
+    fn ways(&self, tls: bool) -> Vec<Way> {
+        let mut ways = match self.kind.as_str() {
+            "local" => vec![Way::Socket],
+            "hostssl" => vec![Way::Tls],
+            "hostnossl" => vec![Way::Plaintext, Way::Gss],
+            "hostgssenc" => vec![Way::Gss],
+            "hostnogssenc" => vec![Way::Plaintext, Way::Tls],
+            _ => vec![Way::Plaintext, Way::Tls, Way::Gss],
+        };
+        ways.retain(|way| tls || *way != Way::Tls);
+        ways
+    }
+
+    fn takes(&self, way: Way, database: &str, user: &str, range: &Range) -> bool {
+        let holds = |list: &[String], name: &str| list.iter().any(|found| found == name);
+        let databases =
+            holds(&self.databases, database) || (database != "replication" && holds(&self.databases, "all"));
+        let users = holds(&self.users, user) || holds(&self.users, "all");
+        self.ways(true).contains(&way) && databases && users && self.ranges.iter().any(|own| own.covers(range))
+    }
+
+    fn text(&self) -> String {
+        let parts = [&self.kind, &self.databases.join(","), &self.users.join(","), &self.address, &self.method];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+        parts.join(" ")
+    }
+}
+
+impl Range {
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Net(own, length), Self::Net(other, longer)) => {
+                length <= longer && own.is_ipv4() == other.is_ipv4() && first(*own, *length) == first(*other, *length)
+            }
+            (own, other) => own == other,
+        }
+    }
+}
+
+/// An address in words and as ranges.
+fn place(address: &str, netmask: &str) -> (String, Vec<Range>) {
+    match (address.parse::<IpAddr>(), netmask.parse::<IpAddr>()) {
+        (Ok(net), Ok(mask)) => {
+            let length = ones(mask);
+            (format!("{net}/{length}"), vec![Range::Net(net, length)])
+        }
+        _ if address.is_empty() => (String::new(), vec![Range::Here]),
+        _ if address == "all" => (address.to_owned(), EVERYWHERE.to_vec()),
+        _ => (address.to_owned(), vec![Range::Named(address.to_owned())]),
+    }
+}
+
+/// The address as a number whose first bits are those of the address.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+fn first(address: IpAddr, length: u8) -> u128 {
+    bits(address).checked_shr(128 - u32::from(length)).unwrap_or(0)
+}
+
+fn ones(mask: IpAddr) -> u8 {
+    bits(mask).leading_ones() as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    /// A row as PostgreSQL 15 gives it.
+    fn row(line: i64, text: &str) -> String {
+        let words: Vec<&str> = text.split(' ').collect();
+        let (place, rest) = if words[0] == "local" { ("", &words[3..]) } else { (words[3], &words[4..]) };
+        let (address, netmask) = match place.split_once('/') {
+            Some((address, "32")) => (address, "255.255.255.255"),
+            Some((address, "8")) => (address, "255.0.0.0"),
+            Some(("::", "0")) => ("::", "::"),
+            Some((address, "0")) => (address, "0.0.0.0"),
+            _ => (place, ""),
+        };
+        let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let or_null = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+        serde_json::json!({
+            "line_number": line, "type": words[0], "database": list(words[1]), "user_name": list(words[2]),
+            "address": or_null(address), "netmask": or_null(netmask), "auth_method": rest[0],
+            "options": rest[1..].to_vec(), "error": or_null(""),
+        })
+        .to_string()
+    }
+
+    fn check(lines: &[&str], tls: bool) -> String {
+        let rows: Vec<String> = (1..).zip(lines).map(|(line, text)| row(line, text)).collect();
+        let hba = Hba::of(rows.iter().map(String::as_str), tls).expect("rules");
+        let of =
+            |rules: Rules| if rules.exceptions.is_empty() { "none".to_owned() } else { rules.exceptions.join("; ") };
+        format!("authentication: {}\ntransport: {}\n", of(hba.of_authentication()), of(hba.of_transport()))
+    }
+
+    #[test]
+    fn a_row_of_the_server_is_understood() {
+        let row = r#"{"type": "host", "error": null, "address": "127.0.0.1", "netmask": "255.255.255.255", "options": null,
+            "database": ["all"], "user_name": ["all"], "auth_method": "trust", "line_number": 97}"#;
+        let hba = Hba::of([row].into_iter(), true).expect("rules");
+        expect!["1 rules of pg_hba.conf: 1 exception: line 97 (host all all 127.0.0.1/32 trust) serves plaintext: write hostssl for host and reload"]
+            .assert_eq(&hba.of_transport().words());
+    }
+
+    #[test]
+    fn weak_rules_are_named_whomever_they_are_for() {
+        expect![[r#"
+            authentication: line 2 (host app app 10.0.0.0/8 trust) lets everyone in; line 4 (local all all trust) lets everyone in
+            transport: line 2 (host app app 10.0.0.0/8 trust) serves plaintext
+        "#]]
+        .assert_eq(&check(
+            &[
+                "hostssl all all all scram-sha-256",
+                "host app app 10.0.0.0/8 trust",
+                "local all postgres peer",
+                "local all all trust",
+            ],
+            true,
+        ));
+    }
+
+    #[test]
+    fn rules_that_no_connection_reaches_do_not_count() {
+        // Plaintext is rejected above; the stricter rule above takes all that the weaker one is for.
+        for lines in [
+            &["hostnossl all,replication all all reject", "host all,replication all all scram-sha-256"][..],
+            &["hostnossl all all 0.0.0.0/0 reject", "hostnossl all all ::/0 reject", "host all all all scram-sha-256"],
+            &["hostnossl all all 0.0.0.0/0 reject", "hostnossl all all ::/0 reject", "host all all samenet md5"],
+            &["hostssl all all all scram-sha-256", "hostssl all app 10.0.0.0/8 trust", "host all all all reject"],
+            &["hostssl all all all trust clientcert=verify-full"],
+        ] {
+            assert_eq!(check(lines, true), "authentication: none\ntransport: none\n", "{lines:?}");
+        }
+        // `all` databases are not those of replicas, and 0.0.0.0/0 is not ::/0.
+        expect![[r#"
+            authentication: line 2 (host replication all 127.0.0.1/32 trust) lets everyone in
+            transport: line 2 (host replication all 127.0.0.1/32 trust) serves plaintext; line 4 (host all all all scram-sha-256) serves plaintext
+        "#]]
+        .assert_eq(&check(
+            &[
+                "hostnossl all all 127.0.0.1/32 reject",
+                "host replication all 127.0.0.1/32 trust",
+                "hostnossl all all 0.0.0.0/0 reject",
+                "host all all all scram-sha-256",
+            ],
+            true,
+        ));
+    }
+
+    #[test]
+    fn without_tls_its_rules_let_nobody_in() {
+        assert_eq!(check(&["hostssl all all all trust"], false), "authentication: none\ntransport: none\n");
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_loaded_is_a_doubt() {
+        let row = r#"{"line_number": 3, "type": null, "error": "end-of-line before authentication method"}"#;
+        let hba = Hba::of([row].into_iter(), true).expect("rules");
+        expect!["0 rules of pg_hba.conf: no exception; not judged: line 3 (end-of-line before authentication method): the file was not loaded"]
+            .assert_eq(&hba.of_transport().words());
+    }
+}
