@@ -194,6 +194,7 @@ mod tests {
             n: 50,
             n_g: 50,
             wall_ns: (50 * cost_ns) as u64,
+            stalled_ns: Some(0),
             ..Slot::default()
         };
         let pair = |(block, more): (usize, &i64)| [slot(block, 0, 20_500), slot(block, 1, 20_500 + more * 1000)];
