@@ -4,6 +4,7 @@ pub mod marked;
 pub mod password_asked;
 pub mod tls_negotiated;
 pub mod tls_resumed;
+pub mod whole;
 
 use tithe_harness::{
     evidence::{Scene, Sight},
