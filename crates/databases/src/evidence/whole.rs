@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use tithe_harness::fault::Fault;
+
 /// Somebody whom the server lets in although it should not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
@@ -18,6 +20,13 @@ pub enum Whole {
     Judged(&'static str, Vec<Exception>),
     /// The account may not see the others, for this reason: what was seen is true for this account alone.
     Unseen(String),
+}
+
+impl Whole {
+    /// What was seen at `source`, or why nothing was.
+    pub fn of(source: &'static str, seen: Result<Vec<Exception>, Fault>) -> Self {
+        seen.map_or_else(|fault| Self::Unseen(fault.to_string()), |all| Self::Judged(source, all))
+    }
 }
 
 /// The words that a claim about a whole server gets where only one account could be judged.

@@ -2,16 +2,6 @@
 
 use crate::evidence::whole::Exception;
 
-/// Asks MariaDB for the rows that [`accounts`] takes. It needs the right to read the table: a client's account has none.
-pub const OF_MARIADB: &str = "SELECT User, Host, COALESCE(JSON_VALUE(Priv, '$.ssl_type'), '0'), \
-                              COALESCE(JSON_VALUE(Priv, '$.account_locked'), '0'), COALESCE(JSON_VALUE(Priv, '$.is_role'), '0'), \
-                              COALESCE(JSON_VALUE(Priv, '$.plugin'), ''), \
-                              COALESCE(JSON_VALUE(Priv, '$.authentication_string') = 'invalid', 0), \
-                              COALESCE(JSON_EXTRACT(Priv, '$.auth_or'), '') FROM mysql.global_priv ORDER BY 1, 2";
-/// As [`OF_MARIADB`], for MySQL, whose roles are accounts that are locked.
-pub const OF_MYSQL: &str =
-    "SELECT User, Host, ssl_type, account_locked, '0', plugin, '0', '' FROM mysql.user ORDER BY 1, 2";
-
 /// Plugins by which nobody comes over the network.
 const NOT_BY_NETWORK: [&str; 4] = ["auth_socket", "mysql_no_login", "named_pipe", "unix_socket"];
 
@@ -28,7 +18,8 @@ pub struct Account {
     pub reachable: bool,
 }
 
-/// The accounts in the answer to [`OF_MARIADB`] or [`OF_MYSQL`].
+/// The accounts in `rows` of: name, host, whether it has to speak TLS, is locked, is a role, its plugin, whether its password is
+/// one that nobody has, and what `auth_or` of MariaDB says.
 pub fn accounts(rows: Vec<Vec<Option<String>>>) -> Vec<Account> {
     rows.into_iter().map(|row| account(&row)).collect()
 }

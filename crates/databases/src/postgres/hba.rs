@@ -1,5 +1,5 @@
 //! Whom `pg_hba.conf` lets in: the lines as the server itself shows them (documentation, "pg_hba_file_rules"), and those among
-//! them that let somebody in without TLS or without a password. Pure.
+//! them that let somebody in without TLS. Pure.
 //!
 //! The first line that fits a client decides about it ("The pg_hba.conf File"), so a line behind others that take everybody it
 //! is about lets nobody in. The view shows the file, which may be newer than what the server has loaded.
@@ -11,7 +11,7 @@ use crate::evidence::whole::Exception;
 /// Asks for the rows that [`rules`] takes. Superusers may, and whoever was granted the view and its function. Names have a line
 /// each.
 pub const RULES: &str = "SELECT line_number, type, array_to_string(database, chr(10)), array_to_string(user_name, chr(10)), \
-                         address, netmask, auth_method, array_to_string(options, ' '), error FROM pg_hba_file_rules";
+                         address, netmask, auth_method, error FROM pg_hba_file_rules";
 
 /// Where the rules were seen, in findings.
 pub const SOURCE: &str = "pg_hba_file_rules";
@@ -33,8 +33,6 @@ pub struct Rule {
     pub netmask: Option<String>,
     /// How clients say who they are; `reject` where they are not let in.
     pub method: String,
-    /// Options of the method.
-    pub options: String,
 }
 
 /// The rules in the answer to [`RULES`].
@@ -46,8 +44,8 @@ pub fn rules(rows: Vec<Vec<Option<String>>>) -> Result<Vec<Rule>, String> {
 }
 
 fn rule(row: Vec<Option<String>>) -> Result<Rule, String> {
-    let [line, kind, databases, users, address, netmask, method, options, error] =
-        <[_; 9]>::try_from(row).map_err(|_| format!("{SOURCE} has other columns"))?;
+    let [line, kind, databases, users, address, netmask, method, error] =
+        <[_; 8]>::try_from(row).map_err(|_| format!("{SOURCE} has other columns"))?;
     let line = line.unwrap_or_default();
     if let Some(error) = error {
         return Err(format!("pg_hba.conf, line {line}: {error}"));
@@ -61,46 +59,18 @@ fn rule(row: Vec<Option<String>>) -> Result<Rule, String> {
         address,
         netmask,
         method: method.unwrap_or_default(),
-        options: options.unwrap_or_default(),
     })
 }
 
+/// Kinds of lines about clients that come over the network without encryption.
+const PLAINTEXT: [&str; 3] = ["host", "hostnossl", "hostnogssenc"];
+
 /// The lines that let somebody in over the network without TLS.
 pub fn in_plaintext(rules: &[Rule]) -> Vec<Exception> {
-    exceptions(rules, Way::Plaintext, |_| true)
-}
-
-/// The lines that let somebody in over the network who proves nothing: neither a password nor a certificate.
-pub fn without_proof(rules: &[Rule]) -> Vec<Exception> {
-    let trusts = |rule: &Rule| rule.method == "trust" && !rule.options.contains("clientcert=verify-full");
-    let mut all = exceptions(rules, Way::Plaintext, trusts);
-    let by_tls = exceptions(rules, Way::Tls, trusts);
-    all.extend(by_tls.into_iter().filter(|exception| !all.contains(exception)).collect::<Vec<_>>());
-    all
-}
-
-/// How a client comes over the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Plaintext,
-    Tls,
-}
-
-impl Way {
-    /// True when lines of `kind` are about clients that come this way.
-    fn is_of(self, kind: &str) -> bool {
-        match self {
-            Self::Plaintext => ["host", "hostnossl", "hostnogssenc"].contains(&kind),
-            Self::Tls => ["host", "hostssl", "hostnogssenc"].contains(&kind),
-        }
-    }
-}
-
-fn exceptions(rules: &[Rule], way: Way, is_one: impl Fn(&Rule) -> bool) -> Vec<Exception> {
-    let of_way: Vec<&Rule> = rules.iter().filter(|rule| way.is_of(&rule.kind)).collect();
-    let reached = |(number, rule): &(usize, &&Rule)| !is_taken(rule, &of_way[..*number]);
-    let open = of_way.iter().enumerate().filter(reached).map(|(_, rule)| *rule);
-    open.filter(|rule| rule.method != "reject" && is_one(rule)).map(Rule::exception).collect()
+    let about: Vec<&Rule> = rules.iter().filter(|rule| PLAINTEXT.contains(&rule.kind.as_str())).collect();
+    let reached = |(number, rule): &(usize, &&Rule)| !is_taken(rule, &about[..*number]);
+    let open = about.iter().enumerate().filter(reached).map(|(_, rule)| *rule);
+    open.filter(|rule| rule.method != "reject").map(Rule::exception).collect()
 }
 
 /// True when everybody whom `rule` is about is decided about by a line before it.
@@ -214,7 +184,7 @@ mod tests {
                 }
                 address => (address, None),
             };
-            rule(vec![Some((number + 1).to_string()), kind, databases, users, address, mask, next(), next(), None])
+            rule(vec![Some((number + 1).to_string()), kind, databases, users, address, mask, next(), None])
         };
         text.lines().enumerate().map(row).collect::<Result<_, _>>().expect("rules")
     }
@@ -232,8 +202,8 @@ mod tests {
         }
     }
 
-    fn check(exceptions: fn(&[Rule]) -> Vec<Exception>, text: &str, expect: Expect) {
-        let all = exceptions(&parsed(text));
+    fn check(text: &str, expect: Expect) {
+        let all = in_plaintext(&parsed(text));
         let line = |one: &Exception| format!("{}{}\n", one.text, if one.loopback { " (loopback)" } else { "" });
         expect.assert_eq(&all.iter().map(line).collect::<String>());
     }
@@ -241,7 +211,6 @@ mod tests {
     #[test]
     fn every_line_that_takes_plaintext_is_one() {
         check(
-            in_plaintext,
             "local all all trust\nhostssl all all all scram-sha-256\nhost all all 127.0.0.1/32 md5\n\
              hostnossl otherdb ann,bob 10.0.0.0/8 scram-sha-256\nhost all other samenet trust\nhostgssenc all all all gss",
             expect![[r#"
@@ -255,7 +224,6 @@ mod tests {
     #[test]
     fn what_is_refused_before_is_none() {
         check(
-            in_plaintext,
             "hostnossl all all 0.0.0.0/0 reject\nhostnossl all all ::/0 reject\nhost all all all md5\n\
              host all other 10.1.0.0/16 trust\nhost replication all all md5\nhost all all db.example md5",
             expect![[r#"
@@ -264,14 +232,12 @@ mod tests {
         );
         // The other way round nobody is refused, and half of the addresses are not all.
         check(
-            in_plaintext,
             "host all all all md5\nhostnossl all all all reject",
             expect![[r#"
                 line 1: host all all all md5
             "#]],
         );
         check(
-            in_plaintext,
             "hostnossl all all 10.0.0.0/9 reject\nhost all all 10.64.0.0/10 md5\nhost all all 10.128.0.0/9 md5\n\
              host shop all 10.0.0.0/8 md5",
             expect![[r#"
@@ -282,22 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_trusted_proves_nothing() {
-        check(
-            without_proof,
-            "local all all trust\nhostssl all ann all trust clientcert=verify-full\nhostssl all bob all trust\n\
-             host all carl all scram-sha-256\nhost all carl,dora ::1/128 trust\nhost all carl 10.0.0.1/32 trust",
-            expect![[r#"
-                line 5: host all carl,dora ::1/128 trust (loopback)
-                line 3: hostssl all bob all trust
-            "#]],
-        );
-    }
-
-    #[test]
     fn a_file_with_an_error_is_not_what_the_server_goes_by() {
-        let mut row = vec![None; 9];
-        (row[0], row[8]) = (Some("7".to_owned()), Some("invalid connection type \"hots\"".to_owned()));
+        let mut row = vec![None; 8];
+        (row[0], row[7]) = (Some("7".to_owned()), Some("invalid connection type \"hots\"".to_owned()));
         expect!["pg_hba.conf, line 7: invalid connection type \"hots\""]
             .assert_eq(&rules(vec![row]).expect_err("an error"));
     }
