@@ -1,5 +1,7 @@
 //! Exit statuses: whose fault it is, and what a script may conclude.
 
+use tithe_analysis::Proof;
+
 /// Everything was measured and every arm is proven.
 pub const OK: i32 = 0;
 /// This machine did not do it: a file, a process.
@@ -10,18 +12,36 @@ pub const USAGE: i32 = 2;
 pub const MISSING: i32 = 3;
 /// Some cell could not be measured.
 pub const FAILED: i32 = 4;
-/// Everything was measured, but some protection was not proven to be on.
-pub const UNPROVEN: i32 = 5;
+/// Everything was measured, and some protection was seen not to do what it claims. Outranks [`CANNOT_TELL`].
+pub const DISPROVEN: i32 = 5;
 /// A cost lies beyond the threshold that `compare` was given.
 pub const BEYOND: i32 = 6;
+/// Everything was measured, but of some protection it cannot be told whether it was on: it is unproven.
+pub const CANNOT_TELL: i32 = 7;
 /// Stopped by ctrl-C; what was measured is kept.
 pub const INTERRUPTED: i32 = 130;
+
+/// The status that measured arms with these `proofs` deserve.
+pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
+    let status = |proof: &Proof| match proof {
+        Proof::Baseline | Proof::Proven => OK,
+        Proof::Unproven(_) => CANNOT_TELL,
+        Proof::Disproven(_) => DISPROVEN,
+    };
+    proofs.map(status).fold(OK, worse)
+}
+
+/// The status that tells more of `one` and `other`: what is disproven outranks what cannot be told.
+pub fn worse(one: i32, other: i32) -> i32 {
+    [DISPROVEN, CANNOT_TELL].into_iter().find(|status| [one, other].contains(status)).unwrap_or(OK)
+}
 
 /// For `--help`.
 pub const HELP: &str = "\
 Exit status: 0 measured and proven; 1 this machine failed (file, process); 2 wrong command line or experiment;
-3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven;
-6 a cost lies beyond the threshold of compare; 130 interrupted.";
+3 something needed is not installed; 4 a cell could not be measured; 5 a protection was disproven: some claim
+does not hold (inspect: a required feature is not enforced); 6 a cost lies beyond the threshold of compare;
+7 a protection was neither proven nor disproven: some claim cannot be told; 130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]

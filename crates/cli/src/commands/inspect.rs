@@ -37,7 +37,7 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     anstream::print!("{text}");
     let missing: Vec<_> = columns.iter().flat_map(|column| missing(column, &required)).collect();
     missing.iter().for_each(|line| anstream::eprintln!("tithe: {line}"));
-    Ok(if missing.is_empty() { exit::OK } else { exit::UNPROVEN })
+    Ok(if missing.is_empty() { exit::OK } else { exit::DISPROVEN })
 }
 
 /// The features called `names`.
