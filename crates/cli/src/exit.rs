@@ -1,5 +1,9 @@
 //! Exit statuses: whose fault it is, and what a script may conclude.
 
+use std::path::Path;
+
+use tithe_analysis::Proof;
+
 /// Everything was measured and every arm is proven.
 pub const OK: i32 = 0;
 /// This machine did not do it: a file, a process. Also: records are damaged, and the report leaves frames out for that.
@@ -10,21 +14,55 @@ pub const USAGE: i32 = 2;
 pub const MISSING: i32 = 3;
 /// Some cell could not be measured.
 pub const FAILED: i32 = 4;
-/// Everything was measured, but some protection was not proven to be on; of `calibrate`, the instrument was not shown to be in
-/// order.
-pub const UNPROVEN: i32 = 5;
+/// Everything was measured, and some protection was seen not to do what it claims; of `inspect`, something that was required is
+/// not enforced; of `calibrate`, the instrument was not shown to be in order. Outranks [`CANNOT_TELL`].
+pub const DISPROVEN: i32 = 5;
 /// A cost lies beyond the threshold that `compare` was given.
 pub const BEYOND: i32 = 6;
-/// Whether something that was required is on could not be told, or for one account only.
+/// Everything was measured, but of some protection it cannot be told whether it was on: it is unproven; of `inspect`, whether
+/// something that was required is enforced could not be told, or for one account only.
 pub const CANNOT_TELL: i32 = 7;
 /// Stopped by ctrl-C; what was measured is kept.
 pub const INTERRUPTED: i32 = 130;
 
+/// The status that measured arms with these `proofs` deserve.
+pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
+    let status = |proof: &Proof| match proof {
+        Proof::Baseline | Proof::Proven => OK,
+        Proof::Unproven(_) => CANNOT_TELL,
+        Proof::Disproven(_) => DISPROVEN,
+    };
+    proofs.map(status).fold(OK, worse)
+}
+
+/// The status that tells more of `one` and `other`: what is disproven outranks what cannot be told.
+pub fn worse(one: i32, other: i32) -> i32 {
+    [DISPROVEN, CANNOT_TELL].into_iter().find(|status| [one, other].contains(status)).unwrap_or(OK)
+}
+
+/// Damaged frames that are named one by one on standard error; the report names them all.
+const DAMAGE_SHOWN: usize = 10;
+
+/// Says on standard error what of the records in the run folder at `path` is damaged; the exit status for that, `None` where
+/// nothing is.
+pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
+    let count = damage.len();
+    for line in damage.iter().take(DAMAGE_SHOWN) {
+        anstream::eprintln!("tithe: {}: {line}", path.display());
+    }
+    (count > 0).then(|| {
+        let frames = if count == 1 { "frame is" } else { "frames are" };
+        anstream::eprintln!("tithe: {count} {frames} left out of the figures, because their records were damaged");
+        MACHINE
+    })
+}
+
 /// For `--help`.
 pub const HELP: &str = "\
 Exit status: 0 measured and proven; 1 this machine failed (file, process) or records are damaged; 2 wrong command line or
-experiment; 3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven;
-6 a cost lies beyond the threshold of compare; 7 inspect cannot tell of the whole server what was required; 130 interrupted.";
+experiment; 3 something needed is not installed; 4 a cell could not be measured; 5 a protection was disproven: some claim
+does not hold (inspect: a required feature is not enforced); 6 a cost lies beyond the threshold of compare; 7 a protection
+was neither proven nor disproven: some claim cannot be told (inspect: not of the whole server); 130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use std::{
 
 use tithe_analysis::{
     report::{
+        claims::Claims,
         live::{self, Status},
         number, words,
     },
@@ -35,8 +36,7 @@ pub struct Progress<'a> {
     /// Load of the present cell so far, ns.
     load_ns: u64,
     loading: Option<u32>,
-    held: u32,
-    looked: u32,
+    claims: Claims,
     last_plain: Option<Instant>,
     frame_took_s: f64,
     /// What is known of the present cell, for the panel.
@@ -58,8 +58,7 @@ impl<'a> Progress<'a> {
             cell: 0,
             live: None,
             loading: None,
-            held: 0,
-            looked: 0,
+            claims: Claims::default(),
             last_plain: None,
             frame_took_s: 0.0,
             status: Status {
@@ -72,7 +71,7 @@ impl<'a> Progress<'a> {
                 frames_max: 0,
                 arms: plan.experiment.arms.iter().skip(1).map(|arm| (arm.name.clone(), None)).collect(),
                 precision: plan.experiment.measure.precision,
-                claims: (0, 0),
+                claims: Claims::default(),
                 busy: None,
                 pressure: None,
                 bought: None,
@@ -100,7 +99,7 @@ impl<'a> Progress<'a> {
         }
         doing.clone_into(&mut self.status.doing);
         self.status.elapsed_s = self.began.elapsed().as_secs_f64();
-        self.status.claims = (self.held, self.looked);
+        self.status.claims.clone_from(&self.claims);
         self.clear();
         let (columns, rows) = size();
         // One column and one row stay free, so that no line wraps and nothing scrolls.
@@ -198,7 +197,7 @@ impl Observer for Progress<'_> {
                 self.cell = *cell as usize;
                 let planned = &self.plan.cells[self.cell];
                 self.live = Some(Live::new(planned, &self.plan.experiment.measure, self.plan.experiment.arms.len()));
-                (self.held, self.looked, self.loading) = (0, 0, None);
+                (self.claims, self.loading) = (Claims::default(), None);
                 self.status.cell = self.cell + 1;
                 (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
                 self.status.id.clone_from(&planned.id);
@@ -219,8 +218,7 @@ impl Observer for Progress<'_> {
                 }
             }
             Event::Evidence(finding) if finding.role == Role::Claim => {
-                self.looked += 1;
-                self.held += u32::from(finding.verdict == Verdict::Holds);
+                self.claims.add(finding);
                 let when = if finding.phase == Phase::Before { "before" } else { "after" };
                 let name = self.arm(finding.arm);
                 if finding.verdict == Verdict::Holds {
@@ -239,8 +237,8 @@ impl Observer for Progress<'_> {
             Event::CellDone { reason, .. } => {
                 let frames = self.end(reason);
                 let answers = live::answers(&self.status, size().0);
-                let sign = if self.held == self.looked { "✓" } else { "!" };
-                self.say(&format!("  {sign} {} of {} claims hold; {}", self.held, self.looked, words::ending(reason)));
+                let sign = if self.claims.all_hold() { "✓" } else { "!" };
+                self.say(&format!("  {sign} {}; {}", self.claims.in_words(), words::ending(reason)));
                 match frames {
                     Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
                     None => answers.iter().for_each(|line| self.say(line)),

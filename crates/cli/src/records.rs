@@ -13,8 +13,6 @@ use tithe_harness::{
 };
 use tithe_model::record::Event;
 
-use crate::exit;
-
 /// The records of the run folder at `path`.
 pub fn of(path: &Path, contents: Contents) -> Records {
     let run = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -56,30 +54,6 @@ pub struct Assessed {
     /// Frames that could not be used because their records are damaged, a line each.
     pub damage: Vec<String>,
 }
-
-impl Assessed {
-    /// `status`, unless records are damaged: then that is said aloud, and the status is that of a machine that failed.
-    pub fn status(&self, path: &Path, status: i32) -> i32 {
-        tell_damage(path, &self.damage).unwrap_or(status)
-    }
-}
-
-/// Says on standard error what of the records in the run folder at `path` is damaged; the exit status for that, `None` where
-/// nothing is.
-pub fn tell_damage(path: &Path, damage: &[String]) -> Option<i32> {
-    let count = damage.len();
-    for line in damage.iter().take(DAMAGE_SHOWN) {
-        anstream::eprintln!("tithe: {}: {line}", path.display());
-    }
-    (count > 0).then(|| {
-        let frames = if count == 1 { "frame is" } else { "frames are" };
-        anstream::eprintln!("tithe: {count} {frames} left out of the figures, because their records were damaged");
-        exit::MACHINE
-    })
-}
-
-/// Damaged frames that are named one by one on standard error; the report names them all.
-const DAMAGE_SHOWN: usize = 10;
 
 /// Assesses the run folder at `path` with one cell in memory at a time.
 ///

@@ -555,6 +555,9 @@ fn an_audit_log_that_loses_records_is_not_proven() {
     assert_eq!(status(&output), 5, "{}", err(&output));
     assert_eq!(report_of(&bench)["cells"][0]["arms"][1]["proof"]["proof"], "disproven");
     assert!(out(&output).contains("DISPROVEN"), "{}", out(&output));
+    let verified = bench.tithe(&["verify", "e.toml"]);
+    assert_eq!(status(&verified), 5, "{}", err(&verified));
+    assert!(out(&verified).ends_with("\n1 claim does not hold\n"), "{}", out(&verified));
 }
 
 #[test]

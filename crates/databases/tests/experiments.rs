@@ -7,8 +7,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_harness::{catalogue, workload};
-use tithe_model::{experiment, plan};
+use expect_test::expect;
+use tithe_harness::{
+    catalogue,
+    database::Database,
+    protection::{self, Protection, Setup},
+    workload,
+};
+use tithe_model::{
+    catalogue::{Catalogue, Default, OptionEntry, OptionKind},
+    experiment::{self, OptionValue},
+    plan,
+};
+
+fn whole_catalogue() -> Catalogue {
+    let kinds = workload::KINDS.iter().map(|kind| (kind.entry)()).collect();
+    catalogue::catalogue(tithe_databases::all(), kinds)
+}
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
@@ -17,8 +32,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_experiment_makes_a_plan() {
-    let kinds = workload::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    let catalogue = catalogue::catalogue(tithe_databases::all(), kinds);
+    let catalogue = whole_catalogue();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let files: Vec<PathBuf> =
         files(&folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")).collect();
@@ -38,5 +52,113 @@ fn every_experiment_makes_a_plan() {
                 .unwrap_or_else(|problem| panic!("{}: {problem}", path.display()));
         }
         plan::plan(experiment, &catalogue).unwrap_or_else(|complaints| panic!("{}: {complaints:?}", path.display()));
+    }
+}
+
+/// Every way to ask for `protection`: its defaults, and each word and switch of each option in turn.
+fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
+    let usual = |option: &OptionEntry| match (option.default.map(Default::value), option.kind) {
+        (Some(value), _) => value,
+        (None, OptionKind::Choice(words)) => OptionValue::Text(words[0].to_owned()),
+        (None, kind) => panic!("an example for {}: {kind:?}", option.name),
+    };
+    let options = protection.options().iter().map(|option| (option.name.to_owned(), usual(option))).collect();
+    let first = experiment::Protection { id: protection.id().to_owned(), options };
+    let mut all = vec![first.clone()];
+    for option in protection.options() {
+        let values: Vec<OptionValue> = match option.kind {
+            OptionKind::Choice(words) => words.iter().map(|word| OptionValue::Text((*word).to_owned())).collect(),
+            OptionKind::Flag => [true, false].map(OptionValue::Flag).into(),
+            OptionKind::Number { .. } | OptionKind::Text => Vec::new(),
+        };
+        all.extend(values.into_iter().map(|value| {
+            let mut way = first.clone();
+            way.options.insert(option.name.to_owned(), value);
+            way
+        }));
+    }
+    all
+}
+
+/// An experiment with an arm that asks for `chosen`, and the setting `name`, in line 5.
+fn with_setting(database: &dyn Database, chosen: &experiment::Protection, name: &str) -> String {
+    let option = |(name, value): (&String, &OptionValue)| match value {
+        OptionValue::Number(number) => format!(", {name} = {number}"),
+        OptionValue::Text(text) => format!(", {name} = {text:?}"),
+        OptionValue::Flag(flag) => format!(", {name} = {flag}"),
+    };
+    let options: String = chosen.options.iter().map(option).collect();
+    format!(
+        "title = \"t\"\ndatabase = \"{}\"\ndata.records = 1000\n[settings]\n{name:?} = \"1\"\n[[workload]]\nycsb = \"c\"\n\
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"guarded\"\nprotections = [{{ use = \"{}\"{options} }}]\n",
+        database.id(),
+        chosen.id,
+    )
+}
+
+/// What is said of line 5; empty where nothing is.
+fn complaint_about(text: &str, catalogue: &Catalogue) -> String {
+    let complaints = experiment::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into())).err();
+    let line = |at: usize| 1 + text[..at].matches('\n').count();
+    let about = complaints.into_iter().flatten().filter(|it| it.range.as_ref().is_some_and(|at| line(at.start) == 5));
+    about.map(|it| it.problem).collect()
+}
+
+/// What a protection sets, an experiment with it cannot: nothing that it asks for is lost without a word.
+#[test]
+fn every_setting_of_a_protection_is_refused() {
+    let catalogue = whole_catalogue();
+    let (mut refused, mut combined) = (0, std::collections::BTreeSet::new());
+    for database in tithe_databases::all() {
+        for protection in protection::all(*database) {
+            for chosen in ways(protection) {
+                let mut setup = Setup::bare();
+                protection.apply(&chosen, &mut setup);
+                for name in setup.settings.keys() {
+                    for spelled in [name.clone(), name.to_ascii_uppercase()] {
+                        match complaint_about(&with_setting(*database, &chosen, &spelled), &catalogue) {
+                            said if said.contains("cannot be set") => refused += 1,
+                            said if said.is_empty() => drop(combined.insert(format!("{} {spelled}", database.id()))),
+                            said => panic!("{} {spelled}: {said}", database.id()),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 30, "{refused}");
+    // What the experiment says stands beside what the protection says, or in its place.
+    expect![[r#"
+        mariadb innodb_encryption_threads
+        mariadb plugin_load_add
+        postgres shared_preload_libraries"#]]
+    .assert_eq(&Vec::from_iter(combined).join("\n"));
+}
+
+/// Nor what the server's files say in the protection's stead, which is not in any list of settings that are Tithe's own.
+#[test]
+fn settings_that_a_launch_writes_for_a_protection_are_refused() {
+    let catalogue = whole_catalogue();
+    for (id, use_, name) in [
+        ("mariadb", "encryption", "file-key-management-filename"),
+        ("mongodb", "tls", "net.tls.CAFile"),
+        ("mongodb", "scram", "setParameter.authenticationMechanisms"),
+    ] {
+        let Some(database) = tithe_databases::all().iter().find(|database| database.id() == id) else { continue };
+        let protection = protection::named(*database, use_).expect("a protection");
+        let said = complaint_about(&with_setting(*database, &ways(protection)[0], name), &catalogue);
+        assert_eq!(said, format!("`{name}` cannot be set: the protection `{use_}` of arm `guarded` sets it"));
+    }
+}
+
+/// Settings that no protection of the experiment touches are the experiment's, also where another protection would set them.
+#[test]
+fn settings_of_other_protections_are_free() {
+    let catalogue = whole_catalogue();
+    for database in tithe_databases::all().iter().filter(|database| ["postgres", "redis"].contains(&database.id())) {
+        let tls = protection::named(*database, "tls").expect("a protection");
+        for name in ["log_statement", "appendonly"] {
+            assert_eq!(complaint_about(&with_setting(*database, &ways(tls)[0], name), &catalogue), "");
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! What this build of Tithe offers, as data, and what this machine lacks of it.
 
+use std::path::PathBuf;
+
 use tithe_model::{
-    catalogue::{Catalogue, DatabaseEntry, ProtectionEntry, WorkloadEntry},
+    catalogue::{Catalogue, DatabaseEntry, Overrides, ProtectionEntry, WorkloadEntry, plain_name},
     experiment,
 };
 
 use crate::{
-    database::{Database, Install, Missing, Search},
+    configuration::configuration,
+    database::{Database, Install, Missing, Place, Search},
     limits,
     protection::{self, Protection, Setup},
     volume::swap::own,
@@ -22,6 +25,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
             leaves_open: protection.leaves_open(),
             options: protection.options(),
             attachable: protection.attachable(),
+            overrides: overrides(database, *protection),
         };
         protection::all(database).iter().map(entry).collect()
     };
@@ -38,6 +42,39 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
         known_settings: database.known_settings(),
     };
     Catalogue { databases: databases.iter().map(entry).collect(), workloads }
+}
+
+/// Tells which settings `protection` takes for itself, by having it applied beside one that an experiment gives.
+fn overrides(database: &'static dyn Database, protection: &'static dyn Protection) -> Overrides {
+    Overrides::new(move |chosen, name| overridden(database, protection, chosen, name))
+}
+
+/// A value that is nobody's, and that every server's file holds as it is.
+const GIVEN: &str = "tithe0given0this0";
+
+/// True when nothing is left of the value that an experiment gives `setting`, or two values stand beside each other: in what
+/// `protection` makes of a plain set-up, or in the files that the server is started with.
+fn overridden(
+    database: &dyn Database,
+    protection: &dyn Protection,
+    chosen: &experiment::Protection,
+    setting: &str,
+) -> bool {
+    let mut plain = Setup::bare();
+    plain.settings.insert(setting.to_owned(), GIVEN.to_owned());
+    let mut protected = plain.clone();
+    protection.apply(chosen, &mut protected);
+    let alike = |name: &&String| plain_name(name) == plain_name(setting);
+    let kept = protected.settings.get(setting).is_some_and(|value| value.contains(GIVEN));
+    let twice = protected.settings.keys().filter(alike).count() > 1;
+    !kept || twice || shows(database, &plain) && !shows(database, &protected)
+}
+
+/// True when the files of a server with this set-up hold the given value.
+fn shows(database: &dyn Database, setup: &Setup) -> bool {
+    let place = Place { folder: PathBuf::from("/sandbox"), port: 65_535 };
+    let launch = database.launch(&Install::default(), setup, &place);
+    configuration(&launch, setup, &place).iter().any(|line| line.contains(GIVEN))
 }
 
 /// The installation that `experiment` runs on.

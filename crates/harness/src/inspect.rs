@@ -202,8 +202,15 @@ pub fn with_canary(
         let checks = [on_disk(Places::DATA), on_disk(Places::JOURNAL)].into_iter().chain(of_log);
         for (number, (feature, check)) in (0..).zip(checks) {
             let nonce = nonce.wrapping_add(number);
-            let sight =
-                check.look(&mut Scene { database, server: &server, setup, table: &table, guarded: true, nonce });
+            let sight = check.look(&mut Scene {
+                database,
+                server: &server,
+                setup,
+                table: &table,
+                guarded: true,
+                nonce,
+                narrowed: None,
+            });
             cells.iter_mut().filter(|cell| cell.feature == feature).for_each(|cell| cell.add(&check.claim(), &sight));
         }
     });

@@ -1,11 +1,11 @@
 //! What Tithe can do, as data: databases, their protections and options, workloads.
 //!
-//! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. No plug-in
-//! code is needed to plan.
+//! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. What only their code can
+//! tell (properties of a workload, the settings that a protection takes for itself) is here as functions without a side effect.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::experiment::OptionValue;
+use crate::experiment::{OptionValue, Protection};
 
 /// Everything that this build of Tithe knows.
 #[derive(Debug, Clone, Default)]
@@ -71,9 +71,48 @@ pub struct ProtectionEntry {
     pub options: &'static [OptionEntry],
     /// True when an attached server that Tithe does not start can be measured with it.
     pub attachable: bool,
+    /// The settings that it takes for itself.
+    pub overrides: Overrides,
+}
+
+/// Tells whether a protection with these options takes a setting of this name for itself, so that what an experiment gives it
+/// would be lost.
+#[derive(Clone)]
+pub struct Overrides(Arc<Tells>);
+
+type Tells = dyn Fn(&Protection, &str) -> bool + Send + Sync;
+
+impl Overrides {
+    /// As `tells` says; it is given protections whose options are complete.
+    pub fn new(tells: impl Fn(&Protection, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tells))
+    }
+
+    /// True when `chosen` takes the setting called `name` for itself.
+    pub fn tell(&self, chosen: &Protection, name: &str) -> bool {
+        (self.0)(chosen, name)
+    }
+}
+
+impl std::fmt::Debug for Overrides {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Overrides").finish_non_exhaustive()
+    }
+}
+
+/// A setting's name as servers compare it: most ignore case, some take `-` for `_`.
+pub fn plain_name(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
 }
 
 impl ProtectionEntry {
+    /// True when `chosen`, which is of this protection, takes the setting called `name` for itself. One whose options are not
+    /// complete is refused elsewhere.
+    pub fn overrides(&self, chosen: &Protection, name: &str) -> bool {
+        let complete = self.options.iter().all(|option| chosen.options.contains_key(option.name));
+        complete && self.overrides.tell(chosen, name)
+    }
+
     /// The option called `name`.
     pub fn option(&self, name: &str) -> Option<&'static OptionEntry> {
         self.options.iter().find(|option| option.name == name)

@@ -82,7 +82,8 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
     for side in matched.sides.iter().filter(|side| !side.counts()) {
         let because = match side.proof {
             Proof::Proven | Proof::Baseline => "not enough data",
-            Proof::Unproven(_) | Proof::Disproven(_) => "its protection was not proven to be on",
+            Proof::Unproven(_) => "its protection was not proven to be on",
+            Proof::Disproven(_) => "its protection was disproven",
         };
         told.push(format!("{} is not ranked: {because}.", name(side)));
     }

@@ -4,6 +4,7 @@
 //! are there to see what comes, and the report has the final ones.
 
 use super::{
+    claims::Claims,
     number,
     table::{cut, pad, width},
     words,
@@ -31,8 +32,8 @@ pub struct Status {
     pub arms: Vec<(String, Option<Interval>)>,
     /// Half-width at which an arm is precise enough, natural-log ratio.
     pub precision: f64,
-    /// Claims of this cell that hold, and those that were looked at.
-    pub claims: (u32, u32),
+    /// Claims of this cell, as far as they were looked at.
+    pub claims: Claims,
     /// Share of the clients' time in which client and server ran, 0–1 and more where several processes serve one
     /// client; `None` before the first frame.
     pub busy: Option<(f64, f64)>,
@@ -114,9 +115,8 @@ fn known(effect: &Interval) -> bool {
 }
 
 fn evidence(status: &Status) -> Option<String> {
-    let (held, looked) = status.claims;
-    let mark = if held == looked { "✓" } else { "!" };
-    (looked > 0).then(|| format!("{mark} evidence: {held} of {} held so far", words::plural(looked.into(), "claim")))
+    let mark = if status.claims.all_hold() { "✓" } else { "!" };
+    (status.claims.looked_at() > 0).then(|| format!("{mark} evidence so far: {}", status.claims.in_words()))
 }
 
 fn machine(status: &Status) -> Option<String> {
@@ -220,6 +220,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::report::claims;
 
     fn status() -> Status {
         let interval = |estimate, low, high| Some(Interval { estimate, low, high });
@@ -237,7 +238,7 @@ mod tests {
                 ("luks".to_owned(), None),
             ],
             precision: 0.01,
-            claims: (9, 10),
+            claims: claims::tests::of(&["++", "+", "+", "+", "+", "+", "+", "+", "+", "-", "+-", "?"]),
             busy: Some((0.41, 0.56)),
             pressure: Some(0.08),
             elapsed_s: 72.0,
@@ -253,14 +254,14 @@ mod tests {
               tls    ··········│····━━●━━━  +3.1% [2.0, 4.3]
             ✓ audit  ········━━●━·········  −0.2% [−0.9, +0.5]
               luks   ··········│··········  ~
-            ! evidence: 9 of 10 claims held so far
+            ! evidence so far: 9 of 12 claims hold, 2 do not, 1 cannot be told
               client busy 41%, server 56%, processor pressure 8.0%
               72 s, 2–4 min left
               to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&status(), 80, 24).join("\n"));
         let loading = Status {
             doing: "audit: 12,000 of 20,000 records loaded".to_owned(),
-            claims: (0, 0),
+            claims: Claims::default(),
             busy: None,
             left_s: None,
             ..status()

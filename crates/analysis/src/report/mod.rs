@@ -10,6 +10,7 @@
 
 pub mod benchstat;
 pub mod calibration;
+pub mod claims;
 pub mod comparison;
 pub mod csv;
 pub mod html;

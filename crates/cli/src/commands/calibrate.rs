@@ -39,7 +39,7 @@ pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
         Ending::Interrupted => exit::INTERRUPTED,
         Ending::Failed => exit::FAILED,
         Ending::Complete if resolutions.iter().all(|cell| cell.passes()) => exit::OK,
-        Ending::Complete => exit::UNPROVEN,
+        Ending::Complete => exit::DISPROVEN,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
-    Interval, Outcome, Proof,
+    Interval, Outcome,
     compare::{self, Comparison, Subject},
     report::{self, number},
 };
@@ -33,7 +33,7 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     for run in &arguments.runs {
         let (subject, damage) = subject(run)?;
         subjects.push(subject);
-        damaged = damaged.or(records::tell_damage(run, &damage));
+        damaged = damaged.or(exit::of_damage(run, &damage));
     }
     let comparison = compare::compare(&subjects).map_err(|reasons| {
         Stop::new(exit::USAGE, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
@@ -51,10 +51,14 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
 fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
     for matched in &comparison.matches {
-        if matched.sides.iter().any(|side| !matches!(side.proof, Proof::Proven | Proof::Baseline)) {
-            anstream::eprintln!("tithe: {} · {}: not proven to be on", matched.cell, matched.arm);
-            status = exit::UNPROVEN;
-        }
+        let of_sides = exit::of_proofs(matched.sides.iter().map(|side| &side.proof));
+        let words = match of_sides {
+            exit::OK => continue,
+            exit::DISPROVEN => "disproven: some claim of its protection does not hold",
+            _ => "not proven to be on",
+        };
+        anstream::eprintln!("tithe: {} · {}: {words}", matched.cell, matched.arm);
+        status = exit::worse(status, of_sides);
     }
     for (matched, run, by) in comparison
         .matches

@@ -45,7 +45,7 @@ fn status(missing: &[(Lack, String)]) -> i32 {
     match missing.iter().map(|(lack, _)| *lack).max() {
         None => exit::OK,
         Some(Lack::Untold) => exit::CANNOT_TELL,
-        Some(Lack::Unenforced) => exit::UNPROVEN,
+        Some(Lack::Unenforced) => exit::DISPROVEN,
     }
 }
 

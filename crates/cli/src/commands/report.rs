@@ -16,7 +16,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         let contents = folder::read(&arguments.run).map_err(unreadable)?;
         let damage = contents.damage.clone();
         anstream::print!("{}", report::ycsb::render(&records::of(&arguments.run, contents)));
-        return Ok(records::tell_damage(&arguments.run, &damage).unwrap_or(exit::OK));
+        return Ok(exit::of_damage(&arguments.run, &damage).unwrap_or(exit::OK));
     }
     let assessed = records::assess(&arguments.run).map_err(unreadable)?;
     let (analysis, story) = (&assessed.analysis, &assessed.story);
@@ -33,5 +33,5 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         _ => text(report::view::Form::Long),
     };
     anstream::print!("{rendered}");
-    Ok(assessed.status(&arguments.run, exit::OK))
+    Ok(exit::of_damage(&arguments.run, &assessed.damage).unwrap_or(exit::OK))
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
-    Analysis, Proof,
+    Analysis,
     report::{self, html::Story},
 };
 use tithe_harness::{
@@ -64,7 +64,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             anstream::println!("continue    tithe run --resume {}", path.display());
         }
     }
-    Ok(assessed.status(&path, status(ending, analysis)))
+    Ok(exit::of_damage(&path, &assessed.damage).unwrap_or_else(|| status(ending, analysis)))
 }
 
 /// What the options change about the experiment.
@@ -81,14 +81,11 @@ fn change(experiment: &mut Experiment, arguments: &RunArgs) {
 
 /// The exit status that a finished run deserves.
 fn status(ending: Ending, analysis: &Analysis) -> i32 {
-    let arms = analysis.cells.iter().flat_map(|cell| &cell.arms);
-    let unproven = arms.into_iter().any(|arm| !matches!(arm.proof, Proof::Baseline | Proof::Proven));
     match ending {
         Ending::Interrupted => exit::INTERRUPTED,
         Ending::Failed => exit::FAILED,
         Ending::Complete if analysis.cells.iter().any(|cell| cell.frames == 0) => exit::FAILED,
-        Ending::Complete if unproven => exit::UNPROVEN,
-        Ending::Complete => exit::OK,
+        Ending::Complete => exit::of_proofs(analysis.cells.iter().flat_map(|cell| &cell.arms).map(|arm| &arm.proof)),
     }
 }
 

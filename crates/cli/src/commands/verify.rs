@@ -1,9 +1,12 @@
 //! `tithe verify`: every arm once, with its evidence; nothing is timed.
 
+use std::collections::BTreeSet;
+
+use tithe_analysis::report::{claims::Claims, words};
 use tithe_harness::{folder::RunFolder, run::Ending, run::Observer, run::Run, watch::host};
 use tithe_model::{
-    experiment::Limits,
-    record::{Event, Frame, Role, Slot, Verdict},
+    experiment::{Arm, Limits},
+    record::{Event, Finding, Frame, Phase, Role, Slot, Verdict},
 };
 
 use crate::{
@@ -25,25 +28,37 @@ pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
     let path = arguments.runs.join(format!("verify-{}", std::process::id()));
     let mut folder = RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?;
-    let mut verifier = Verifier { prepared: &prepared, bad: 0, cell: 0 };
+    let mut verifier = Verifier { prepared: &prepared, findings: Vec::new(), claims: Claims::default(), spoiled: 0 };
     let cancelled = interrupt::listen();
     let Prepared { plan, database, install, workloads, .. } = &prepared;
     let run = Run { database: *database, install: install.clone(), plan, workloads, cancelled };
     let ending = run.carry_out(&mut folder, None, &mut verifier);
-    let bad = verifier.bad;
+    // Those of a cell that ended before its time.
+    verifier.tell();
+    let Verifier { claims, spoiled, .. } = verifier;
     drop(folder);
     // Nothing was measured, so there is nothing to keep.
     let _ = std::fs::remove_dir_all(&path);
-    match ending? {
-        Ending::Interrupted => Ok(exit::INTERRUPTED),
-        Ending::Failed => Ok(exit::FAILED),
-        Ending::Complete if bad > 0 => {
-            anstream::println!("\n{bad} claims do not hold");
-            Ok(exit::UNPROVEN)
-        }
+    Ok(conclude(&ending?, &claims, spoiled))
+}
+
+/// Prints what it all comes to; returns the exit status.
+fn conclude(ending: &Ending, claims: &Claims, spoiled: u64) -> i32 {
+    let spoilt =
+        (spoiled > 0).then(|| format!("{} of answers that were wrong", words::plural(spoiled, "spoiled frame")));
+    let amiss: Vec<String> = claims.amiss().into_iter().chain(spoilt).collect();
+    if !amiss.is_empty() {
+        anstream::println!("\n{}", amiss.join("; "));
+    }
+    match ending {
+        Ending::Interrupted => exit::INTERRUPTED,
+        Ending::Failed => exit::FAILED,
+        Ending::Complete if claims.count(Verdict::Fails) > 0 => exit::DISPROVEN,
+        Ending::Complete if spoiled > 0 => exit::FAILED,
+        Ending::Complete if !claims.all_hold() => exit::CANNOT_TELL,
         Ending::Complete => {
             anstream::println!("\nevery claim holds and every answer was right; nothing was timed");
-            Ok(exit::OK)
+            exit::OK
         }
     }
 }
@@ -63,41 +78,33 @@ fn small(prepared: Prepared, arguments: &ExperimentArgs) -> Result<Prepared, Sto
     prepare::of_plan(prepared.text, plan, arguments)
 }
 
-/// Prints findings as they come.
+/// Prints the findings of each cell at its end, so that looks that agree are told once.
 struct Verifier<'a> {
     prepared: &'a Prepared,
-    bad: u32,
-    cell: usize,
+    /// Those of the present cell.
+    findings: Vec<Finding>,
+    claims: Claims,
+    spoiled: u64,
+}
+
+impl Verifier<'_> {
+    fn tell(&mut self) {
+        let findings = std::mem::take(&mut self.findings);
+        findings.iter().for_each(|finding| self.claims.add(finding));
+        anstream::print!("{}", told(&findings, &self.prepared.plan.experiment.arms));
+    }
 }
 
 impl Observer for Verifier<'_> {
     fn event(&mut self, event: &Event) {
-        let experiment = &self.prepared.plan.experiment;
         match event {
-            Event::CellStarted { cell } => {
-                self.cell = *cell as usize;
-                anstream::println!("{}", self.prepared.plan.cells[self.cell].id);
-            }
-            Event::Evidence(finding) => {
-                let sign = match (finding.role, finding.verdict) {
-                    (Role::Disclosure, _) => "i",
-                    (Role::Claim, Verdict::Holds) => "✓",
-                    (Role::Claim, Verdict::Fails) => "✗",
-                    (Role::Claim, Verdict::CannotTell) => "?",
-                };
-                self.bad += u32::from(finding.role == Role::Claim && finding.verdict != Verdict::Holds);
-                let arm = &experiment.arms[finding.arm as usize].name;
-                anstream::println!(
-                    "  {sign} {arm}: {}\n      guarded: {}\n      control: {}",
-                    finding.claim,
-                    finding.guarded,
-                    finding.control
-                );
-            }
+            Event::CellStarted { cell } => anstream::println!("{}", self.prepared.plan.cells[*cell as usize].id),
+            Event::Evidence(finding) => self.findings.push(finding.clone()),
             Event::FrameDone { spoiled: Some(reason), .. } => {
-                self.bad += 1;
+                self.spoiled += 1;
                 anstream::println!("  ✗ {reason}");
             }
+            Event::CellDone { .. } => self.tell(),
             Event::Warning { message } => anstream::println!("  warning: {message}"),
             _ => {}
         }
@@ -105,5 +112,114 @@ impl Observer for Verifier<'_> {
 
     fn frame(&mut self, _frame: &Frame, _slots: &[Slot]) -> bool {
         true
+    }
+}
+
+/// `findings` in words, claim by claim; looks that saw the same are one.
+fn told(findings: &[Finding], arms: &[Arm]) -> String {
+    let mut looks: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings {
+        match looks.iter_mut().find(|look| is_same(look[0], finding)) {
+            Some(look) => look.push(finding),
+            None => looks.push(vec![finding]),
+        }
+    }
+    // The looks at one claim beside each other, in the order of the first.
+    let first = |look: &Vec<&Finding>| findings.iter().position(|finding| claim_of(finding) == claim_of(look[0]));
+    looks.sort_by_key(first);
+    looks.iter().map(|look| line(look, &arms[look[0].arm as usize].name)).collect()
+}
+
+/// What is looked at.
+fn claim_of(finding: &Finding) -> (u32, &str, &str) {
+    (finding.arm, &finding.protection, &finding.check)
+}
+
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    let seen = |finding: &Finding| (finding.claim.clone(), finding.guarded.clone(), finding.control.clone());
+    claim_of(one) == claim_of(other) && one.verdict == other.verdict && seen(one) == seen(other)
+}
+
+fn line(look: &[&Finding], arm: &str) -> String {
+    let Finding { role, verdict, claim, guarded, control, .. } = look[0];
+    let (mark, ..) = words::finding(*role, *verdict);
+    let mark = if *role == Role::Disclosure { "i" } else { mark };
+    let phases: BTreeSet<&str> = look.iter().map(|finding| word(finding.phase)).collect();
+    let when = if phases.len() > 1 { "before and after" } else { word(look[0].phase) };
+    format!("  {mark} {arm}: {claim} ({when})\n      guarded: {guarded}\n      control: {control}\n")
+}
+
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Before => "before",
+        Phase::After => "after",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn arm(name: &str) -> Arm {
+        Arm { name: name.to_owned(), protections: Vec::new(), url: None, on: Vec::new(), off: Vec::new() }
+    }
+
+    fn finding(check: &str, phase: Phase, verdict: Verdict, guarded: &str) -> Finding {
+        Finding {
+            cell: 0,
+            epoch: 0,
+            arm: 1,
+            phase,
+            protection: "tls".to_owned(),
+            check: check.to_owned(),
+            claim: format!("claim of {check}"),
+            role: Role::Claim,
+            verdict,
+            guarded: guarded.to_owned(),
+            control: "seen".to_owned(),
+        }
+    }
+
+    #[test]
+    fn looks_that_agree_are_one_and_others_say_when() {
+        let findings = [
+            finding("a", Phase::Before, Verdict::Holds, "0 of 9"),
+            finding("b", Phase::Before, Verdict::Holds, "0 of 9"),
+            Finding { role: Role::Disclosure, ..finding("c", Phase::Before, Verdict::CannotTell, "no log") },
+            finding("a", Phase::After, Verdict::Holds, "0 of 9"),
+            finding("b", Phase::After, Verdict::Fails, "1 of 9"),
+        ];
+        expect![[r#"
+              ✓ tls: claim of a (before and after)
+                  guarded: 0 of 9
+                  control: seen
+              ✓ tls: claim of b (before)
+                  guarded: 0 of 9
+                  control: seen
+              ✗ tls: claim of b (after)
+                  guarded: 1 of 9
+                  control: seen
+              i tls: claim of c (before)
+                  guarded: no log
+                  control: seen
+        "#]]
+        .assert_eq(&told(&findings, &[arm("plain"), arm("tls")]));
+    }
+
+    #[test]
+    fn disproven_outranks_spoiled_and_unproven() {
+        let status = |verdicts: &[Verdict], spoiled| {
+            let mut claims = Claims::default();
+            for (number, verdict) in verdicts.iter().enumerate() {
+                claims.add(&finding(&number.to_string(), Phase::Before, *verdict, ""));
+            }
+            conclude(&Ending::Complete, &claims, spoiled)
+        };
+        assert_eq!(status(&[Verdict::Holds], 0), exit::OK);
+        assert_eq!(status(&[Verdict::Holds, Verdict::CannotTell], 0), exit::CANNOT_TELL);
+        assert_eq!(status(&[Verdict::CannotTell], 1), exit::FAILED);
+        assert_eq!(status(&[Verdict::CannotTell, Verdict::Fails], 1), exit::DISPROVEN);
     }
 }

@@ -4,12 +4,14 @@ pub mod marked;
 pub mod password_asked;
 pub mod tls_negotiated;
 pub mod tls_resumed;
+pub mod whole;
 
 use tithe_harness::{
     evidence::{Scene, Sight},
     fault::Fault,
 };
 
+use self::whole::Whole;
 use crate::target::Target;
 
 /// How a check knocks at the doors of one product.
@@ -23,6 +25,8 @@ pub struct Doors {
     pub tls_of_server: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
     /// Where it says so.
     pub tls_source: &'static str,
+    /// Whom else the server lets in without TLS. On a server that Tithe launched this can always be seen.
+    pub others: fn(&Scene<'_>) -> Whole,
 }
 
 /// What an attempt that must be refused came to.

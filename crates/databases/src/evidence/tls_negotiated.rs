@@ -8,12 +8,16 @@ use tithe_harness::{
     protection::{TlsVersion, Transport},
 };
 
-use super::{Attempt, Doors, sight};
+use super::{
+    Attempt, Doors, sight,
+    whole::{THIS_ACCOUNT, Whole, in_words, that_matter},
+};
 use crate::target::{Target, Tls};
 
 /// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
 /// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
-/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Id `tls-negotiated`.
+/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Whether others are served in
+/// plaintext is read off the server's own lists; where they cannot be read, the claim says so. Id `tls-negotiated`.
 pub struct TlsNegotiated {
     doors: &'static Doors,
     version: TlsVersion,
@@ -61,7 +65,7 @@ impl TlsNegotiated {
         forbidden
     }
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+    fn look_at(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let target = (self.doors.target)(scene)?;
         let seen = (self.doors.tls_of_server)(scene, &target)?;
         let mut quotation = format!("{}: {seen}", self.doors.tls_source);
@@ -81,7 +85,40 @@ impl TlsNegotiated {
                 Attempt::Refused(words) => quotation += &format!("; {name}: refused ({words})"),
             }
         }
-        Ok(if served { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+        let others = Others::of((self.doors.others)(scene), &target.host);
+        quotation += &format!("; everybody else: {}", others.words);
+        scene.narrowed = others.narrowed;
+        Ok(if served || others.let_in { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+    }
+}
+
+/// What is said of those whose account was not tried.
+struct Others {
+    words: String,
+    /// Some are let in without TLS.
+    let_in: bool,
+    /// What the claim is narrowed to, where they could not be seen.
+    narrowed: Option<&'static str>,
+}
+
+impl Others {
+    /// What `whole` comes to for clients that reach the server at `host`.
+    fn of(whole: Whole, host: &str) -> Self {
+        let (source, all) = match whole {
+            Whole::Judged(source, all) => (source, all),
+            Whole::Unseen(why) => {
+                let words = format!("not seen ({why})");
+                return Self { words, let_in: false, narrowed: Some(THIS_ACCOUNT) };
+            }
+        };
+        let count = all.len();
+        let matter = that_matter(all, host);
+        let words = match (matter.is_empty(), count) {
+            (false, _) => format!("served in plaintext: {} ({source})", in_words(&matter)),
+            (true, 0) => format!("nobody is served in plaintext ({source})"),
+            (true, _) => format!("plaintext is served on the server's own loopback alone ({source})"),
+        };
+        Self { words, let_in: !matter.is_empty(), narrowed: None }
     }
 }
 

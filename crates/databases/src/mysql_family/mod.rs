@@ -3,6 +3,7 @@
 //! Each product has a folder of its own for its launch, its protections and what it says about itself; where shared code
 //! must know which of the two it speaks to, it is told by the product's [`Flavour`].
 
+pub mod accounts;
 pub mod evidence;
 pub mod inspect;
 pub mod launch;

@@ -5,6 +5,7 @@
 //! only PostgreSQL has one file below [`evidence`].
 
 mod evidence;
+mod hba;
 mod inspect;
 mod install;
 mod launch;

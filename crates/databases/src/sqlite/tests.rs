@@ -90,6 +90,7 @@ impl Bench {
             table: &self.table,
             guarded: self.setup.at_rest.is_some(),
             nonce: 4711,
+            narrowed: None,
         };
         evidence.look(&mut scene)
     }

@@ -78,7 +78,6 @@ fn frame_of(
         state: workload.arm_state(),
         on: Vec::new(),
         off: Vec::new(),
-        guard: false,
     };
     let mut rig = Rig::new(sandbox.database, workload, &cell, 0, true, vec![arm]);
     let (mut frame, slots) =

@@ -23,7 +23,7 @@ use sandbox::{Sandbox, protection};
 use tithe_harness::{
     clock::Clock,
     database::{Connect, Database},
-    evidence::{Control, Evidence, Scene, Sight, judge},
+    evidence::{Control, Evidence, Scene, Sight, claimed, judge},
     session::{KeyValueSession, Request, Rows, Session},
     workload::Table,
 };
@@ -69,15 +69,23 @@ fn rows(session: &mut dyn KeyValueSession, request: &Request<'_>) -> String {
 }
 
 fn look(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> Sight {
+    look_and_claim(sandbox, guarded, check).0
+}
+
+/// As [`look`], and the claim as a run would record it.
+fn look_and_claim(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> (Sight, String) {
     let table = table();
-    check.look(&mut Scene {
+    let mut scene = Scene {
         database: sandbox.database,
         server: &sandbox.server,
         setup: &sandbox.setup,
         table: &table,
         guarded,
         nonce: 0x7174_6865,
-    })
+        narrowed: None,
+    };
+    let sight = check.look(&mut scene);
+    (sight, claimed(check, scene.narrowed))
 }
 
 /// Starts a plain server and one with `chosen`, serves every request on the latter, and looks at every check of it on

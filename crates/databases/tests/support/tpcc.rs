@@ -120,6 +120,7 @@ pub fn evidence(protection: &dyn Protection, chosen: &Chosen, guarded: Arm<'_>, 
             table: &table,
             guarded: is_guarded,
             nonce,
+            narrowed: None,
         })
     };
     let checks = protection.evidence_in(chosen, guarded.workload);

@@ -98,6 +98,8 @@ pub struct Scene<'a> {
     pub guarded: bool,
     /// A number that is fresh for every look, so that canaries are never those of an earlier look.
     pub nonce: u64,
+    /// Set by a check that could judge less than its claim says: the words that the claim gets then.
+    pub narrowed: Option<&'static str>,
 }
 
 impl Scene<'_> {
@@ -129,6 +131,11 @@ impl Scene<'_> {
     fn how(&self) -> Connect {
         Connect { blocking: true, lane: 0, clock: crate::clock::Clock::Real, table: self.table.clone() }
     }
+}
+
+/// The claim of `check`, narrowed to what its look at the guarded arm could judge.
+pub fn claimed(check: &dyn Evidence, narrowed: Option<&str>) -> String {
+    narrowed.map_or_else(|| check.claim(), |words| format!("{} ({words})", check.claim()))
 }
 
 /// Decides what two looks prove together.

@@ -73,6 +73,7 @@ impl Run<'_> {
                 table: &table,
                 guarded: arm > 0,
                 nonce,
+                narrowed: None,
             }
         };
         for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
@@ -82,7 +83,9 @@ impl Run<'_> {
                     if self.cancelled() && phase == Phase::Before {
                         return Ok(());
                     }
-                    let guarded = check.look(&mut scene(arm));
+                    let mut on_guarded = scene(arm);
+                    let guarded = check.look(&mut on_guarded);
+                    let narrowed = on_guarded.narrowed;
                     let plain = (check.control() == Control::PlainArm).then(|| check.look(&mut scene(0)));
                     diary.found(Finding {
                         cell: part.number as u32,
@@ -91,7 +94,7 @@ impl Run<'_> {
                         phase,
                         protection: chosen.id.clone(),
                         check: check.id().to_owned(),
-                        claim: check.claim(),
+                        claim: evidence::claimed(check.as_ref(), narrowed),
                         role: check.role(),
                         verdict: evidence::judge(check.control(), &guarded, plain.as_ref()),
                         guarded: guarded.quotation().to_owned(),

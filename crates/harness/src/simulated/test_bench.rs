@@ -67,7 +67,7 @@ impl Bench {
     pub(crate) fn scene(&self) -> Scene<'_> {
         let nonce = self.looks.fetch_add(1, Ordering::Relaxed);
         let (server, setup, table) = (&self.server, &self.setup, &self.table);
-        Scene { database: &Simulated, server, setup, table, guarded: self.guarded, nonce }
+        Scene { database: &Simulated, server, setup, table, guarded: self.guarded, nonce, narrowed: None }
     }
 
     /// What `check` sees.

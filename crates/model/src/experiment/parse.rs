@@ -19,9 +19,11 @@ use toml::de::DeTable;
 pub use keys::{TABLES, TableFormat};
 use reader::{Item, Problems, Table, Text};
 
-use super::{Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Resources, Values};
+use super::{
+    Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
+};
 use crate::{
-    catalogue::{Catalogue, DatabaseEntry},
+    catalogue::{Catalogue, DatabaseEntry, plain_name},
     complaint::Complaint,
     plan,
 };
@@ -89,20 +91,20 @@ fn experiment(
     let database_item = top.need("database", problems);
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
     let mut arms = arms::arms(top, database, catalogue, problems);
-    let attached = arms.iter().any(|arm| arm.url.is_some());
+    let attached = is_attached(&arms);
     let (measure, guard_arm) = measure(top, problems);
     if guard_arm {
         arms.extend(guard(&arms));
     }
     let switched = arms.iter().any(|arm| !arm.on.is_empty());
-    let resources = resources(top, database, attached, switched, problems);
+    let resources = resources(top, database, &arms, switched, problems);
     let resources = swept(resources, &sweep(top, problems));
     let data = data(top, problems);
     let workloads = workloads::workloads(top, catalogue, read, problems);
     Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
-        settings: settings(top, database, attached, problems),
+        settings: settings(top, database, &arms, problems),
         encrypted_swap_bytes: encrypted_swap(top, attached, &resources, problems),
         data,
         load: load(top, switched, problems),
@@ -199,15 +201,21 @@ fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Proble
     entry
 }
 
-/// The server settings of `table`. Some are Tithe's own, and an attached server keeps those that it has.
+/// True when Tithe does not start the servers.
+fn is_attached(arms: &[Arm]) -> bool {
+    arms.iter().any(|arm| arm.url.is_some())
+}
+
+/// The server settings of `table`. Some are Tithe's own, some those of a protection in `arms`, and an attached server keeps
+/// those that it has.
 fn settings(
     table: &Table<'_>,
     database: Option<&DatabaseEntry>,
-    attached: bool,
+    arms: &[Arm],
     problems: &mut Problems,
 ) -> BTreeMap<String, String> {
     let Some(item) = table.get("settings") else { return BTreeMap::new() };
-    if attached {
+    if is_attached(arms) {
         problems.at(
             item.key_range.clone(),
             "settings cannot be given to a server that Tithe does not start",
@@ -223,6 +231,9 @@ fn settings(
         {
             let problem = format!("`{reserved}` cannot be set: {reason}");
             problems.at(pair.key_range.clone(), problem, "remove it from the settings");
+        } else if let Some((arm, protection)) = database.and_then(|entry| taken(entry, arms, name)) {
+            let problem = format!("`{name}` cannot be set: the protection `{protection}` of arm `{arm}` sets it");
+            problems.at(pair.key_range.clone(), problem, "remove it from the settings, or the protection from the arm");
         } else if !known.is_empty() && !known.iter().any(|known| plain_name(known) == plain_name(name)) {
             let problem = format!("there is no setting {}", wording::quote(name));
             problems.at(pair.key_range.clone(), problem, wording::suggest(name, &known, "the database has"));
@@ -231,9 +242,10 @@ fn settings(
     reader::texts(settings)
 }
 
-/// A setting's name as servers compare it: most ignore case, some take `-` for `_`.
-fn plain_name(name: &str) -> String {
-    name.to_ascii_lowercase().replace('-', "_")
+/// The first arm with a protection that takes the setting called `name` for itself, and that protection.
+fn taken<'a>(database: &DatabaseEntry, arms: &'a [Arm], name: &str) -> Option<(&'a str, &'a str)> {
+    let takes = |chosen: &&Protection| database.protection(&chosen.id).is_some_and(|it| it.overrides(chosen, name));
+    arms.iter().find_map(|arm| Some((arm.name.as_str(), arm.protections.iter().find(takes)?.id.as_str())))
 }
 
 fn data(top: &Table<'_>, problems: &mut Problems) -> Data {
@@ -299,10 +311,11 @@ fn clients(table: &Table<'_>, problems: &mut Problems) -> Option<u32> {
 fn resources(
     top: &Table<'_>,
     database: Option<&DatabaseEntry>,
-    attached: bool,
+    arms: &[Arm],
     switched: bool,
     problems: &mut Problems,
 ) -> Vec<Resources> {
+    let attached = is_attached(arms);
     let mut names = Vec::new();
     let mut resources = Vec::new();
     let tables = top.tables("resources", &keys::RESOURCES, &[], problems);
@@ -311,7 +324,7 @@ fn resources(
         let name = item.and_then(|item| item.name(problems));
         resources.push(Resources {
             name: name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default(),
-            settings: settings(table, database, attached, problems),
+            settings: settings(table, database, arms, problems),
             clients: clients(table, problems),
             arrivals: None,
             reconnect_every: reconnect_every(table, switched, problems),

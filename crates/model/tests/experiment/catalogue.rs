@@ -3,7 +3,7 @@
 use std::io;
 
 use tithe_model::catalogue::{
-    Catalogue, DatabaseEntry, Default, LineProblem, OptionEntry, OptionKind, Properties, PropertyProblem,
+    Catalogue, DatabaseEntry, Default, LineProblem, OptionEntry, OptionKind, Overrides, Properties, PropertyProblem,
     ProtectionEntry, WorkloadEntry, WorkloadShape,
 };
 
@@ -37,7 +37,8 @@ static VOLUME: [OptionEntry; 1] = [OptionEntry {
 }];
 
 fn protection(id: &'static str, options: &'static [OptionEntry], attachable: bool) -> ProtectionEntry {
-    ProtectionEntry { id, title: id, guards_against: "", leaves_open: "", options, attachable }
+    let overrides = Overrides::new(move |_, name| id == "pgaudit" && name == "pgaudit.log");
+    ProtectionEntry { id, title: id, guards_against: "", leaves_open: "", options, attachable, overrides }
 }
 
 /// One embedded database, one with everything, one more with TLS.

@@ -413,6 +413,16 @@ fn workloads() {
 }
 
 #[test]
+fn settings_of_a_protection() {
+    let audited = SHORT.replace("use = \"tls\"", "use = \"pgaudit\"");
+    assert_ne!(audited, SHORT);
+    let given = "[settings]\n\"pgaudit.log\" = \"none\"\n\"pgaudit.role\" = \"x\"\n[[resources]]\nsettings.\"pgaudit.log\" = 1\n[data]";
+    check(&audited.replace("[data]", given), expect![[""]]);
+    // Where no arm has the protection, nothing of the setting is lost.
+    parse(&SHORT.replace("[data]", given), &catalogue::catalogue(), &catalogue::read).expect("an experiment");
+}
+
+#[test]
 fn settings() {
     check(
         &SHORT.replace("[data]", "[settings]\nPort = 5432\nx = \"a\\nport = 1\"\n[data]"),

@@ -96,7 +96,8 @@ pub(super) fn answer(analysis: &Analysis) -> String {
         all.iter().filter(|it| it.proven() && it.estimate.verdict != Outcome::TooNoisy).collect();
     told.sort_by(|a, b| a.estimate.effect.estimate.total_cmp(&b.estimate.effect.estimate));
     let noisy = all.iter().filter(|it| it.proven() && it.estimate.verdict == Outcome::TooNoisy).count();
-    let doubted = all.iter().filter(|it| !it.proven()).count();
+    let disproven = all.iter().filter(|it| matches!(it.arm.proof, Proof::Disproven(_))).count();
+    let unproven = all.iter().filter(|it| !it.proven()).count() - disproven;
     let of =
         told.first().or(all.first().as_ref()).map_or(String::new(), |it| format!(" ({})", text(&it.estimate.title)));
     let mut sentences = Vec::new();
@@ -118,11 +119,11 @@ pub(super) fn answer(analysis: &Analysis) -> String {
     if noisy > 0 && all.len() > 1 {
         sentences.push(format!("{} too noisy to tell.", of_all(noisy, all.len())));
     }
-    if doubted > 0 {
-        sentences.push(format!(
-            "<span class=\"doubt\">{} of a protection that was not proven to be on.</span>",
-            of_all(doubted, all.len())
-        ));
+    for (doubted, why) in [(disproven, "disproven"), (unproven, "neither proven nor disproven")] {
+        if doubted > 0 {
+            let of_all = of_all(doubted, all.len());
+            sentences.push(format!("<span class=\"doubt\">{of_all} of a protection that was {why}.</span>"));
+        }
     }
     sentences.join(" ")
 }

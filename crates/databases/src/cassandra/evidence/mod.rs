@@ -10,8 +10,18 @@ pub mod logs_free;
 
 use tithe_harness::{evidence::Scene, fault::Fault};
 
-use super::{connection::CqlConnection, store::tls_of_clients, target::of_clients};
-use crate::{evidence::Doors, target::Target};
+use super::{
+    connection::CqlConnection,
+    store::{administrator, tls_of_clients},
+    target::of_clients,
+};
+use crate::{
+    evidence::{
+        Doors,
+        whole::{Exception, Whole},
+    },
+    target::Target,
+};
 
 /// How the shared checks reach Cassandra.
 pub static DOORS: Doors = Doors {
@@ -19,7 +29,24 @@ pub static DOORS: Doors = Doors {
     open: |_, target| open(target),
     tls_of_server: |scene, _| tls_of_clients(scene.server, scene.setup),
     tls_source: "system_views.clients",
+    others: |scene| Whole::of("system_views.settings", beside(scene)),
 };
+
+/// The port for plaintext that a server has beside one for TLS. At one port it asks for TLS before anybody says who it is.
+fn beside(scene: &Scene<'_>) -> Result<Vec<Exception>, Fault> {
+    let mut session = administrator(scene.server, scene.setup)?;
+    let mut setting = |name: &str| -> Result<Option<String>, Fault> {
+        let rows = session.run(&format!("SELECT value FROM system_views.settings WHERE name = '{name}'"))?;
+        let value = rows.into_iter().flatten().flatten().next();
+        Ok(value.map(|value| String::from_utf8_lossy(&value).into_owned()))
+    };
+    let (plain, tls) = (setting("native_transport_port")?, setting("native_transport_port_ssl")?);
+    let other = tls.filter(|tls| !["null", ""].contains(&tls.as_str()) && plain.as_ref() != Some(tls)).and(plain);
+    Ok(other
+        .map(|port| Exception { text: format!("native_transport_port {port}"), loopback: false })
+        .into_iter()
+        .collect())
+}
 
 /// Opens and closes one connection, with something read in between; returns the method of authentication.
 ///

@@ -8,8 +8,18 @@ pub mod key_rotated;
 use super::flavour::FLAVOUR;
 use crate::{
     evidence::{Doors, marked::Log},
-    mysql_family::{evidence::logs_free::plant, schema::tls_of},
+    mysql_family::{
+        evidence::{logs_free::plant, others},
+        schema::tls_of,
+    },
 };
+
+/// Asks for the rows of the shared check. It needs the right to read the table: a client's account has none.
+const ACCOUNTS: &str = "SELECT User, Host, COALESCE(JSON_VALUE(Priv, '$.ssl_type'), '0'), \
+                        COALESCE(JSON_VALUE(Priv, '$.account_locked'), '0'), COALESCE(JSON_VALUE(Priv, '$.is_role'), '0'), \
+                        COALESCE(JSON_VALUE(Priv, '$.plugin'), ''), \
+                        COALESCE(JSON_VALUE(Priv, '$.authentication_string') = 'invalid', 0), \
+                        COALESCE(JSON_EXTRACT(Priv, '$.auth_or'), '') FROM mysql.global_priv ORDER BY 1, 2";
 
 /// How the shared checks reach MariaDB.
 pub static DOORS: Doors = Doors {
@@ -17,6 +27,7 @@ pub static DOORS: Doors = Doors {
     open: |_, target| Ok(FLAVOUR.open(target)?.method().to_owned()),
     tls_of_server: |_, target| tls_of(&mut FLAVOUR.open(target)?),
     tls_source: "SHOW SESSION STATUS of a client's session",
+    others: |scene| others(&FLAVOUR, scene, ACCOUNTS),
 };
 
 /// MariaDB's logs. A server does not show them to its clients.

@@ -13,7 +13,10 @@ use super::{
     store::administrator,
     target::{DATABASE, direct, door, mechanism},
 };
-use crate::{evidence::Doors, target::Target};
+use crate::{
+    evidence::{Doors, whole::Whole},
+    target::Target,
+};
 
 /// How the shared checks reach MongoDB.
 pub static DOORS: Doors = Doors {
@@ -21,6 +24,7 @@ pub static DOORS: Doors = Doors {
     open: |scene, target| knock(target, mechanism(scene.setup)),
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",
+    others: |_| Whole::Judged("the port asks for TLS before anybody says who it is", Vec::new()),
 };
 
 /// Opens and closes one connection as `target` says, with a read in between. The driver offers every version of TLS that it

@@ -11,10 +11,33 @@ use std::{
 use tithe_harness::{
     evidence::{Scene, Sight},
     fault::Fault,
+    session::SqlSession as _,
 };
 
-use super::session::WireSession;
-use crate::evidence::marked::{Counts, Log, LogGrowth, NO_LOG, describe, send};
+use super::{
+    Flavour,
+    accounts::{accounts, in_plaintext},
+    launch::switched_on,
+    session::WireSession,
+};
+use crate::evidence::{
+    marked::{Counts, Log, LogGrowth, NO_LOG, describe, send},
+    whole::{Exception, Whole},
+};
+
+/// Whom the server lets in without TLS: nobody where it asks everybody for it, else the accounts in the answer to `query` that
+/// need none.
+pub fn others(flavour: &'static Flavour, scene: &Scene<'_>, query: &str) -> Whole {
+    let look = || -> Result<(&'static str, Vec<Exception>), Fault> {
+        let mut session = flavour.administrator(scene.server, scene.setup)?;
+        let of_all = session.shown("GLOBAL VARIABLES", "require_secure_transport")?;
+        if of_all.is_some_and(|value| switched_on(&value)) {
+            return Ok(("require_secure_transport = ON", Vec::new()));
+        }
+        Ok(("the table of accounts", in_plaintext(&accounts(session.run(query)?))))
+    };
+    look().map_or_else(|fault| Whole::Unseen(fault.to_string()), |(source, all)| Whole::Judged(source, all))
+}
 
 /// The switches that are not as `wanted`, each `name = value`.
 ///

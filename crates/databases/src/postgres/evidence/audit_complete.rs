@@ -17,7 +17,8 @@ use crate::{
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 ///
 /// Where parameters are logged, a record counts when it holds a marked key. Where they are not, every record about
-/// the measured table counts that was added during the look: nothing else uses the table then.
+/// the measured table counts that was added during the look: nothing else uses the table then. Where parameters were asked for
+/// and are not logged, nothing can be told.
 pub struct AuditComplete {
     read: bool,
     write: bool,
@@ -40,16 +41,44 @@ impl AuditComplete {
 
     fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
         // In the log the quotes of a name are doubled.
-        let mark = if self.parameter { marker(scene) } else { DIALECT.qualified(scene.table).replace('"', "\"\"") };
-        let (sent, logged) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
+        let table = DIALECT.qualified(scene.table).replace('"', "\"\"");
+        let mark = if self.parameter { marker(scene) } else { table.clone() };
+        let mut bare = Counts::new();
+        let counting = |text: &str| {
+            bare = count(&without_parameters(text), &table);
+            count(text, &mark)
+        };
+        let (sent, logged) = match send_and_count(scene, &LOG, counting)? {
             Ok(counts) => counts,
             Err(why) => return Ok(Sight::Unknown(why.to_owned())),
         };
+        if self.parameter && !bare.is_empty() {
+            return Ok(Sight::Unknown(parameters_missing(&sent, &logged, &bare)));
+        }
         let mut expected = sent.clone();
         expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
         Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
     }
+}
+
+/// What pgaudit writes in place of parameters while `pgaudit.log_parameter` is off.
+const NOT_LOGGED: &str = "<not logged>";
+
+/// The lines of `text` whose parameters were left out.
+fn without_parameters(text: &str) -> String {
+    text.lines().filter(|line| line.ends_with(NOT_LOGGED)).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Records without parameters do not say which keys they are about, so those of this look cannot be told from others.
+fn parameters_missing(sent: &Counts, logged: &Counts, bare: &Counts) -> String {
+    format!(
+        "sent: {}; in the log with parameters: {}, and with {NOT_LOGGED} in their place: {}: set `pgaudit.log_parameter = on` \
+         (for an attached server in the arm's `on`), or give the protection `parameter = false`",
+        describe(sent),
+        describe(logged),
+        describe(bare)
+    )
 }
 
 /// Counts the records of session auditing that hold `mark`, by command. A record is `AUDIT: SESSION,` and then
@@ -93,5 +122,8 @@ mod tests {
         assert_eq!(describe(&count(LOG, "audit-1-")), "INSERT 1, SELECT 1");
         assert_eq!(describe(&count(LOG, "\"\"t\"\"")), "INSERT 1, SELECT 2");
         assert_eq!(describe(&count(LOG, "audit-3-")), "none");
+        assert_eq!(without_parameters(LOG), "");
+        let bare = without_parameters(&LOG.replace("audit-1-1", NOT_LOGGED));
+        assert_eq!(describe(&count(&bare, "\"\"t\"\"")), "SELECT 1");
     }
 }

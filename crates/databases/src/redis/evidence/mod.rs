@@ -6,7 +6,10 @@ pub mod rights_enforced;
 use tithe_harness::{evidence::Scene, fault::Fault};
 
 use super::{connection::RedisConnection, store::administrator, target::of_clients};
-use crate::{evidence::Doors, target::Target};
+use crate::{
+    evidence::{Doors, whole::Whole},
+    target::Target,
+};
 
 /// How the shared checks reach Redis.
 pub static DOORS: Doors = Doors {
@@ -14,6 +17,8 @@ pub static DOORS: Doors = Doors {
     open: |_, target| Ok(RedisConnection::open(target)?.method().to_owned()),
     tls_of_server,
     tls_source: "CONFIG GET, and the client's own view",
+    // A server with another port that speaks plaintext has not come so far: see below.
+    others: |_| Whole::Judged("port = 0, and the port of TLS asks before anybody says who it is", Vec::new()),
 };
 
 /// Redis does not say what one connection speaks. It says which versions and ports it has, and with no plaintext port

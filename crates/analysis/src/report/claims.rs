@@ -1,0 +1,147 @@
+//! Claims counted by how they came out, in words. What cannot be told is neither proven nor disproven.
+
+use std::collections::BTreeMap;
+
+use tithe_model::record::{Finding, Role, Verdict};
+
+use super::{number, words::plural};
+
+/// How claims came out. One that was looked at several times is as good as its worst look.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claims(BTreeMap<(u32, u32, String, String), Verdict>);
+
+impl Claims {
+    /// Counts `finding`, unless it is about no claim.
+    pub fn add(&mut self, finding: &Finding) {
+        if finding.role != Role::Claim {
+            return;
+        }
+        let key = (finding.cell, finding.arm, finding.protection.clone(), finding.check.clone());
+        let worst = self.0.entry(key).or_insert(Verdict::Holds);
+        if rank(finding.verdict) > rank(*worst) {
+            *worst = finding.verdict;
+        }
+    }
+
+    /// Number of claims that came out as `verdict`.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.0.values().filter(|one| **one == verdict).count()
+    }
+
+    /// Number of claims that were looked at.
+    pub fn looked_at(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when none was disproven and none is open.
+    pub fn all_hold(&self) -> bool {
+        self.count(Verdict::Holds) == self.looked_at()
+    }
+
+    /// `9 of 12 claims hold, 2 do not, 1 cannot be told`.
+    pub fn in_words(&self) -> String {
+        let held = number::count(self.count(Verdict::Holds) as u64);
+        let verb = if self.looked_at() == 1 { "holds" } else { "hold" };
+        let mut text = format!("{held} of {} {verb}", plural(self.looked_at() as u64, "claim"));
+        let failed = self.count(Verdict::Fails);
+        if failed > 0 {
+            text += &format!(", {} {}", number::count(failed as u64), if failed == 1 { "does not" } else { "do not" });
+        }
+        text + &self.open().map_or(String::new(), |open| format!(", {open}"))
+    }
+
+    /// `2 claims do not hold, 1 cannot be told`; `None` where every claim holds.
+    pub fn amiss(&self) -> Option<String> {
+        let failed = self.count(Verdict::Fails);
+        let verb = if failed == 1 { "does" } else { "do" };
+        let failed = (failed > 0).then(|| format!("{} {verb} not hold", plural(failed as u64, "claim")));
+        match (failed, self.open()) {
+            (Some(failed), Some(open)) => Some(format!("{failed}, {open}")),
+            (Some(failed), None) => Some(failed),
+            (None, Some(_)) => {
+                let open = self.count(Verdict::CannotTell) as u64;
+                Some(format!("{} cannot be told", plural(open, "claim")))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn open(&self) -> Option<String> {
+        let open = self.count(Verdict::CannotTell) as u64;
+        (open > 0).then(|| format!("{} cannot be told", number::count(open)))
+    }
+}
+
+/// What outweighs what: disproven is worse than open.
+fn rank(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Holds => 0,
+        Verdict::CannotTell => 1,
+        Verdict::Fails => 2,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use expect_test::{Expect, expect};
+    use tithe_model::record::Phase;
+
+    use super::*;
+
+    /// Claims `a`, `b`, … of one arm, each with its looks: `+` holds, `-` fails, `?` cannot be told.
+    pub(in crate::report) fn of(looks: &[&str]) -> Claims {
+        let mut claims = Claims::default();
+        for (number, looks) in looks.iter().enumerate() {
+            for look in looks.chars() {
+                let verdict = match look {
+                    '+' => Verdict::Holds,
+                    '-' => Verdict::Fails,
+                    _ => Verdict::CannotTell,
+                };
+                claims.add(&finding(&number.to_string(), Role::Claim, verdict));
+                claims.add(&finding("told", Role::Disclosure, Verdict::Fails));
+            }
+        }
+        claims
+    }
+
+    fn check(looks: &[&str], expect: Expect) {
+        let claims = of(looks);
+        let amiss = claims.amiss().unwrap_or_else(|| "-".to_owned());
+        expect.assert_eq(&format!("{} | {amiss} | {}", claims.in_words(), claims.all_hold()));
+    }
+
+    fn finding(check: &str, role: Role, verdict: Verdict) -> Finding {
+        Finding {
+            cell: 0,
+            epoch: 0,
+            arm: 1,
+            phase: Phase::Before,
+            protection: "tls".to_owned(),
+            check: check.to_owned(),
+            claim: String::new(),
+            role,
+            verdict,
+            guarded: String::new(),
+            control: String::new(),
+        }
+    }
+
+    #[test]
+    fn unproven_and_disproven_are_counted_apart() {
+        check(&["++", "++"], expect!["2 of 2 claims hold | - | true"]);
+        check(
+            &["--", "--", "??", "??", "++"],
+            expect!["1 of 5 claims hold, 2 do not, 2 cannot be told | 2 claims do not hold, 2 cannot be told | false"],
+        );
+        check(&["+-"], expect!["0 of 1 claim holds, 1 does not | 1 claim does not hold | false"]);
+        check(&["??"], expect!["0 of 1 claim holds, 1 cannot be told | 1 claim cannot be told | false"]);
+        check(
+            &["?-", "?+"],
+            expect![
+                "0 of 2 claims hold, 1 does not, 1 cannot be told | 1 claim does not hold, 1 cannot be told | false"
+            ],
+        );
+        check(&[], expect!["0 of 0 claims hold | - | true"]);
+    }
+}
