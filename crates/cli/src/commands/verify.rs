@@ -44,8 +44,7 @@ pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
 
 /// Prints what it all comes to; returns the exit status.
 fn conclude(ending: &Ending, claims: &Claims, spoiled: u64) -> i32 {
-    let spoilt =
-        (spoiled > 0).then(|| format!("{} of answers that were wrong", words::plural(spoiled, "spoiled frame")));
+    let spoilt = (spoiled > 0).then(|| words::plural(spoiled, "spoiled frame"));
     let amiss: Vec<String> = claims.amiss().into_iter().chain(spoilt).collect();
     if !amiss.is_empty() {
         anstream::println!("\n{}", amiss.join("; "));

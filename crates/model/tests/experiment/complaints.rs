@@ -416,10 +416,17 @@ fn workloads() {
 fn settings_of_a_protection() {
     let audited = SHORT.replace("use = \"tls\"", "use = \"pgaudit\"");
     assert_ne!(audited, SHORT);
-    let given = "[settings]\n\"pgaudit.log\" = \"none\"\n\"pgaudit.role\" = \"x\"\n[[resources]]\nsettings.\"pgaudit.log\" = 1\n[data]";
-    check(&audited.replace("[data]", given), expect![[""]]);
+    let given = "[settings]\n\"pgaudit.log\" = \"none\"\n\"pgaudit.role\" = \"x\"\n\
+                 [[resources]]\nsettings.\"pgaudit.log\" = 1\n[data]";
+    check(
+        &audited.replace("[data]", given),
+        expect![[r#"
+        5:1 `pgaudit.log` cannot be set: the protection `pgaudit` of arm `tls` sets it (remove it from the settings, or the protection from the arm)
+        8:10 `pgaudit.log` cannot be set: the protection `pgaudit` of arm `tls` sets it (remove it from the settings, or the protection from the arm)
+    "#]],
+    );
     // Where no arm has the protection, nothing of the setting is lost.
-    parse(&SHORT.replace("[data]", given), &catalogue::catalogue(), &catalogue::read).expect("an experiment");
+    read_experiment(&SHORT.replace("[data]", given)).expect("an experiment");
 }
 
 #[test]
