@@ -120,7 +120,7 @@ fn lack(cell: &Observation) -> Option<Lack> {
 /// The state of `cell`, and of whom where it is not of everybody.
 fn words(cell: &Observation) -> String {
     match (cell.state, cell.scope) {
-        (State::Unseen, _) | (_, Scope::Server) => cell.state.words().to_owned(),
+        (State::Unseen | State::NotOffered, _) | (_, Scope::Server) => cell.state.words().to_owned(),
         (state, Scope::Account) => format!("{} for {}", state.words(), Scope::Account.words()),
     }
 }

@@ -280,6 +280,10 @@ fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
         at-rest: enforced
           no key or field value is readable in the data files: holds
           no key or field value is readable in the journal: holds
+        SET GLOBAL innodb_encrypt_tables = OFF
+        at-rest: available but not enforced
+          no key or field value is readable in the data files: does not hold
+          no key or field value is readable in the journal: holds
     "#]]
     .assert_eq(&text);
 }

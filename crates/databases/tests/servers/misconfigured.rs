@@ -399,6 +399,11 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
         tls: enforced, this account
         at-rest: not offered by this product, whole server
         audit: enforced, this account
+        as the same account with the rights that it was told to need:
+        authentication: enforced, whole server
+        tls: enforced, whole server
+        at-rest: not offered by this product, whole server
+        audit: enforced, whole server
         host accounts all 127.0.0.1/32 scram-sha-256
           tls: available but not enforced, whole server
         host all clerk 127.0.0.1/32 scram-sha-256
