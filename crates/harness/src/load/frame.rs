@@ -385,9 +385,9 @@ impl<'a> Rig<'a> {
         }
         let (guard_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, self.slot_fixed);
         if slot_ns > cell.slot_ns {
-            // The frame keeps its length, or has four blocks where the budget bears frames so long.
-            let fewest = (self.longest_ns / (slot_ns * arms)).clamp(1, 4);
-            cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(fewest) as u32;
+            // The frame keeps its length or has four blocks, as far as the budget bears frames so long.
+            let most = (self.longest_ns / (slot_ns * arms)).max(1);
+            cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(4).min(most) as u32;
             cell.slot_ns = slot_ns;
         }
         cell.guard_ns = guard_ns.min(cell.slot_ns / 4);
