@@ -97,8 +97,13 @@ impl Journal {
 
     /// Takes over the program that serves what is mounted at `at`: it is ended after that was unmounted, and before what it
     /// stands on is.
-    pub fn serve(&mut self, at: PathBuf, program: Running) -> &mut Running {
-        &mut self.serving.push_mut((at, program)).1
+    pub fn serve(&mut self, at: PathBuf, program: Running) {
+        self.serving.push((at, program));
+    }
+
+    /// How the program that was taken over last ended, and its last words, once it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.serving.last_mut().and_then(|(_, program)| program.ended())
     }
 
     /// The process that serves a mount, where one does.

@@ -193,7 +193,7 @@ impl<'a> Site<'a> {
         let log = self.layout.log();
         File::create(&log).map_err(|error| failed(&log, &error))?;
         let running = process::start(&command(program, arguments)?, None, None, &log, libc::SIGTERM)?;
-        let running = self.journal.serve(at.to_owned(), running);
+        self.journal.serve(at.to_owned(), running);
         let deadline = Instant::now() + READY_PATIENCE;
         loop {
             let said = fs::read(&log).map_err(|error| failed(&log, &error))?;
@@ -201,7 +201,7 @@ impl<'a> Site<'a> {
             if said.contains(ready) {
                 return Ok(());
             }
-            if let Some(words) = running.ended() {
+            if let Some(words) = self.journal.ended() {
                 return Err(Fault::Refused(words));
             }
             if Instant::now() > deadline {

@@ -106,14 +106,12 @@ mod tests {
     /// Rows of two blocks, two lanes and two arms, from line 10 on, but for those that `left_out` says.
     fn rows(left_out: impl Fn(u32, u32, u32) -> bool) -> Sheet {
         let mut sheet = Sheet::default();
-        let mut number = 10;
-        for (block, client, arm) in [0, 1].iter().flat_map(|block| (0..4).map(move |rest| (*block, rest / 2, rest % 2)))
-        {
+        for row in 0..8 {
+            let (block, client, arm) = (row / 4, row / 2 % 2, row % 2);
             if !left_out(block, client, arm) {
                 let n = 10 * u64::from(arm + 1);
-                sheet.add(number, &Slot { block, client, arm, n, ..Slot::default() });
+                sheet.add(10 + row as usize, &Slot { block, client, arm, n, ..Slot::default() });
             }
-            number += 1;
         }
         sheet
     }
