@@ -40,10 +40,15 @@ pub fn ends(interval: &Value) -> Ends {
     (end("low", f64::NEG_INFINITY), end("high", f64::INFINITY))
 }
 
-/// The interval of an effect, natural-log ratios; `None` where the report has no such effect, or its frames are too few.
-pub fn interval(report: &Value, cell: usize, arm: usize, name: &str) -> Option<Ends> {
-    let (low, high) = ends(&find(report, cell, arm, name)?["effect"]);
+/// The ends of an interval; `None` where there is none, or its frames are too few.
+pub fn interval_of(interval: &Value) -> Option<Ends> {
+    let (low, high) = ends(interval);
     (low.is_finite() && high.is_finite()).then_some((low, high))
+}
+
+/// The interval of an effect, natural-log ratios; `None` as [`interval_of`].
+pub fn interval(report: &Value, cell: usize, arm: usize, name: &str) -> Option<Ends> {
+    interval_of(&find(report, cell, arm, name)?["effect"])
 }
 
 /// Does the interval hold `truth`?

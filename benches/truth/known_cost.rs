@@ -17,7 +17,9 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    analysis::{Ends, METRICS, ends, holds, host, interval, level, percent, percent_or_dash, wait_share},
+    analysis::{
+        Ends, METRICS, ends, find, holds, host, interval, interval_of, level, percent, percent_or_dash, wait_share,
+    },
     beside::Beside,
     experiment::KNOWN,
     run::Run,
@@ -48,9 +50,8 @@ pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
     let rounds = |cost: f64| (cost * plain_ns / round_ns).round() as u64;
     let mut arms = vec![(PLAIN.to_owned(), 0)];
     arms.extend(KNOWN.iter().map(|cost| (format!("plus{:.0}", 100.0 * cost), rounds(*cost))));
-    println!(
-        "| beside | arm | statements | burned, each | metric | truth | interval | |\n|---|---|---|---|---|---|---|---|"
-    );
+    println!("| beside | arm | statements | burned, each | metric | truth | ratio | | difference | |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let settings = if hogs == 0 { vec![Beside::Hogs(0)] } else { vec![Beside::Hogs(0), Beside::Hogs(hogs)] };
     let mut told = Vec::new();
     for beside in settings {
@@ -96,25 +97,31 @@ struct Measured {
 }
 
 impl Measured {
-    /// One row for each arm and metric; how many intervals hold their truth, of how many that have one.
+    /// One row for each arm and metric; how many ratios' intervals hold their truth, of how many that have one.
     fn tell(&self) -> Result<(usize, usize), String> {
         let (mut held, mut of) = (0, 0);
         for arm in 1..self.arms.len() {
             for (metric, words, level) in METRICS {
                 let found = interval(&self.report, 0, arm, metric);
                 let truth = self.truth(arm, level)?;
-                let verdict = match (found, truth) {
-                    (_, None) => "no truth is known",
-                    (None, _) => "no interval",
-                    (Some(found), Some((truth, _))) if holds(found, truth) => "holds",
-                    (Some(_), Some(_)) => "MISSES",
-                };
-                held += usize::from(verdict == "holds");
-                of += usize::from(verdict == "holds" || verdict == "MISSES");
-                println!("| {} | {words} | {} | {} | {verdict} |", self.arm(arm), told(truth), percent_or_dash(found));
+                let verdict = verdict(found, truth.map(|(truth, _)| truth));
+                held += usize::from(verdict == HOLDS);
+                of += usize::from(verdict == HOLDS || verdict == MISSES);
+                let (arm_told, ratio) = (self.arm(arm), percent_or_dash(found));
+                let difference = self.difference(arm, metric, truth.is_some());
+                println!("| {arm_told} | {words} | {} | {ratio} | {verdict} | {difference} |", told(truth));
             }
         }
         Ok((held, of))
+    }
+
+    /// The interval of the difference, where the report has one, and whether it holds what was burned, if that is the truth
+    /// (`known`). No level stands between the two.
+    fn difference(&self, arm: usize, metric: &str, known: bool) -> String {
+        let own = find(&self.report, 0, arm, metric).map(|estimate| &estimate["difference"]);
+        let found = own.and_then(interval_of).map(|(low_us, high_us)| (low_us * 1e3, high_us * 1e3));
+        let verdict = verdict(found, known.then_some(self.extra_ns(arm)));
+        found.map_or("— | ".to_owned(), |(low_ns, high_ns)| format!("[{low_ns:+.0}, {high_ns:+.0}] ns | {verdict}"))
     }
 
     /// The first columns of the rows of arm `arm`.
@@ -143,6 +150,19 @@ impl Measured {
     fn level(&self, name: &str) -> Result<(f64, Ends), String> {
         let level = level(&self.report, 0, 0, name).ok_or(format!("the report has no level {name}"))?;
         Ok((level["value"].as_f64().unwrap_or(f64::NAN), ends(level)))
+    }
+}
+
+const HOLDS: &str = "holds";
+const MISSES: &str = "MISSES";
+
+/// Does `found` hold `truth`?
+fn verdict(found: Option<Ends>, truth: Option<f64>) -> &'static str {
+    match (found, truth) {
+        (_, None) => "no truth is known",
+        (None, _) => "no interval",
+        (Some(found), Some(truth)) if holds(found, truth) => HOLDS,
+        (Some(_), Some(_)) => MISSES,
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Arguments,
-    analysis::{amount, ends, find, interval, level, load, percent_or_dash, wait_share},
+    analysis::{Ends, amount, find, interval, interval_of, level, load, percent_or_dash, wait_share},
     beside::Beside,
     experiment::{settings, ycsb},
     run::Run,
@@ -82,19 +82,23 @@ fn row(report: &Value) -> Vec<String> {
     levels.into_iter().chain(ratios).chain(differences).chain(host).collect()
 }
 
-/// What an operation costs more in µs: the report's own difference, or what the ratio makes of the plain level.
+/// What an operation costs more in µs: the report's own difference, or what the ratio makes of the plain level; a dash where
+/// there is no interval.
 fn difference(report: &Value, metric: &str, level_name: &str) -> String {
-    let Some(estimate) = find(report, 0, 1, metric) else { return "—".to_owned() };
-    if estimate["difference"].is_object() {
-        let (low, high) = ends(&estimate["difference"]);
-        let middle = estimate["difference"]["estimate"].as_f64().unwrap_or(f64::NAN);
-        return format!("{middle:+.2} [{low:+.2}, {high:+.2}]");
+    let own = find(report, 0, 1, metric).map(|estimate| &estimate["difference"]);
+    match own
+        .and_then(interval_of)
+        .map(|ends| ("", ends))
+        .or_else(|| Some(("≈ ", of_ratio(report, metric, level_name)?)))
+    {
+        Some((mark, (low, high))) => format!("{mark}[{low:+.2}, {high:+.2}]"),
+        None => "—".to_owned(),
     }
-    let Some(plain_us) = level(report, 0, 0, level_name).and_then(|level| level["value"].as_f64()) else {
-        return "—".to_owned();
-    };
-    let (low, high) = ends(&estimate["effect"]);
-    let middle = estimate["effect"]["estimate"].as_f64().unwrap_or(f64::NAN);
-    let in_us = |effect: f64| plain_us * effect.exp_m1();
-    format!("≈ {:+.2} [{:+.2}, {:+.2}]", in_us(middle), in_us(low), in_us(high))
+}
+
+/// The plain level times the ends of the ratio less one.
+fn of_ratio(report: &Value, metric: &str, level_name: &str) -> Option<Ends> {
+    let (low, high) = interval(report, 0, 1, metric)?;
+    let plain_us = level(report, 0, 0, level_name)?["value"].as_f64()?;
+    Some((plain_us * low.exp_m1(), plain_us * high.exp_m1()))
 }
