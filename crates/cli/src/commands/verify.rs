@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn arm(name: &str) -> Arm {
-        Arm { name: name.to_owned(), protections: Vec::new(), url: None, on: Vec::new(), off: Vec::new() }
+        Arm { name: name.to_owned(), protections: Vec::new(), url: None, on: Vec::new(), off: Vec::new(), guard: false }
     }
 
     fn finding(check: &str, phase: Phase, verdict: Verdict, guarded: &str) -> Finding {

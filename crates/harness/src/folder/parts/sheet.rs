@@ -98,6 +98,7 @@ mod tests {
             free: false,
             slot_ns: 0,
             guard_ns: 0,
+            stalls: Default::default(),
             arms: vec![arm(40), arm(80)],
             host: Default::default(),
         }
