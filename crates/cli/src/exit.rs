@@ -23,7 +23,8 @@ pub const INTERRUPTED: i32 = 130;
 pub const HELP: &str = "\
 Exit status: 0 measured and proven; 1 this machine failed (file, process); 2 wrong command line or experiment;
 3 something needed is not installed; 4 a cell could not be measured; 5 a protection was not proven;
-6 a cost lies beyond the threshold of compare; 7 inspect cannot tell of the whole server what was required; 130 interrupted.";
+6 a cost lies beyond the threshold of compare; 7 inspect cannot tell of the whole server what was required;
+130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]
