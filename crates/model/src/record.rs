@@ -99,8 +99,11 @@ pub struct Frame {
 /// What one arm did during a frame.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ArmFrame {
-    /// Operations that succeeded, guard included.
+    /// Operations that succeeded in slots that count, guard included.
     pub operations: u64,
+    /// Operations that succeeded in slots that only settle the machine and do not count; their bytes are in the counters.
+    #[serde(default)]
+    pub operations_settling: u64,
     /// Operations that failed; never part of the throughput.
     pub failed: u64,
     /// Operations that an open loop intended but did not start or finish in its slot.
@@ -120,6 +123,13 @@ pub struct ArmFrame {
     /// phases of [`PHASES_NS`].
     #[serde(default)]
     pub phases: Vec<(u64, f64)>,
+}
+
+impl ArmFrame {
+    /// All operations of the measured part of the frame: those that the counters were spent on.
+    pub fn all_operations(&self) -> u64 {
+        self.operations + self.operations_settling
+    }
 }
 
 /// Ends of the phases of a slot in which operations are told apart by when they started, ns; the last phase has no end.

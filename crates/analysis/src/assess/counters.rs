@@ -84,7 +84,7 @@ impl Counter {
     /// What `frame` counted; `None` where it cannot be seen.
     pub fn spent(&self, frame: &ArmFrame) -> Option<Spent> {
         let cost = (self.read)(&frame.counters)? as f64 * self.scale;
-        Some(Spent { cost, operations: frame.operations as f64 })
+        Some(Spent { cost, operations: frame.all_operations() as f64 })
     }
 
     fn estimate(&self, measured: &Measured<'_>, arm: usize) -> Option<Estimate> {

@@ -213,7 +213,7 @@ impl<'a> Measured<'a> {
     /// first change after a checkpoint logs the page whole.
     fn checkpoint_phase(&self) -> Option<String> {
         const FELL: f64 = 1.1;
-        let per_op = |frame: &ArmFrame| Some(frame.counters.wal_bytes? as f64 / frame.operations.max(1) as f64);
+        let per_op = |frame: &ArmFrame| Some(frame.counters.wal_bytes? as f64 / frame.all_operations().max(1) as f64);
         let (first, last) = (self.arm(0).next()?, self.arm(0).last()?);
         let (early, late) = (per_op(first)?, per_op(last)?);
         (late > 0.0 && early > FELL * late && last.operations_before > first.operations_before).then(|| {

@@ -339,7 +339,7 @@ impl<'a> Rig<'a> {
             frame.spoiled.get_or_insert(fault);
         }
         for (done, arm) in self.done.iter_mut().zip(&frame.arms) {
-            *done = arm.operations_before + arm.operations;
+            *done = arm.operations_before + arm.all_operations();
         }
         for seen in &seen {
             for (profile, arm) in self.profiles.iter_mut().zip(&seen.opened.lane.arms) {
@@ -632,6 +632,7 @@ impl Site<'_> {
         for seen in seen {
             let recorder = &seen.opened.lane.arms[arm].recorder;
             frame.operations += recorder.operations;
+            frame.operations_settling += recorder.settling;
             frame.failed += recorder.failed;
             frame.undrained += recorder.undrained;
             carry_over::add(&mut phases, recorder.phases());

@@ -280,7 +280,7 @@ impl<'a> Lane<'a> {
                 let turn = Turn { block: None, arm, start_ns, end_ns: start_ns + length_ns };
                 self.turn(schedule, turn, &watch);
                 let recorder = &self.arms[arm].recorder;
-                done[arm] = recorder.operations;
+                done[arm] = recorder.settling;
                 // Clients that pause cannot go faster to catch up.
                 let enough = self.arms[arm].is_paced() || done[arm] >= behind.get(arm).copied().unwrap_or(0);
                 if enough || recorder.spoiled.is_some() || self.clock.now() >= begun_ns + patience_ns {
@@ -589,7 +589,7 @@ impl Visit<'_> {
                 seat.busy = None;
                 self.last_ns = self.clock.now();
                 // A few failures are counted; many make the frame worthless, and the first one says why.
-                if recorder.failed * 100 > recorder.operations + 100 {
+                if recorder.failed * 100 > recorder.operations + recorder.settling + 100 {
                     recorder.spoil(format!("more than 1 % of the operations failed, the first with: {message}"));
                 }
                 return Ok(true);
@@ -606,9 +606,11 @@ impl Visit<'_> {
         seat.busy = None;
         self.last_ns = end_ns;
         let latency_ns = end_ns - busy.begun_ns;
-        recorder.operations += 1;
         self.slot.n += 1;
-        if self.turn.block.is_some() {
+        if self.turn.block.is_none() {
+            recorder.settling += 1;
+        } else {
+            recorder.operations += 1;
             recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
         }
         if counts {

@@ -11,8 +11,10 @@ pub struct Recorder {
     latency: Vec<Histogram>,
     intended: Vec<Histogram>,
     phases: Vec<PhaseTimes>,
-    /// Operations that succeeded, guard included.
+    /// Operations that succeeded in slots that count, guard included.
     pub operations: u64,
+    /// Operations that succeeded while connections and caches were warmed, or in slots that only settle the machine.
+    pub settling: u64,
     /// Operations that failed.
     pub failed: u64,
     /// Operations intended but not started or not finished in their slot.
@@ -33,6 +35,7 @@ impl Recorder {
             intended: vec![Histogram::with_capacity(); if open { operations } else { 0 }],
             phases: vec![PhaseTimes::default(); PHASES_NS.len() + 1],
             operations: 0,
+            settling: 0,
             failed: 0,
             undrained: 0,
             modes: None,
@@ -44,7 +47,8 @@ impl Recorder {
     pub fn clear(&mut self) {
         self.latency.iter_mut().chain(&mut self.intended).for_each(Histogram::clear);
         self.phases.fill(PhaseTimes::default());
-        (self.operations, self.failed, self.undrained, self.modes, self.spoiled) = (0, 0, 0, None, None);
+        (self.operations, self.settling, self.failed, self.undrained) = (0, 0, 0, 0);
+        (self.modes, self.spoiled) = (None, None);
     }
 
     /// Adds processor time of the client, where it could be told by mode.
