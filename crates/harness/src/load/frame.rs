@@ -584,8 +584,7 @@ impl Site<'_> {
         let processor = || ProcessorUse::of(self.processors[number % self.processors.len()]);
         let pressure = self.groups.as_ref().and_then(|groups| {
             groups.join(number, 0).ok()?;
-            let threads = tasks.iter().filter_map(ServerTask::thread);
-            threads.map(|thread| groups.join(number, thread)).collect::<Result<(), _>>().ok()?;
+            tasks.iter().filter_map(ServerTask::thread).try_for_each(|thread| groups.join(number, thread)).ok()?;
             groups.pressure(number).ok()
         });
         match pressure {
