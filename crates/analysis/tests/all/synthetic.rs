@@ -214,6 +214,7 @@ impl Invented {
             let latency = BTreeMap::from([("READ".to_owned(), latency)]);
             ArmFrame {
                 operations,
+                operations_settling: 0,
                 failed: 0,
                 undrained: 0,
                 intended: if self.arrivals == Arrivals::Closed { BTreeMap::new() } else { latency.clone() },
