@@ -400,6 +400,7 @@ fn a_difference_is_that_of_its_figure() {
         (slot.n, slot.n_g) = (1000, 950);
         (slot.wall_ns, slot.wall_g_ns, slot.wait_ns) =
             ((cost * 1100.0) as u64, (cost * 1045.0) as u64, (cost * 100.0) as u64);
+        slot.stalled_ns = Some(slot.wait_ns);
         (slot.client_cpu_ns, slot.server_cpu_ns) = ((cost * 300.0) as u64, (cost * 500.0) as u64);
     }
     for (name, truth, unit) in [
