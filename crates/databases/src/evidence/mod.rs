@@ -25,8 +25,9 @@ pub struct Doors {
     pub tls_of_server: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
     /// Where it says so.
     pub tls_source: &'static str,
-    /// Whom else the server lets in without TLS. On a server that Tithe launched this can always be seen.
-    pub others: fn(&Scene<'_>) -> Whole,
+    /// Whom else the server lets in without TLS. On a server that Tithe launched this can always be seen; else the fault says
+    /// why it cannot.
+    pub others: fn(&Scene<'_>) -> Result<Whole, Fault>,
 }
 
 /// What an attempt that must be refused came to.

@@ -103,16 +103,23 @@ struct Others {
 
 impl Others {
     /// What `whole` comes to for clients that reach the server at `host`.
-    fn of(whole: Whole, host: &str) -> Self {
-        let (source, all) = match whole {
-            Whole::Judged(source, all) => (source, all),
-            Whole::Unseen(why) => {
-                let words = format!("not seen ({why})");
-                return Self { words, let_in: false, narrowed: Some(THIS_ACCOUNT) };
-            }
-        };
-        let count = all.len();
-        let matter = that_matter(all, host);
+    fn of(whole: Result<Whole, Fault>, host: &str) -> Self {
+        match whole {
+            Ok(whole) => Self::judged(whole, host),
+            Err(fault) => Self::unseen(&fault.to_string()),
+        }
+    }
+
+    fn unseen(why: &str) -> Self {
+        Self { words: format!("not seen ({why})"), let_in: false, narrowed: Some(THIS_ACCOUNT) }
+    }
+
+    fn judged(Whole { source, exceptions, doubts }: Whole, host: &str) -> Self {
+        let count = exceptions.len();
+        let matter = that_matter(exceptions, host);
+        if matter.is_empty() && !doubts.is_empty() {
+            return Self::unseen(&doubts.join("; "));
+        }
         let words = match (matter.is_empty(), count) {
             (false, _) => format!("served in plaintext: {} ({source})", in_words(&matter)),
             (true, 0) => format!("nobody is served in plaintext ({source})"),
@@ -137,5 +144,38 @@ impl Evidence for TlsNegotiated {
 
     fn look(&self, scene: &mut Scene<'_>) -> Sight {
         sight(|| self.look_at(scene))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::evidence::whole::Exception;
+
+    #[test]
+    fn doubts_about_other_accounts_count_where_nobody_is_known_to_be_let_in() {
+        let exception = |loopback| Exception { text: format!("loopback {loopback}"), loopback };
+        let mut text = String::new();
+        for exceptions in [vec![], vec![exception(true)], vec![exception(true), exception(false)]] {
+            for doubts in [vec![], vec!["an old file".to_owned()]] {
+                let whole = Whole { source: "list", exceptions: exceptions.clone(), doubts };
+                let others = Others::of(Ok(whole), "192.0.2.1");
+                text += &format!("{}: {}, {}\n", others.words, others.let_in, others.narrowed.is_some());
+            }
+        }
+        let others = Others::of(Err(Fault::Refused("no".to_owned())), "192.0.2.1");
+        text += &format!("{}: {}, {}\n", others.words, others.let_in, others.narrowed.is_some());
+        expect![[r#"
+            nobody is served in plaintext (list): false, false
+            not seen (an old file): false, true
+            plaintext is served on the server's own loopback alone (list): false, false
+            not seen (an old file): false, true
+            served in plaintext: loopback false (list): true, false
+            served in plaintext: loopback false (list): true, false
+            not seen (refused: no): false, true
+        "#]]
+        .assert_eq(&text);
     }
 }

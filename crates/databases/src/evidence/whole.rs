@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-use tithe_harness::fault::Fault;
-
 /// Somebody whom the server lets in although it should not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
@@ -13,19 +11,21 @@ pub struct Exception {
     pub loopback: bool,
 }
 
-/// What can be said about everybody else.
+/// What the server's rules and lists say about everybody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whole {
-    /// All were looked at, at this place; these are let in all the same.
-    Judged(&'static str, Vec<Exception>),
-    /// The account may not see the others, for this reason: what was seen is true for this account alone.
-    Unseen(String),
+pub struct Whole {
+    /// Where all were looked at.
+    pub source: &'static str,
+    /// Who is let in all the same.
+    pub exceptions: Vec<Exception>,
+    /// Why somebody else may be, too: then that there are no exceptions says nothing.
+    pub doubts: Vec<String>,
 }
 
 impl Whole {
-    /// What was seen at `source`, or why nothing was.
-    pub fn of(source: &'static str, seen: Result<Vec<Exception>, Fault>) -> Self {
-        seen.map_or_else(|fault| Self::Unseen(fault.to_string()), |all| Self::Judged(source, all))
+    /// What `source` says beyond doubt.
+    pub fn of(source: &'static str, exceptions: Vec<Exception>) -> Self {
+        Self { source, exceptions, doubts: Vec::new() }
     }
 }
 

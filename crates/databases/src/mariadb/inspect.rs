@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use serde_json::Value;
 use tithe_harness::{
     database::Server,
     evidence::Evidence,
     fault::Fault,
     inspect::{CanaryChecks, State},
     protection::Setup,
-    session::SqlSession as _,
     workload::Table,
 };
 
 use super::{
+    accounts,
     evidence::{LOG, audit_complete::AuditComplete},
     flavour::{FLAVOUR, unencrypted},
 };
@@ -21,8 +20,7 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{Looks, OtherTable, accounts::Account, files, logs_in_the_clear, other_tables, setting},
-        proof::{ED25519, NATIVE},
+        inspect::{Looks, OtherTable, files, logs_in_the_clear, other_tables, setting},
         session::WireSession,
     },
 };
@@ -30,51 +28,11 @@ use crate::{
 /// How MariaDB's own rows are looked at.
 pub static LOOKS: Looks = Looks {
     open: |target| Ok(FLAVOUR.open(target)?.method().to_owned()),
-    accounts,
+    accounts: accounts::read,
     is_of_administrator: |grant| grant.contains("ALL PRIVILEGES ON *.*"),
     at_rest,
     auditing,
 };
-
-/// Accounts that may log in. Proofs are in `Priv`; what they are made of never leaves the server.
-fn accounts(session: &mut WireSession) -> Result<Vec<Account>, Fault> {
-    let sql = r#"SELECT User, Host, REGEXP_REPLACE(Priv, '"authentication_string": ?"[^"]+"', '"authentication_string":"set"')
-                 FROM mysql.global_priv ORDER BY User, Host"#;
-    let rows = session.run(sql)?.into_iter().map(|row| <[_; 3]>::try_from(row).unwrap_or_default());
-    let accounts = rows.map(|row| account(row.map(Option::unwrap_or_default)));
-    Ok(accounts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
-}
-
-/// The account in a row of `mysql.global_priv`; none for a role and for an account that is locked.
-fn account([user, host, rights]: [String; 3]) -> Result<Option<Account>, Fault> {
-    let rights: Value = serde_json::from_str(&rights)
-        .map_err(|error| Fault::Protocol(format!("mysql.global_priv of '{user}'@'{host}': {error}")))?;
-    let is = |name: &str| rights[name].as_bool() == Some(true);
-    if is("is_role") || is("account_locked") {
-        return Ok(None);
-    }
-    // One of several proofs is enough; an empty one stands for the first.
-    let others = rights["auth_or"].as_array().into_iter().flatten().filter(|proof| proof["plugin"].is_string());
-    let proves = std::iter::once(&rights).chain(others).all(proves);
-    let access = rights["access"].as_u64().unwrap_or_default();
-    Ok(Some(Account {
-        user,
-        host,
-        proves,
-        speaks_tls: rights["ssl_type"].as_u64().unwrap_or_default() > 0,
-        unlimited: access & EVERYTHING == EVERYTHING,
-    }))
-}
-
-/// Bits of the rights SELECT, INSERT, UPDATE, DELETE and CREATE USER (MariaDB's `sql/privilege.h`).
-const EVERYTHING: u64 = 1 | 2 | 4 | 8 | 1 << 25;
-
-/// Proofs that compare a password need one that is set.
-fn proves(proof: &Value) -> bool {
-    let plugin = proof["plugin"].as_str().unwrap_or(NATIVE);
-    let compares = [NATIVE, ED25519, "mysql_old_password", "parsec"].contains(&plugin);
-    !compares || proof["authentication_string"].as_str().is_some_and(|set| !set.is_empty())
-}
 
 /// What must be as it says for everything to be encrypted; the binary log apart, which may be off.
 const SWITCHES: [(&str, &str); 6] = [
@@ -193,54 +151,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
-
     use super::*;
-
-    #[test]
-    fn rows_of_accounts_are_understood() {
-        let rows = [
-            // As `mariadb-install-db` leaves them, and as accounts are made.
-            ("root", "localhost", r#"{"access":18446744073709551615}"#),
-            (
-                "mysql",
-                "localhost",
-                r#"{"access":18446744073709551615,"plugin":"mysql_native_password","authentication_string":"set","auth_or":[{},{"plugin":"unix_socket"}]}"#,
-            ),
-            (
-                "mariadb.sys",
-                "localhost",
-                r#"{"access":0,"plugin":"mysql_native_password","authentication_string":"","account_locked":true}"#,
-            ),
-            (
-                "app",
-                "%",
-                r#"{"access":0,"version_id":101119,"plugin":"mysql_native_password","authentication_string":"set","ssl_type":1}"#,
-            ),
-            (
-                "open",
-                "%",
-                r#"{"access":0,"plugin":"ed25519","authentication_string":"set","auth_or":[{},{"plugin":"mysql_native_password","authentication_string":""}]}"#,
-            ),
-            ("clerk", "", r#"{"access":0,"is_role":true}"#),
-        ];
-        let mut text = String::new();
-        for (user, host, rights) in rows {
-            let account = account([user, host, rights].map(str::to_owned)).expect("a row");
-            let words = account
-                .map(|found| format!("proves {}, TLS {}, all {}", found.proves, found.speaks_tls, found.unlimited));
-            text += &format!("{user}: {}\n", words.as_deref().unwrap_or("no login"));
-        }
-        expect![[r#"
-            root: proves false, TLS false, all true
-            mysql: proves true, TLS false, all true
-            mariadb.sys: no login
-            app: proves true, TLS true, all false
-            open: proves false, TLS false, all false
-            clerk: no login
-        "#]]
-        .assert_eq(&text);
-    }
 
     #[test]
     fn tables_of_other_engines() {

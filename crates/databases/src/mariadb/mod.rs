@@ -3,6 +3,7 @@
 //! The client is Tithe's own and shared with MySQL ([`crate::mysql_family`]). Each protection is one file below
 //! [`protection`], each check that only MariaDB has one file below [`evidence`].
 
+mod accounts;
 mod evidence;
 mod flavour;
 mod inspect;

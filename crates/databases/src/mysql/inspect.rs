@@ -13,6 +13,7 @@ use tithe_harness::{
 };
 
 use super::{
+    accounts,
     evidence::LOG,
     flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
     launch::{BINLOG, REDO, REDO_FILES, TABLES, UNDO, UNDO_FILES},
@@ -21,7 +22,7 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{Looks, accounts::Account, files, logs_in_the_clear, other_tables, setting},
+        inspect::{Looks, files, logs_in_the_clear, other_tables, setting},
         session::WireSession,
     },
 };
@@ -29,7 +30,7 @@ use crate::{
 /// How MySQL's own rows are looked at.
 pub static LOOKS: Looks = Looks {
     open: |target| Ok(FLAVOUR.open(target)?.method().to_owned()),
-    accounts,
+    accounts: accounts::read,
     // Where MariaDB says ALL PRIVILEGES, MySQL names every one of them.
     is_of_administrator: |grant| grant.contains(" ON *.* ") && grant.contains("CREATE USER"),
     at_rest,
@@ -83,21 +84,6 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
         doubts,
     };
     Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
-}
-
-/// Accounts that may log in. What their proofs are made of never leaves the server.
-fn accounts(session: &mut WireSession) -> Result<Vec<Account>, Fault> {
-    let sql = "SELECT User, Host, plugin NOT IN ('mysql_native_password', 'caching_sha2_password', 'sha256_password') \
-               OR authentication_string <> '', ssl_type <> '', Select_priv = 'Y' AND Insert_priv = 'Y' \
-               AND Update_priv = 'Y' AND Delete_priv = 'Y' AND Create_user_priv = 'Y' \
-               FROM mysql.user WHERE account_locked = 'N' ORDER BY User, Host";
-    let rows = session.run(sql)?.into_iter().map(|row| <[_; 5]>::try_from(row).unwrap_or_default());
-    Ok(rows.map(|row| account(row.map(Option::unwrap_or_default))).collect())
-}
-
-fn account([user, host, proves, speaks_tls, unlimited]: [String; 5]) -> Account {
-    let [proves, speaks_tls, unlimited] = [proves, speaks_tls, unlimited].map(|value| value == "1");
-    Account { user, host, proves, speaks_tls, unlimited }
 }
 
 /// Whether accounts may do without the encryption of new tables.

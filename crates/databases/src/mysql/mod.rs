@@ -4,6 +4,7 @@
 //! [`protection`], each check that only MySQL has one file below [`evidence`]. Left out is the audit log of MySQL Enterprise and
 //! of Percona Server: the Community edition has none, and the general log is what it has in its place.
 
+mod accounts;
 mod evidence;
 mod flavour;
 mod get;

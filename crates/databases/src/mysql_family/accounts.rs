@@ -1,117 +1,183 @@
-//! Whom the table of accounts lets in without TLS. Pure.
+//! What a server's list of accounts says: who comes without a password, who without TLS, who may do everything. Judged
+//! without a server.
 
-use crate::evidence::whole::Exception;
+use std::collections::BTreeSet;
 
-/// Plugins by which nobody comes over the network.
+use tithe_harness::fault::Fault;
+
+use super::{inspect::setting, session::WireSession};
+use crate::{
+    evidence::whole::{Exception, is_loopback},
+    inspect::{Judgement, Rules, limited},
+};
+
+/// What an account needs to read the list.
+pub const RIGHT: &str = "the account needs GRANT SELECT ON `mysql`.*";
+
+/// An account that may log in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Account {
+    /// Name; empty for everybody.
+    pub user: String,
+    /// From where.
+    pub host: String,
+    /// False where it may come without proving anything.
+    pub proves: bool,
+    /// True where it can come by TCP: it proves itself by more than a socket, and not only by a password that nobody has.
+    pub by_network: bool,
+    /// True where it must speak TLS.
+    pub speaks_tls: bool,
+    /// True where it may read and write everything, and make accounts.
+    pub unlimited: bool,
+}
+
+/// How one product reads its accounts that may log in.
+pub type ReadAccounts = fn(&mut WireSession) -> Result<Vec<Account>, Fault>;
+
+/// What the server lets in beside its accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Gate {
+    /// `require_secure_transport`: nobody speaks plaintext by TCP.
+    pub requires_tls: bool,
+    /// `skip_name_resolve`: an account of `localhost` comes by a local socket alone.
+    pub knows_no_names: bool,
+}
+
+/// Plugins by which nobody comes by TCP.
 const NOT_BY_NETWORK: [&str; 4] = ["auth_socket", "mysql_no_login", "named_pipe", "unix_socket"];
 
-/// One account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
-    /// Its name; empty for everybody.
-    pub user: String,
-    /// Where it may come from.
-    pub host: String,
-    /// It has to speak TLS (`REQUIRE SSL` and the like).
-    pub tls: bool,
-    /// It can come over the network at all: it is not locked, no role, and proves itself by more than a socket.
-    pub reachable: bool,
+/// True when accounts of `plugin` can come by TCP.
+pub fn by_network(plugin: &str) -> bool {
+    !NOT_BY_NETWORK.contains(&plugin)
 }
 
-/// The accounts in `rows` of: name, host, whether it has to speak TLS, is locked, is a role, its plugin, whether its password is
-/// one that nobody has, and what `auth_or` of MariaDB says.
-pub fn accounts(rows: Vec<Vec<Option<String>>>) -> Vec<Account> {
-    rows.into_iter().map(|row| account(&row)).collect()
-}
+impl Gate {
+    /// What the server's settings say.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn read(session: &mut WireSession) -> Result<Self, Fault> {
+        Ok(Self {
+            requires_tls: setting(session, "require_secure_transport")? == "ON",
+            knows_no_names: setting(session, "skip_name_resolve")? == "ON",
+        })
+    }
 
-fn account(row: &[Option<String>]) -> Account {
-    let cell = |number: usize| row.get(number).cloned().flatten().unwrap_or_default();
-    // MariaDB counts in `ssl_type` from 0, MySQL names it; −1 is "not said" (MariaDB's structs.h and sql_acl.cc).
-    let is_said = |text: &str| !["", "0", "-1", "N", "false"].contains(&text);
-    let by_network = |plugin: &str| !NOT_BY_NETWORK.contains(&plugin);
-    // A password that nothing hashes to: MariaDB gives it to accounts that come by the socket.
-    let own = by_network(&cell(5)) && !is_said(&cell(6));
-    let others = plugins(&cell(7)).into_iter().any(by_network);
-    Account {
-        user: cell(0),
-        host: cell(1),
-        tls: is_said(&cell(2)),
-        reachable: !is_said(&cell(3)) && !is_said(&cell(4)) && (own || others),
+    /// True when `account` may come by TCP without TLS.
+    fn lets_in_plaintext(self, account: &Account) -> bool {
+        let local = account.host == "localhost" && self.knows_no_names;
+        account.by_network && !self.requires_tls && !account.speaks_tls && !local
     }
 }
 
-/// The plugins that `auth_or` of MariaDB names: `[{}, {"plugin": "unix_socket"}]`.
-fn plugins(alternatives: &str) -> Vec<&str> {
-    let after = alternatives.split("\"plugin\"").skip(1);
-    after.filter_map(|text| text.split('"').nth(1)).collect()
+impl Account {
+    fn text(&self) -> String {
+        format!("'{}'@'{}'", self.user, self.host)
+    }
 }
 
-/// The accounts that are let in without TLS, where the server as a whole asks nobody for it.
-pub fn in_plaintext(accounts: &[Account]) -> Vec<Exception> {
-    let open = accounts.iter().filter(|account| account.reachable && !account.tls);
-    open.map(|account| Exception {
-        text: format!("'{}'@'{}' without REQUIRE SSL", account.user, account.host),
-        loopback: crate::evidence::whole::is_loopback(&account.host),
-    })
-    .collect()
+/// Accounts without a password.
+pub fn of_authentication(accounts: &[Account]) -> Rules {
+    let open = accounts.iter().filter(|account| !account.proves);
+    Rules {
+        read: format!("{} accounts", accounts.len()),
+        exceptions: open.map(|account| format!("{} has no password", account.text())).collect(),
+        remedy: "ALTER USER … IDENTIFIED BY, or DROP USER",
+        doubts: Vec::new(),
+    }
+}
+
+/// Accounts that may come by TCP without TLS.
+pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
+    let plain = accounts.iter().filter(|account| gate.lets_in_plaintext(account));
+    let setting = if gate.requires_tls { "ON" } else { "OFF" };
+    Rules {
+        read: format!("require_secure_transport = {setting}, {} accounts", accounts.len()),
+        exceptions: plain.map(|account| format!("{} may speak plaintext", account.text())).collect(),
+        remedy: "set require_secure_transport = ON, or ALTER USER … REQUIRE SSL",
+        doubts: Vec::new(),
+    }
+}
+
+/// The same accounts for the claim that nobody is served in plaintext.
+pub fn in_plaintext(accounts: &[Account], gate: Gate) -> Vec<Exception> {
+    let exception = |account: &Account| Exception {
+        text: format!("{} without REQUIRE SSL", account.text()),
+        loopback: is_loopback(&account.host),
+    };
+    accounts.iter().filter(|account| gate.lets_in_plaintext(account)).map(exception).collect()
+}
+
+/// How many of the accounts may do everything: one of a name counts once, from wherever it comes.
+pub fn of_authorisation(accounts: &[Account]) -> Judgement {
+    let names = |all: &dyn Fn(&&Account) -> bool| -> BTreeSet<String> {
+        accounts.iter().filter(|account| all(account)).map(|account| format!("'{}'", account.user)).collect()
+    };
+    let unlimited: Vec<String> = names(&|account| account.unlimited).into_iter().collect();
+    limited(&unlimited, names(&|_| true).len(), "rights on *.*")
 }
 
 #[cfg(test)]
 mod tests {
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
 
-    fn check(rows: &[&[&str]], expect: Expect) {
-        let rows = rows.iter().map(|row| row.iter().map(|cell| Some((*cell).to_owned())).collect()).collect();
-        let line = |one: Exception| format!("{}{}\n", one.text, if one.loopback { " (loopback)" } else { "" });
-        expect.assert_eq(&in_plaintext(&accounts(rows)).into_iter().map(line).collect::<String>());
+    fn account(user: &str, host: &str) -> Account {
+        Account { user: user.to_owned(), host: host.to_owned(), proves: true, by_network: true, ..Account::default() }
     }
 
     #[test]
-    fn accounts_of_mariadb_that_need_no_tls() {
-        check(
-            &[
-                &["", "%", "0", "0", "0", "mysql_native_password", "0", ""],
-                &["PUBLIC", "", "0", "0", "1", "", "0", ""],
-                &["ann", "%", "1", "0", "0", "mysql_native_password", "0", ""],
-                &["app", "10.0.0.%", "0", "0", "0", "ed25519", "0", ""],
-                &["carl", "localhost", "2", "0", "0", "ed25519", "0", ""],
-                &["dora", "%", "-1", "true", "0", "ed25519", "0", ""],
-                &[
-                    "mysql",
-                    "localhost",
-                    "0",
-                    "0",
-                    "0",
-                    "mysql_native_password",
-                    "1",
-                    r#"[{}, {"plugin": "unix_socket"}]"#,
-                ],
-                &["root", "localhost", "0", "0", "0", "unix_socket", "0", r#"[{}, {"plugin": "ed25519"}]"#],
-                &["sock", "localhost", "0", "0", "0", "unix_socket", "0", ""],
-            ],
-            expect![[r#"
-                ''@'%' without REQUIRE SSL
-                'app'@'10.0.0.%' without REQUIRE SSL
-                'root'@'localhost' without REQUIRE SSL (loopback)
-            "#]],
-        );
+    fn accounts_without_tls_are_named_unless_the_server_requires_it() {
+        let accounts = [
+            account("root", "localhost"),
+            account("app", "%"),
+            Account { speaks_tls: true, ..account("careful", "%") },
+        ];
+        let names = |requires_tls, knows_no_names| {
+            of_transport(&accounts, Gate { requires_tls, knows_no_names }).exceptions.join("; ")
+        };
+        assert_eq!(names(false, true), "'app'@'%' may speak plaintext");
+        assert_eq!(names(false, false), "'root'@'localhost' may speak plaintext; 'app'@'%' may speak plaintext");
+        assert_eq!(names(true, false), "");
     }
 
     #[test]
-    fn accounts_of_mysql_that_need_no_tls() {
-        check(
-            &[
-                &["ann", "%", "ANY", "N", "0", "caching_sha2_password", "0", ""],
-                &["app", "%", "", "N", "0", "caching_sha2_password", "0", ""],
-                &["mysql.sys", "localhost", "", "Y", "0", "caching_sha2_password", "0", ""],
-                &["root", "localhost", "", "N", "0", "auth_socket", "0", ""],
-                &["x", "%", "X509", "N", "0", "caching_sha2_password", "0", ""],
-            ],
-            expect![[r#"
-                'app'@'%' without REQUIRE SSL
-            "#]],
-        );
+    fn accounts_that_come_by_tcp_without_tls_are_exceptions() {
+        let accounts = [
+            account("", "%"),
+            account("app", "10.0.0.%"),
+            Account { speaks_tls: true, ..account("ann", "%") },
+            account("root", "localhost"),
+            account("near", "127.0.0.1"),
+            Account { by_network: false, ..account("sock", "localhost") },
+        ];
+        let texts = |gate| {
+            let line = |one: Exception| format!("{}{}\n", one.text, if one.loopback { " (loopback)" } else { "" });
+            in_plaintext(&accounts, gate).into_iter().map(line).collect::<String>()
+        };
+        expect![[r#"
+            ''@'%' without REQUIRE SSL
+            'app'@'10.0.0.%' without REQUIRE SSL
+            'root'@'localhost' without REQUIRE SSL (loopback)
+            'near'@'127.0.0.1' without REQUIRE SSL (loopback)
+        "#]]
+        .assert_eq(&texts(Gate::default()));
+        assert_eq!(texts(Gate { requires_tls: true, ..Gate::default() }), "");
+        // Who is known by an address alone is not `localhost` by TCP.
+        assert!(!texts(Gate { knows_no_names: true, ..Gate::default() }).contains("root"));
+    }
+
+    #[test]
+    fn accounts_without_a_password_are_named() {
+        let accounts = [account("app", "%"), Account { proves: false, ..account("", "%") }];
+        assert_eq!(of_authentication(&accounts).exceptions, ["''@'%' has no password"]);
+    }
+
+    #[test]
+    fn one_name_is_one_administrator() {
+        let root = |host| Account { unlimited: true, ..account("root", host) };
+        let accounts = [root("localhost"), root("::1"), account("app", "%")];
+        assert_eq!(of_authorisation(&accounts).seen, "1 of 2 accounts may do everything (rights on *.*)");
     }
 }

@@ -1,7 +1,5 @@
 //! The security matrix of a running server: the rows that are looked at in the same way on both products.
 
-pub mod accounts;
-
 use std::path::{Path, PathBuf};
 
 use tithe_harness::{
@@ -13,9 +11,9 @@ use tithe_harness::{
     workload::Table,
 };
 
-use self::accounts::{Account, Gate};
 use super::{
     Flavour,
+    accounts::{self, Account, Gate, ReadAccounts},
     proof::CACHING_SHA2,
     schema::{DIALECT, tls_of},
     session::WireSession,
@@ -35,7 +33,7 @@ pub struct Looks {
     /// True for a grant, in the words of `SHOW GRANTS`, that lets an account read the table of accounts.
     pub is_of_administrator: fn(&str) -> bool,
     /// All accounts that may log in.
-    pub accounts: fn(&mut WireSession) -> Result<Vec<Account>, Fault>,
+    pub accounts: ReadAccounts,
     /// Encryption at rest.
     pub at_rest: Look,
     /// Auditing.
@@ -57,17 +55,14 @@ pub fn inspect(
     let method = session.method().to_owned();
     let tls = tls_of(&mut session)?;
     let accounts = (looks.accounts)(&mut session);
-    let gate = Gate {
-        requires_tls: setting(&mut session, "require_secure_transport")? == "ON",
-        knows_no_names: setting(&mut session, "skip_name_resolve")? == "ON",
-    };
+    let gate = Gate::read(&mut session)?;
     let of_all =
         |judge: &dyn Fn(&[Account]) -> Rules| accounts.as_ref().map(|accounts| judge(accounts)).map_err(Clone::clone);
     let authentication = authentication(&target, &method, looks.open);
     let mut transport = transport(&target, &tls, Ok(session.offers_tls()), looks.open);
     // Where the server has no TLS at all, every account says the same.
     if transport.state != State::Off {
-        let rules = of_all(&|accounts| accounts::of_transport(accounts, &gate));
+        let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
         transport = transport.with_rules(rules, accounts::RIGHT);
     }
     let rules = of_all(&accounts::of_authentication);

@@ -1,7 +1,6 @@
 //! The security matrix of a running PostgreSQL.
 
 mod audit;
-mod hba;
 
 use std::{fs::File, io::Read as _, path::Path};
 
@@ -15,9 +14,9 @@ use tithe_harness::{
     workload::Table,
 };
 
-use self::hba::Hba;
 use super::{
     evidence::{audit_complete::AuditComplete, statement_log::StatementLog},
+    hba::{self, Hba},
     schema::{DIALECT, tls_of},
     session::PostgresSession,
     target::PRODUCT,

@@ -29,7 +29,7 @@ pub static DOORS: Doors = Doors {
     open: |_, target| open(target),
     tls_of_server: |scene, _| tls_of_clients(scene.server, scene.setup),
     tls_source: "system_views.clients",
-    others: |scene| Whole::of("system_views.settings", beside(scene)),
+    others: |scene| Ok(Whole::of("system_views.settings", beside(scene)?)),
 };
 
 /// The port for plaintext that a server has beside one for TLS. At one port it asks for TLS before anybody says who it is.

@@ -5,7 +5,7 @@ pub mod encryption_in_force;
 mod innodb_file;
 pub mod key_rotated;
 
-use super::flavour::FLAVOUR;
+use super::{accounts, flavour::FLAVOUR};
 use crate::{
     evidence::{Doors, marked::Log},
     mysql_family::{
@@ -14,20 +14,13 @@ use crate::{
     },
 };
 
-/// Asks for the rows of the shared check. It needs the right to read the table: a client's account has none.
-const ACCOUNTS: &str = "SELECT User, Host, COALESCE(JSON_VALUE(Priv, '$.ssl_type'), '0'), \
-                        COALESCE(JSON_VALUE(Priv, '$.account_locked'), '0'), COALESCE(JSON_VALUE(Priv, '$.is_role'), '0'), \
-                        COALESCE(JSON_VALUE(Priv, '$.plugin'), ''), \
-                        COALESCE(JSON_VALUE(Priv, '$.authentication_string') = 'invalid', 0), \
-                        COALESCE(JSON_EXTRACT(Priv, '$.auth_or'), '') FROM mysql.global_priv ORDER BY 1, 2";
-
 /// How the shared checks reach MariaDB.
 pub static DOORS: Doors = Doors {
     target: |scene| FLAVOUR.product.target(scene.server, scene.setup),
     open: |_, target| Ok(FLAVOUR.open(target)?.method().to_owned()),
     tls_of_server: |_, target| tls_of(&mut FLAVOUR.open(target)?),
     tls_source: "SHOW SESSION STATUS of a client's session",
-    others: |scene| others(&FLAVOUR, scene, ACCOUNTS),
+    others: |scene| others(&FLAVOUR, scene, accounts::read),
 };
 
 /// MariaDB's logs. A server does not show them to its clients.

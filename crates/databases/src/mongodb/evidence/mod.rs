@@ -24,7 +24,7 @@ pub static DOORS: Doors = Doors {
     open: |scene, target| knock(target, mechanism(scene.setup)),
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",
-    others: |_| Whole::Judged("the port asks for TLS before anybody says who it is", Vec::new()),
+    others: |_| Ok(Whole::of("the port asks for TLS before anybody says who it is", Vec::new())),
 };
 
 /// Opens and closes one connection as `target` says, with a read in between. The driver offers every version of TLS that it

@@ -11,32 +11,29 @@ use std::{
 use tithe_harness::{
     evidence::{Scene, Sight},
     fault::Fault,
-    session::SqlSession as _,
 };
 
 use super::{
     Flavour,
-    accounts::{accounts, in_plaintext},
-    launch::switched_on,
+    accounts::{Gate, ReadAccounts, in_plaintext},
     session::WireSession,
 };
 use crate::evidence::{
     marked::{Counts, Log, LogGrowth, NO_LOG, describe, send},
-    whole::{Exception, Whole},
+    whole::Whole,
 };
 
-/// Whom the server lets in without TLS: nobody where it asks everybody for it, else the accounts in the answer to `query` that
-/// need none.
-pub fn others(flavour: &'static Flavour, scene: &Scene<'_>, query: &str) -> Whole {
-    let look = || -> Result<(&'static str, Vec<Exception>), Fault> {
-        let mut session = flavour.administrator(scene.server, scene.setup)?;
-        let of_all = session.shown("GLOBAL VARIABLES", "require_secure_transport")?;
-        if of_all.is_some_and(|value| switched_on(&value)) {
-            return Ok(("require_secure_transport = ON", Vec::new()));
-        }
-        Ok(("the table of accounts", in_plaintext(&accounts(session.run(query)?))))
-    };
-    look().map_or_else(|fault| Whole::Unseen(fault.to_string()), |(source, all)| Whole::Judged(source, all))
+/// Whom the server lets in without TLS: nobody where it asks everybody for it, else the `accounts` that need none.
+///
+/// # Errors
+/// The server's error: a client's account has no right to read the table of accounts.
+pub fn others(flavour: &'static Flavour, scene: &Scene<'_>, accounts: ReadAccounts) -> Result<Whole, Fault> {
+    let mut session = flavour.administrator(scene.server, scene.setup)?;
+    let gate = Gate::read(&mut session)?;
+    if gate.requires_tls {
+        return Ok(Whole::of("require_secure_transport = ON", Vec::new()));
+    }
+    Ok(Whole::of("the table of accounts", in_plaintext(&accounts(&mut session)?, gate)))
 }
 
 /// The switches that are not as `wanted`, each `name = value`.

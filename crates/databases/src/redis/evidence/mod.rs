@@ -18,7 +18,7 @@ pub static DOORS: Doors = Doors {
     tls_of_server,
     tls_source: "CONFIG GET, and the client's own view",
     // A server with another port that speaks plaintext has not come so far: see below.
-    others: |_| Whole::Judged("port = 0, and the port of TLS asks before anybody says who it is", Vec::new()),
+    others: |_| Ok(Whole::of("port = 0, and the port of TLS asks before anybody says who it is", Vec::new())),
 };
 
 /// Redis does not say what one connection speaks. It says which versions and ports it has, and with no plaintext port
