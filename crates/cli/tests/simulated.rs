@@ -417,7 +417,7 @@ fn a_cell_ends_after_three_frames_that_one_reason_spoiled() {
 fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_again() {
     let bench = Bench::new("again");
     // Each start of the servers lasts for some frames.
-    bench.file("e.toml", &experiment("dies_after_operations = 300000", ARMS, "10 min"));
+    bench.file("e.toml", &experiment("dies_after_operations = 60000", ARMS, "10 min"));
     let first = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&first), 4, "{}", err(&first));
     let before = spoiled(&bench);
@@ -726,7 +726,8 @@ fn a_terminal_shows_the_state_of_the_run() {
     let shown = without_escapes(&out(&output));
     let wide = shown.split(['\n', '\r']).find(|line| line.chars().count() > 80);
     assert_eq!(wide, None);
-    for wanted in ["[1/2] a  ━", "━●━", "✓ evidence: ", "client busy ", " left", "to come: c", "[2/2] c"] {
+    for wanted in ["[1/2] a  ━", "━●━", "✓ evidence so far: ", "client busy ", " left", "to come: c", "[2/2] c"]
+    {
         assert!(shown.contains(wanted), "no {wanted:?} in {shown}");
     }
     // What is drawn over is taken away in the end: the report stands alone.

@@ -60,7 +60,8 @@ mod tests {
     use super::*;
 
     fn exceptions() -> Vec<Exception> {
-        let exception = |number: usize| Exception { text: format!("line {number}"), loopback: number.is_multiple_of(2) };
+        let exception =
+            |number: usize| Exception { text: format!("line {number}"), loopback: number.is_multiple_of(2) };
         (1..=5).map(exception).collect()
     }
 
