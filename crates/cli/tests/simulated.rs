@@ -417,7 +417,7 @@ fn a_cell_ends_after_three_frames_that_one_reason_spoiled() {
 fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_again() {
     let bench = Bench::new("again");
     // Each start of the servers lasts for some frames.
-    bench.file("e.toml", &experiment("dies_after_operations = 60000", ARMS, "10 min"));
+    bench.file("e.toml", &experiment("dies_after_operations = 150000", ARMS, "10 min"));
     let first = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&first), 4, "{}", err(&first));
     let before = spoiled(&bench);

@@ -190,7 +190,9 @@ mod tests {
             finding("a", Phase::After, Verdict::Holds, "0 of 9"),
             finding("b", Phase::After, Verdict::Fails, "1 of 9"),
         ];
+        // A line at the margin, without which the indentation would be taken away.
         expect![[r#"
+            told
               ✓ tls: claim of a (before and after)
                   guarded: 0 of 9
                   control: seen
@@ -204,7 +206,7 @@ mod tests {
                   guarded: no log
                   control: seen
         "#]]
-        .assert_eq(&told(&findings, &[arm("plain"), arm("tls")]));
+        .assert_eq(&format!("told\n{}", told(&findings, &[arm("plain"), arm("tls")])));
     }
 
     #[test]
