@@ -61,6 +61,7 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     assert_eq!(cell["mode"], "twin, slices, the other servers stopped, not bound to processors");
     let slots = fs::read_to_string(bench.run_folder().join("slots.csv")).expect("the slots");
     for row in slots.lines().skip(1) {
+        let row = row.strip_suffix(',').expect("nobody sees what neighbours took");
         let fields: Vec<u64> = row.split(',').map(|field| field.parse().expect("a number")).collect();
         let [n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] = fields[5..] else { panic!("{row}") };
         // On a busy machine a whole second may pass without a transaction; its frame is spoiled.

@@ -49,8 +49,10 @@ fn every_arm_is_proven_and_every_condition_holds() {
         ("the arm's key opens encrypted columns, another key does not", 6),
         ("no value of an encrypted column is readable in the data files", 6),
     ] {
-        let held = told.lines().filter(|line| line.trim_start().starts_with('✓') && line.contains(claim)).count();
-        assert_eq!(held, 2 * arms, "{claim} in {told}");
+        let held = told.lines().filter(|line| line.trim_start().starts_with('✓') && line.contains(claim));
+        // Two looks that agree are one line.
+        let looks: usize = held.map(|line| if line.ends_with("(before and after)") { 2 } else { 1 }).sum();
+        assert_eq!(looks, 2 * arms, "{claim} in {told}");
     }
     // The plain arm, the two that encrypt nothing and the six that do: fresh, then used.
     assert_eq!(told.matches("consistency conditions 1 to 12 hold").count(), 9, "{told}");
@@ -109,7 +111,7 @@ fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
         assert!(told.contains(line), "{line} in {told}");
     }
     for (arguments, expected) in [
-        (["--budget", "soon"], "--budget: `soon` is no time of a second or more"),
+        (["--budget", "soon"], "--budget must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `soon`"),
         (["--clients", "1025"], "1025 is not in 1..=1024"),
         (["--warehouses", "0"], "0 is not in 1..=100000"),
         (["--scale", "0.1"], "--scale: the size of TPC-C is its --warehouses"),

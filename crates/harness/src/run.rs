@@ -28,7 +28,7 @@ use crate::{
     sandbox,
     saturation::Served,
     volume::swap,
-    watch::stalls::Lanes,
+    watch::stalls::Home,
     workload::Workload,
 };
 use kept::Kept;
@@ -88,8 +88,8 @@ impl Run<'_> {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
         }
-        // Servers that are started from here on can be put into one group with their lane.
-        let _home = Lanes::home();
+        // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames say so.
+        let _home = Home::hold().ok();
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;

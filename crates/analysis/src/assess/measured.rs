@@ -132,9 +132,10 @@ impl<'a> Measured<'a> {
         self.arm(0).zip(self.arm(arm))
     }
 
-    /// Share of the lanes' wall time in which client or server waited for a processor.
+    /// Share of the lanes' wall time in which client or server waited for a neighbour; where neighbours cannot be told, for
+    /// whoever had the processor.
     pub fn wait_share(&self) -> f64 {
-        self.share_of_wall(|_| true, |slot| slot.wait_ns)
+        self.share_of_wall(|_| true, |slot| slot.stalled_ns.unwrap_or(slot.wait_ns))
     }
 
     /// Share of the wall time of arm `arm` in which the client ran.

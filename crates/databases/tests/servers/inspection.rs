@@ -172,13 +172,13 @@ fn mysql_with_nothing_and_with_encryption_and_a_log() {
         &[("encryption", &[]), ("general-log", &[])],
         OF_MYSQL_FAMILY,
         expect![[r#"
-        at-rest: enforced
-          no key or field value is readable in the data files: holds
-          no key or field value is readable in the journal: holds
-        audit: available but not enforced
-          every statement is in the log once, with its values: holds
-        tables left: []
-    "#]],
+            at-rest: available but not enforced
+              no key or field value is readable in the data files: holds
+              no key or field value is readable in the journal: holds
+            audit: available but not enforced
+              every statement is in the log once, with its values: holds
+            tables left: []
+        "#]],
     );
 }
 

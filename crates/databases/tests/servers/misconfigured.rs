@@ -516,7 +516,22 @@ fn mysql_that_lets_others_do_what_this_account_may_not() {
             (Feature::AtRest, "SET GLOBAL general_log = ON", "SET GLOBAL general_log = OFF"),
         ],
     );
-    expect![[""]].assert_eq(&text);
+    expect![[r#"
+        careful:
+        authentication: enforced, whole server
+        tls: enforced, whole server
+        at-rest: enforced, whole server
+        audit: off, whole server
+        CREATE USER open@'%' REQUIRE SSL
+          authentication: available but not enforced, whole server
+        SET GLOBAL require_secure_transport = OFF; CREATE USER app@'%' IDENTIFIED BY 'secret'
+          tls: available but not enforced, whole server
+        CREATE TABLE test_m (a int) ENGINE=MyISAM ENCRYPTION='N'
+          at-rest: available but not enforced, whole server
+        SET GLOBAL general_log = ON
+          at-rest: available but not enforced, whole server
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]

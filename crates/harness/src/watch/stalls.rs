@@ -156,38 +156,64 @@ fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
 /// Control groups of version 2 for the lanes of this process.
 ///
 /// A thread may be in another group than its process only below a group that holds the whole process ("threaded" groups,
-/// Documentation/admin-guide/cgroup-v2.rst). So Tithe moves itself into a group below its own, where the servers that it
-/// starts from then on are too, and back when the last user of the group is gone. Nothing is limited by these groups.
+/// Documentation/admin-guide/cgroup-v2.rst): the [`Home`].
 pub struct Lanes {
     folders: Vec<PathBuf>,
-    home: Arc<Home>,
+    _home: Home,
 }
 
-/// The group that holds this process and what it has started.
+/// A hold on the group that this process and what it starts are in, below the group that the process was in before. Nothing is
+/// limited by it. The process goes back when the last hold ends.
 pub struct Home {
+    folder: PathBuf,
+}
+
+/// The home of this process, and how many hold it.
+#[derive(Default)]
+struct Held {
+    holds: usize,
     folder: PathBuf,
     /// The group that the process was in before.
     before: PathBuf,
 }
 
-/// One home serves all runs of a process.
-static HOME: Mutex<Option<std::sync::Weak<Home>>> = Mutex::new(None);
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
 
 /// Numbers the groups of lanes.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Home {
-    /// The home of this process, made where there is none.
-    fn shared() -> io::Result<Arc<Self>> {
-        let mut shared = HOME.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(home) = shared.as_ref().and_then(std::sync::Weak::upgrade) {
-            return Ok(home);
-        }
-        let home = Arc::new(Self::make()?);
-        *shared = Some(Arc::downgrade(&home));
-        Ok(home)
+    /// Holds the home of this process, which is made where there is none. To be held from before the first server is started
+    /// until the last has ended: servers are born into it.
+    ///
+    /// # Errors
+    /// Where the kernel has no such groups, or does not let this process make them.
+    pub fn hold() -> io::Result<Self> {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut home = match held.take() {
+            Some(home) => home,
+            None => Held::make()?,
+        };
+        home.holds += 1;
+        let folder = home.folder.clone();
+        *held = Some(home);
+        Ok(Self { folder })
     }
+}
 
+impl Drop for Home {
+    fn drop(&mut self) {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(home) = held.as_mut() {
+            home.holds -= 1;
+            if home.holds == 0 {
+                *held = None;
+            }
+        }
+    }
+}
+
+impl Held {
     fn make() -> io::Result<Self> {
         let missing = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
         let mounts = fs::read_to_string("/proc/self/mounts")?;
@@ -199,7 +225,7 @@ impl Home {
             fs::create_dir(&folder)?;
         }
         // From here on the folder goes again, whatever fails.
-        let home = Self { folder, before };
+        let home = Self { holds: 0, folder, before };
         let told = fs::read_to_string(home.folder.join("cpu.pressure"))?;
         full_us(&told).ok_or_else(|| missing("this kernel keeps no pressure of groups"))?;
         write(&home.folder.join("cgroup.procs"), std::process::id() as i32)?;
@@ -207,7 +233,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for Held {
     /// Servers end before the last run does; what still lives keeps its group, which a later start removes.
     fn drop(&mut self) {
         // Without this the group cannot go; there is nobody to tell if it fails.
@@ -217,22 +243,16 @@ impl Drop for Home {
 }
 
 impl Lanes {
-    /// The home of this process's groups, to be held from before the first server is started until the last has ended; `None`
-    /// where there can be none.
-    pub fn home() -> Option<Arc<Home>> {
-        Home::shared().ok()
-    }
-
     /// A group for each of `count` lanes.
     ///
     /// # Errors
     /// Where the kernel has no such groups, or does not let this process make them.
     pub fn make(count: usize) -> io::Result<Self> {
-        let mut lanes = Self { folders: Vec::with_capacity(count), home: Home::shared()? };
-        for _ in 0..count {
-            let folder = lanes.home.folder.join(format!("lane{}", NEXT.fetch_add(1, Ordering::Relaxed)));
-            fs::create_dir(&folder)?;
-            lanes.folders.push(folder.clone());
+        let home = Home::hold()?;
+        let folder = |_| home.folder.join(format!("lane{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let lanes = Self { folders: (0..count).map(folder).collect(), _home: home };
+        for folder in &lanes.folders {
+            fs::create_dir(folder)?;
             fs::write(folder.join("cgroup.type"), "threaded")?;
         }
         Ok(lanes)
