@@ -111,7 +111,10 @@ fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
         assert!(told.contains(line), "{line} in {told}");
     }
     for (arguments, expected) in [
-        (["--budget", "soon"], "--budget must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `soon`"),
+        (
+            ["--budget", "soon"],
+            "--budget must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `soon`",
+        ),
         (["--clients", "1025"], "1025 is not in 1..=1024"),
         (["--warehouses", "0"], "0 is not in 1..=100000"),
         (["--scale", "0.1"], "--scale: the size of TPC-C is its --warehouses"),

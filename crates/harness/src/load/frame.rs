@@ -48,6 +48,10 @@ use crate::{
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
 const OPERATIONS_PER_SLOT: u64 = 40;
 
+/// Frames after which carry-over may make slots longer. The last phases of one frame stand on a few milliseconds, in which one
+/// disturbance looks like carry-over, and a slot that has grown stays.
+const FRAMES_BEFORE_GROWTH: u32 = 5;
+
 /// Longest slot that few operations may ask for, ns.
 const SLOT_MAX_NS: u64 = 1_000_000_000;
 
@@ -75,6 +79,8 @@ pub struct Rig<'a> {
     planned: (u64, u64),
     /// The slots of the last frame held too few operations of some arm.
     sparse: bool,
+    /// Frames so far.
+    frames: u32,
     slot_fixed: bool,
     /// Planned length of an arm's slots in a frame, ns.
     per_arm_ns: u64,
@@ -179,6 +185,7 @@ impl<'a> Rig<'a> {
             profiles: vec![Profile::default(); site.arms.len()],
             planned: (cell.guard_ns, cell.slot_ns),
             sparse: false,
+            frames: 0,
             slot_fixed,
             per_arm_ns: cell.slot_ns * u64::from(cell.blocks),
             longest_ns: u64::MAX,
@@ -383,7 +390,9 @@ impl<'a> Rig<'a> {
         if self.sparse && !self.slot_fixed && self.planned.1 * 2 <= SLOT_MAX_NS {
             self.planned.1 *= 2;
         }
-        let (guard_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, self.slot_fixed);
+        self.frames += 1;
+        let fixed = self.slot_fixed || self.frames < FRAMES_BEFORE_GROWTH;
+        let (guard_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, fixed);
         if slot_ns > cell.slot_ns {
             // The frame keeps its length or has four blocks, as far as the budget bears frames so long.
             let most = (self.longest_ns / (slot_ns * arms)).max(1);
