@@ -252,9 +252,9 @@ impl Group {
         let files = ["memory.events", "memory.oom_control"];
         let all = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
         let killed: u64 = all.filter_map(|file| value(&fs::read_to_string(file).ok()?, KILLS)).sum();
+        // The number is of no use: a process that is slow to end is counted again.
         (killed > 0).then(|| {
-            let processes = if killed == 1 { "a process" } else { "processes" };
-            format!("the kernel ended {processes} of the server, to which {limit} of memory were not enough: raise its `memory`")
+            format!("{limit} of memory were not enough, and the kernel ended what the server ran: raise its `memory`")
         })
     }
 
@@ -417,10 +417,8 @@ mod tests {
         let seen = run("cat /proc/self/cgroup");
         assert_eq!(group.short_of_memory(), None);
         run("head -c 100000000 /dev/zero | tail");
-        expect![
-            "the kernel ended a process of the server, to which 33.6 MB of memory were not enough: raise its `memory`"
-        ]
-        .assert_eq(&group.short_of_memory().expect("it was"));
+        expect!["33.6 MB of memory were not enough, and the kernel ended what the server ran: raise its `memory`"]
+            .assert_eq(&group.short_of_memory().expect("it was"));
         let folders = group.folders.clone();
         let inside =
             seen.lines().filter(|line| line.contains(&format!("tithe-test-volumes-{}.one", std::process::id())));
