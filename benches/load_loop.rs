@@ -15,12 +15,7 @@ use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
 };
 
-use tithe_harness::{
-    clock::Clock,
-    fault::Fault,
-    session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, ServerTask, Session},
-    workload::{self, Client, Parts, Workload},
-};
+use tithe_harness::{clock::Clock, fault::Fault, proc::ServerTask, session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session}, workload::{Client, Parts, Workload}, workloads};
 use tithe_model::{
     experiment::{self, Values},
     histogram::Histogram,
@@ -114,7 +109,7 @@ fn ycsb(properties: &[(&str, &str)]) -> Result<Box<dyn Workload>, Fault> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let described = experiment::Workload { name: "bench".to_owned(), kind: "ycsb".to_owned(), properties };
     let data = experiment::Data { records: RECORDS, values: Values::Ycsb };
-    workload::make(&described, &data, 1).map_err(Fault::Machine)
+    workloads::make(&described, &data, 1).map_err(Fault::Machine)
 }
 
 fn client(workload: &dyn Workload) -> Box<dyn Client> {

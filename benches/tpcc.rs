@@ -30,26 +30,7 @@ use std::{
 
 use tithe_analysis::statistics::order::quantile7;
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
-use tithe_harness::{
-    clock::Clock,
-    data,
-    database::{Connect, Database, Search, Server},
-    fault::Fault,
-    protection::Setup,
-    sandbox::{Sandbox, process::Running, server},
-    session::{Parameter, Progress, Session, wait_ready},
-    watch::{host, process},
-    workload::{
-        Parts, Workload,
-        tpcc::{
-            Tpcc,
-            config::Config,
-            population::{self, Sink},
-            tables::TABLES,
-            values::Parameters,
-        },
-    },
-};
+use tithe_harness::{clock::Clock, data, database::{Connect, Database}, fault::Fault, launch::{Search, Server}, product::Product, sandbox::{Sandbox, process::Running}, serve, session::{Parameter, Progress, Session, wait_ready}, setup::Setup, watch::{host, process}, workload::{Parts, Workload}, workloads::tpcc::{Tpcc, config::Config, population::{self, Sink}, tables::TABLES, values::Parameters}};
 
 const SEED: u64 = 7;
 /// Rounds when none are asked for.
@@ -122,7 +103,7 @@ const HEAD: &str = "# TPC-C's rows and statements beside the databases' own clie
 
 /// A product with its own client.
 struct Product {
-    database: &'static dyn Database,
+    database: &'static dyn Product,
     settings: &'static [(&'static str, &'static str)],
     /// Name of the client's way to load.
     peer: &'static str,
@@ -208,14 +189,14 @@ fn workload(properties: &[(&str, &str)]) -> Result<Tpcc, Fault> {
 
 impl<'a> Stand<'a> {
     fn start(product: &'a Product) -> Result<Self, Fault> {
-        let missing = |missing: tithe_harness::database::Missing| Fault::Machine(format!("needs {}", missing.what));
+        let missing = |missing: tithe_harness::launch::Missing| Fault::Machine(format!("needs {}", missing.what));
         let install = product.database.find(&Search::default()).map_err(missing)?;
         let mut setup = Setup::bare();
         setup.settings.extend(product.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let mut sandbox = Sandbox::new(&std::env::temp_dir())?;
         let place = sandbox.place("tpcc")?;
         let launch = product.database.launch(&install, &setup, &place);
-        let (server, running) = server::start(product.database, &sandbox, &place, &launch, &setup)?;
+        let (server, running) = serve::start(product.database, &sandbox, &place, &launch, &setup)?;
         let version = product.database.facts(&server, &setup)?.version;
         let files = sandbox.folder().join("rows");
         let rows = write_rows(&files)?;

@@ -4,7 +4,11 @@
  * PostgreSQL loads it by `shared_preload_libraries`. At the start of each statement's execution the backend reads the
  * processor-time clock of its thread, goes through a loop, and reads the clock again. What lies between the two readings is
  * added up, and the backend says the sum in the server's log when its client leaves. An arm of 0 rounds reads the clock twice
- * all the same, so arms differ by what was counted and by nothing else.
+ * all the same, so arms differ in what they do by the loop alone.
+ *
+ * What the backend uses from the end of one loop to the start of the next is added up as well: everything else that a
+ * statement costs it. Arms do the same there, but a loop of some microseconds can make it dearer, by what others do to shared
+ * caches meanwhile, and that is part of what the protection costs.
  *
  * Tithe gives all arms of a launched database the same settings, so that one setting names the rounds of every arm,
  * and the server finds its own by the folder that it lives in, which Tithe names after the arm: NUMBER-ARM/data.
@@ -34,6 +38,12 @@ static uint64 rounds = 0;
 /* What this backend has counted. */
 static uint64 statements = 0;
 static uint64 burned_ns = 0;
+
+/* Statements that followed another one, and what lay between the loops. */
+static uint64 followed = 0;
+static uint64 rest_ns = 0;
+static uint64 last_end_ns = 0;
+
 static bool tells = false;
 
 static ExecutorStart_hook_type next_start = NULL;
@@ -64,19 +74,28 @@ spin(uint64 turns)
 static void
 tell(int code, Datum unused)
 {
-	ereport(LOG, (errmsg_internal("known_cost: arm=%s rounds=%llu statements=%llu burned_ns=%llu", arm,
-								  (unsigned long long) rounds, (unsigned long long) statements,
-								  (unsigned long long) burned_ns)));
+	ereport(LOG, (errmsg_internal("known_cost: arm=%s rounds=%llu statements=%llu burned_ns=%llu followed=%llu rest_ns=%llu",
+								  arm, (unsigned long long) rounds, (unsigned long long) statements,
+								  (unsigned long long) burned_ns, (unsigned long long) followed,
+								  (unsigned long long) rest_ns)));
 }
 
 static void
 burn(QueryDesc *query, int flags)
 {
 	uint64 start_ns = thread_cpu_ns();
+	uint64 end_ns;
 
 	spin(rounds);
-	burned_ns += thread_cpu_ns() - start_ns;
+	end_ns = thread_cpu_ns();
+	burned_ns += end_ns - start_ns;
 	statements++;
+	if (last_end_ns > 0)
+	{
+		rest_ns += start_ns - last_end_ns;
+		followed++;
+	}
+	last_end_ns = end_ns;
 	if (!tells)
 	{
 		tells = true;

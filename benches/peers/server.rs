@@ -2,14 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use tithe_harness::{
-    clock::Clock,
-    database::{Connect, Database, Install, Missing, Place, Search, Server},
-    fault::Fault,
-    protection::Setup,
-    sandbox::{Sandbox, process::Running, server},
-    session::Session,
-};
+use tithe_harness::{clock::Clock, database::{Connect, Database}, fault::Fault, launch::{Install, Missing, Place, Search, Server}, product::Product, sandbox::{Sandbox, process::Running}, serve, session::Session, setup::Setup};
 
 use crate::tithe;
 
@@ -33,7 +26,7 @@ impl Loaded {
     /// # Errors
     /// No server, or whatever it refuses.
     pub fn start(
-        database: &dyn Database,
+        database: &dyn Product,
         settings: &[(&str, &str)],
         copy: impl FnOnce(&mut Session, &Place) -> Result<(), Fault>,
     ) -> Result<Self, Fault> {
@@ -44,7 +37,7 @@ impl Loaded {
         let mut sandbox = Sandbox::new(&std::env::temp_dir())?;
         let place = sandbox.place("peers")?;
         let launch = database.launch(&install, &setup, &place);
-        let (server, running) = server::start(database, &sandbox, &place, &launch, &setup)?;
+        let (server, running) = serve::start(database, &sandbox, &place, &launch, &setup)?;
         let version = database.facts(&server, &setup)?.version;
         let mut session = load(database, &server, &setup)?;
         copy(&mut session, &place)?;
@@ -55,7 +48,7 @@ impl Loaded {
     }
 }
 
-fn load(database: &dyn Database, server: &Server, setup: &Setup) -> Result<Session, Fault> {
+fn load(database: &dyn Product, server: &Server, setup: &Setup) -> Result<Session, Fault> {
     let workload = tithe::workload(&tithe::plan(database, "c", 1)?)?;
     let table = workload.table();
     database.create(server, setup, &table)?;

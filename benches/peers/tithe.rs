@@ -2,14 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tithe_harness::{
-    catalogue,
-    database::{Address, Database, Server},
-    fault::Fault,
-    load::frame::{ArmRig, Rig},
-    protection::Setup,
-    workload::{self, Workload},
-};
+use tithe_harness::{catalogue, database::Database, fault::Fault, launch::{Address, Server}, load::frame::{ArmRig, Rig}, product::Product, setup::Setup, workload::Workload, workloads};
 use tithe_model::{
     experiment,
     plan::{self, Plan},
@@ -47,14 +40,14 @@ impl Job {
 ///
 /// # Errors
 /// Every problem with it, as one text.
-pub fn plan(database: &dyn Database, workload: &str, clients: u32) -> Result<Plan, Fault> {
+pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan, Fault> {
     let text = format!(
         "title = 'peers'\ndatabase = '{}'\ndata = {{ records = {RECORDS} }}\nload = {{ clients = {clients} }}\n\
          measure = {{ slot = '20 ms' }}\nworkload = [{{ ycsb = '{workload}' }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
         database.id()
     );
     let catalogue =
-        catalogue::catalogue(tithe_databases::all(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect());
+        catalogue::catalogue(tithe_databases::all(), workloads::KINDS.iter().map(|kind| (kind.entry)()).collect());
     let told = |complaints| Fault::Machine(format!("{complaints:?}"));
     let experiment = experiment::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
     experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
@@ -63,9 +56,9 @@ pub fn plan(database: &dyn Database, workload: &str, clients: u32) -> Result<Pla
 /// The plan's only workload.
 ///
 /// # Errors
-/// As [`workload::make`].
+/// As [`workloads::make`].
 pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
-    workload::make(&plan.experiment.workloads[0], &plan.experiment.data, plan.experiment.measure.seed)
+    workloads::make(&plan.experiment.workloads[0], &plan.experiment.data, plan.experiment.measure.seed)
         .map_err(Fault::Machine)
 }
 
@@ -73,7 +66,7 @@ pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
 ///
 /// # Errors
 /// When this program cannot tell where it is.
-pub fn contestant(name: &str, database: &dyn Database, port: u16, job: Job) -> Result<Contestant, Fault> {
+pub fn contestant(name: &str, database: &dyn Product, port: u16, job: Job) -> Result<Contestant, Fault> {
     let text = |text: &str| text.to_owned();
     Ok(Contestant {
         name: text(name),

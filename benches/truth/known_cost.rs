@@ -44,13 +44,13 @@ type Arm = (String, u64);
 pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
     let library = Library::build()?;
     let pilot = run(&library, PILOT_S, Beside::Hogs(0), &[(PLAIN.to_owned(), 0), ("pilot".to_owned(), PILOT_ROUNDS)])?;
-    let round_ns = pilot.extra_ns(1) / PILOT_ROUNDS as f64;
+    let round_ns = pilot.loop_ns(1) / PILOT_ROUNDS as f64;
     let plain_ns = pilot.level("cpu_per_op")?.0 * 1e3;
     println!("Pilot: {:.2} µs of processor time an operation; a round burns {round_ns:.3} ns.\n", plain_ns / 1e3);
     let rounds = |cost: f64| (cost * plain_ns / round_ns).round() as u64;
     let mut arms = vec![(PLAIN.to_owned(), 0)];
     arms.extend(KNOWN.iter().map(|cost| (format!("plus{:.0}", 100.0 * cost), rounds(*cost))));
-    println!("| beside | arm | statements | burned, each | metric | truth | ratio | | difference | |");
+    println!("| beside | arm | statements | each: loop + rest | metric | truth | ratio | | difference | |");
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let settings = if hogs == 0 { vec![Beside::Hogs(0)] } else { vec![Beside::Hogs(0), Beside::Hogs(hogs)] };
     let mut told = Vec::new();
@@ -127,12 +127,23 @@ impl Measured {
     /// The first columns of the rows of arm `arm`.
     fn arm(&self, arm: usize) -> String {
         let (name, statements) = (&self.arms[arm].0, self.counts[arm].statements);
-        format!("{} | {name} | {statements} | {:.0} ns", self.beside, self.extra_ns(arm))
+        format!("{} | {name} | {statements} | {:.0} {:+.0} ns", self.beside, self.loop_ns(arm), self.rest_ns(arm))
+    }
+
+    /// What the server has counted that a statement costs arm `arm` beyond the plain arm, ns: the loop, and the rest that the
+    /// loop made dearer.
+    fn extra_ns(&self, arm: usize) -> f64 {
+        self.loop_ns(arm) + self.rest_ns(arm)
     }
 
     /// What arm `arm` burns in a statement beyond what the plain arm counts there, ns.
-    fn extra_ns(&self, arm: usize) -> f64 {
-        self.counts[arm].each_ns() - self.counts[0].each_ns()
+    fn loop_ns(&self, arm: usize) -> f64 {
+        self.counts[arm].burned_each_ns() - self.counts[0].burned_each_ns()
+    }
+
+    /// What the rest of a statement costs the server of arm `arm` beyond that of the plain arm, ns.
+    fn rest_ns(&self, arm: usize) -> f64 {
+        self.counts[arm].rest_each_ns() - self.counts[0].rest_each_ns()
     }
 
     /// The true cost of arm `arm` against the plain arm's `level`, with the ends that the level's interval leaves open: natural-log
@@ -176,6 +187,9 @@ fn told(truth: Option<(f64, Ends)>) -> String {
 struct Count {
     statements: u64,
     burned_ns: u64,
+    /// Statements that followed another one on their connection, and what the backend used between the loops.
+    followed: u64,
+    rest_ns: u64,
 }
 
 impl Count {
@@ -201,12 +215,19 @@ impl Count {
         };
         self.statements += number("statements")?;
         self.burned_ns += number("burned_ns")?;
+        self.followed += number("followed")?;
+        self.rest_ns += number("rest_ns")?;
         Ok(())
     }
 
     /// What one statement burned on average, ns.
-    fn each_ns(&self) -> f64 {
+    fn burned_each_ns(&self) -> f64 {
         self.burned_ns as f64 / self.statements as f64
+    }
+
+    /// What everything else of a statement used on average, ns.
+    fn rest_each_ns(&self) -> f64 {
+        self.rest_ns as f64 / self.followed as f64
     }
 }
 

@@ -8,9 +8,12 @@ use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 use tithe_harness::{
     database::Database,
     evidence::Evidence,
-    protection::{Authentication, Materials, Protection, Setup, Transport},
+    materials::Materials,
+    product::Product,
+    protection::Protection,
     secret::Secret,
-    volume,
+    setup::{Authentication, Setup, Transport},
+    volumes,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
@@ -19,9 +22,9 @@ use tithe_model::{
 };
 
 /// Names of files, relative to one folder, with their texts.
-pub fn pages(databases: &[&'static dyn Database]) -> Vec<(PathBuf, String)> {
+pub fn pages(databases: &[&'static dyn Product]) -> Vec<(PathBuf, String)> {
     let mut pages = vec![(PathBuf::from("README.md"), index(databases))];
-    for volume in volume::PROTECTIONS {
+    for volume in volumes::PROTECTIONS {
         let path = PathBuf::from(VOLUMES).join(format!("{}.md", volume.id()));
         pages.push((path, of_protection("Every database", *volume)));
     }
@@ -41,12 +44,12 @@ const VOLUMES: &str = "volumes";
 /// Who wrote the page: at its end, because readers come for the rest.
 const WRITTEN: &str = "\n---\n\nWritten by `tithe ls --markdown`; change the plug-in and not this page.\n";
 
-fn index(databases: &[&'static dyn Database]) -> String {
+fn index(databases: &[&'static dyn Product]) -> String {
     let mut text = String::from("# Databases and their protections\n\n## Volumes, under every database\n\n");
     text.push_str(
         "As soon as one arm has one, the others get a plain volume of the same size, so that like is compared with like.\n\n",
     );
-    for volume in volume::PROTECTIONS {
+    for volume in volumes::PROTECTIONS {
         let guards = lowered(volume.guards_against());
         let _ = writeln!(text, "- [{}]({VOLUMES}/{}.md): guards against {guards}", volume.title(), volume.id());
     }
@@ -72,7 +75,7 @@ fn lowered(sentence: &str) -> String {
     first + letters.as_str()
 }
 
-fn of_database(database: &'static dyn Database) -> String {
+fn of_database(database: &'static dyn Product) -> String {
     let mut text = format!("# {}\n\n", database.title());
     let how = match (database.embedded(), database.schemes()) {
         (true, _) => "It runs inside Tithe's own process: no server, no wire.".to_owned(),

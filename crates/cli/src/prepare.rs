@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use tithe_harness::{
-    catalogue,
-    database::{Database, Install, Search},
-    protection::Setup,
-    workload::{self, Workload, program},
+    arms, catalogue,
+    database::Database,
+    launch::{Install, Search},
+    product::Product,
+    workload::Workload,
+    workloads::{self, program},
 };
 use tithe_model::{
     catalogue::Catalogue,
@@ -29,7 +31,7 @@ pub struct Prepared {
     /// What will be done.
     pub plan: Plan,
     /// The database.
-    pub database: &'static dyn Database,
+    pub database: &'static dyn Product,
     /// Its installation on this machine.
     pub install: Install,
     /// One workload per workload of the experiment.
@@ -38,11 +40,11 @@ pub struct Prepared {
 
 /// Everything that this build of Tithe knows.
 pub fn catalogue() -> Catalogue {
-    catalogue::catalogue(&databases(), workload::KINDS.iter().map(|kind| (kind.entry)()).collect())
+    catalogue::catalogue(&databases(), workloads::KINDS.iter().map(|kind| (kind.entry)()).collect())
 }
 
 /// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
-pub fn databases() -> Vec<&'static dyn Database> {
+pub fn databases() -> Vec<&'static dyn Product> {
     let mut all = tithe_databases::all().to_vec();
     if std::env::var_os("TITHE_SIMULATED").is_some() {
         all.push(&tithe_harness::simulated::Simulated);
@@ -88,7 +90,7 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
             return Err("--warehouses: no workload of this experiment is TPC-C".to_owned());
         }
         let rows = |described: &experiment::Workload| {
-            let workload = workload::make(described, &experiment.data, experiment.measure.seed)?;
+            let workload = workloads::make(described, &experiment.data, experiment.measure.seed)?;
             Ok(workload.rows(experiment.data.records))
         };
         let rows: Vec<u64> = experiment.workloads.iter().map(rows).collect::<Result<_, String>>()?;
@@ -144,9 +146,9 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
         }
     }
     let workloads = workloads(&plan.experiment)?;
-    Setup::check_arms(database, &plan.experiment, &workloads)
+    arms::check(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
-    program::check(database, &plan.experiment, &workloads)
+    arms::check_programs(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     let install = catalogue::missing(database, &plan.experiment, &search(&arguments.machine))
         .map_err(|all| complain::missing(&all))?;
@@ -159,7 +161,7 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
 
 fn workloads(experiment: &Experiment) -> Result<Vec<Box<dyn Workload>>, Stop> {
     let make = |described: &experiment::Workload| {
-        workload::make(described, &experiment.data, experiment.measure.seed)
+        workloads::make(described, &experiment.data, experiment.measure.seed)
             .map_err(|problem| Stop::new(exit::USAGE, format!("workload {}: {problem}", described.name)))
     };
     experiment.workloads.iter().map(make).collect()

@@ -7,12 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::{Bench, err, out, status};
-use tithe_harness::{
-    database::{Address, Database, Search},
-    inspect::Feature,
-    protection::{Setup, named},
-    sandbox::{Sandbox, process::Running, server},
-};
+use tithe_harness::{arms::named, database::Database, launch::{Address, Search}, observation::Feature, product::Product, sandbox::{Sandbox, process::Running}, serve, setup::Setup};
 use tithe_model::experiment::Protection;
 
 /// A running server with some of its protections; it stops before its folder goes.
@@ -50,7 +45,7 @@ const PRODUCTS: [Product; 5] = [
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn serve(product: &Product) -> Option<Served> {
     let (id, protections, [before, after], variable) = product;
-    let database: &dyn Database = *tithe_databases::all().iter().find(|found| found.id() == *id).expect("a database");
+    let database: &dyn Product = *tithe_databases::all().iter().find(|found| found.id() == *id).expect("a database");
     let install = match database.find(&Search::default()) {
         Ok(install) => install,
         Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
@@ -69,7 +64,7 @@ fn serve(product: &Product) -> Option<Served> {
     }
     let place = sandbox.place(id).expect("a place");
     let launch = database.launch(&install, &setup, &place);
-    let (launched, running) = server::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
+    let (launched, running) = serve::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
     let Address::Tcp { host, port } = &launched.address else { panic!("a TCP server") };
     let authority = if after.ends_with('=') { setup.materials.authority.display().to_string() } else { String::new() };
     let before = before.replace("PASSWORD", setup.materials.password.expose_text());

@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{Bench, err, out, status};
 use tithe_databases::mariadb::MariaDb;
-use tithe_harness::database::{Database, Search};
+use tithe_harness::{database::Database, launch::Search};
 
 const EXPERIMENT: &str = r#"title = "Rotation"
 database = "mariadb"

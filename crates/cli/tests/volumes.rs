@@ -15,7 +15,7 @@ use std::{
 
 use support::{Bench, err, out, status};
 use tithe_databases::all;
-use tithe_harness::{database::Search, protection::named, volume::swap::own};
+use tithe_harness::{arms::named, launch::Search, volumes::own_swap};
 use tithe_model::experiment::Protection;
 
 /// A run that would take an hour. Every arm stands on a volume: the plain one on a plain volume.
@@ -110,9 +110,9 @@ fn encrypted_swap_is_planned_or_refused_with_the_reason() {
          ycsb = \"a\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n",
     );
     let output = bench.tithe(&["plan", "e.toml"]);
-    match own::needs() {
+    match own_swap::needs() {
         Ok(()) => {
-            let line = format!("Encrypted swap    {}, for the run\n", own::layers(64 << 20));
+            let line = format!("Encrypted swap    {}, for the run\n", own_swap::layers(64 << 20));
             assert!(out(&output).contains(&line), "{}", out(&output));
         }
         Err(missing) => {

@@ -15,13 +15,7 @@ use std::{
 };
 
 use tithe_databases::sqlite::Sqlite;
-use tithe_harness::{
-    clock::Clock,
-    database::{Address, Connect, Database, Install, Place, Server},
-    protection::Setup,
-    session::{Discard, Fields, KeyValueSession, Request, Rows, Session},
-    workload::Table,
-};
+use tithe_harness::{clock::Clock, database::{Connect, Database}, launch::{Address, Install, Place, Server}, session::{Discard, Fields, KeyValueSession, Request, Rows, Session, Table}, setup::Setup};
 
 const RECORDS: u64 = 10_000;
 const READS: u64 = 50_000;

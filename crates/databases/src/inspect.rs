@@ -5,7 +5,7 @@
 
 use tithe_harness::{
     fault::Fault,
-    inspect::{Feature, Observation, Scope, State},
+    observation::{Feature, Observation, Scope, State},
 };
 
 use crate::{evidence::Attempt, target::Target};

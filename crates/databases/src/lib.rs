@@ -1,6 +1,6 @@
 //! The databases: one folder, one cargo feature and one line in [`all`] each. They do not know each other.
 
-use tithe_harness::database::Database;
+use tithe_harness::{database::Database, product::Product};
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
@@ -35,7 +35,7 @@ pub mod wiredtiger;
 pub mod ycsb_over_sql;
 
 /// Every database of this build, in the order of `tithe ls`.
-pub fn all() -> &'static [&'static dyn Database] {
+pub fn all() -> &'static [&'static dyn Product] {
     &[
         #[cfg(feature = "sqlite")]
         &sqlite::Sqlite,

@@ -14,10 +14,10 @@ use std::{
 };
 
 use tithe_harness::{
-    database::{Address, Reach, ReachTls, Server},
     fault::Fault,
-    protection::{Authentication, Setup, TlsVersion, Transport},
+    launch::{Address, Server},
     secret::Secret,
+    setup::{Authentication, Reach, ReachTls, Setup, TlsVersion, Transport},
     wire::{ClientConfig, Identity, Trust, Wire, client_config},
 };
 use tithe_model::experiment::Url;

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{Command, Content, Launch, Step},
-    protection::{Materials, Protection, Setup},
+    launch::{Command, Content, Launch, Step},
+    materials::Materials,
+    protection::Protection,
     secret::Secret,
+    setup::Setup,
 };
 use tithe_model::experiment::{self, OptionValue};
 

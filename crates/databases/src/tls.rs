@@ -2,9 +2,11 @@
 //! with its launch, and how a client speaks it is in [`crate::target`].
 
 use tithe_harness::{
-    database::{Install, Missing},
-    evidence::{Evidence, canary::Targets, program_wire::ProgramWire, wire_canary::WireCanary},
-    protection::{Protection, Setup, TlsVersion, Transport},
+    checks::{canary::Targets, program_wire::ProgramWire, wire_canary::WireCanary},
+    evidence::Evidence,
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::{Setup, TlsVersion, Transport},
     workload::Workload,
 };
 use tithe_model::{

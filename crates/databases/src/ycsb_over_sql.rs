@@ -7,10 +7,8 @@ use std::os::fd::RawFd;
 
 use tithe_harness::{
     fault::Fault,
-    session::{
-        Connection, Fields, KeyValueSession, Parameter, Progress, Request, Rows, ServerTask, SqlSession, Statement,
-    },
-    workload::Table,
+    proc::ServerTask,
+    session::{Connection, Fields, KeyValueSession, Parameter, Progress, Request, Rows, SqlSession, Statement, Table},
 };
 
 /// Name of the key column, as in YCSB's own JDBC binding.

@@ -8,12 +8,7 @@ use std::{
 };
 
 use expect_test::expect;
-use tithe_harness::{
-    catalogue,
-    database::Database,
-    protection::{self, Protection, Setup},
-    workload,
-};
+use tithe_harness::{arms, catalogue, database::Database, product::Product, protection::Protection, setup::Setup, workloads};
 use tithe_model::{
     catalogue::{Catalogue, Default, OptionEntry, OptionKind},
     experiment::{self, OptionValue},
@@ -21,7 +16,7 @@ use tithe_model::{
 };
 
 fn whole_catalogue() -> Catalogue {
-    let kinds = workload::KINDS.iter().map(|kind| (kind.entry)()).collect();
+    let kinds = workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
     catalogue::catalogue(tithe_databases::all(), kinds)
 }
 
@@ -48,7 +43,7 @@ fn every_experiment_makes_a_plan() {
             outcome => outcome.unwrap_or_else(|complaints| panic!("{}: {complaints:?}", path.display())),
         };
         for described in &experiment.workloads {
-            workload::make(described, &experiment.data, experiment.measure.seed)
+            workloads::make(described, &experiment.data, experiment.measure.seed)
                 .unwrap_or_else(|problem| panic!("{}: {problem}", path.display()));
         }
         plan::plan(experiment, &catalogue).unwrap_or_else(|complaints| panic!("{}: {complaints:?}", path.display()));
@@ -81,7 +76,7 @@ fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
 }
 
 /// An experiment with an arm that asks for `chosen`, and the setting `name`, in line 5.
-fn with_setting(database: &dyn Database, chosen: &experiment::Protection, name: &str) -> String {
+fn with_setting(database: &dyn Product, chosen: &experiment::Protection, name: &str) -> String {
     let option = |(name, value): (&String, &OptionValue)| match value {
         OptionValue::Number(number) => format!(", {name} = {number}"),
         OptionValue::Text(text) => format!(", {name} = {text:?}"),
@@ -110,7 +105,7 @@ fn every_setting_of_a_protection_is_refused() {
     let catalogue = whole_catalogue();
     let (mut refused, mut combined) = (0, std::collections::BTreeSet::new());
     for database in tithe_databases::all() {
-        for protection in protection::all(*database) {
+        for protection in arms::all(*database) {
             for chosen in ways(protection) {
                 let mut setup = Setup::bare();
                 protection.apply(&chosen, &mut setup);
@@ -145,7 +140,7 @@ fn settings_that_a_launch_writes_for_a_protection_are_refused() {
         ("mongodb", "scram", "setParameter.authenticationMechanisms"),
     ] {
         let Some(database) = tithe_databases::all().iter().find(|database| database.id() == id) else { continue };
-        let protection = protection::named(*database, use_).expect("a protection");
+        let protection = arms::named(*database, use_).expect("a protection");
         let said = complaint_about(&with_setting(*database, &ways(protection)[0], name), &catalogue);
         assert_eq!(said, format!("`{name}` cannot be set: the protection `{use_}` of arm `guarded` sets it"));
     }
@@ -156,7 +151,7 @@ fn settings_that_a_launch_writes_for_a_protection_are_refused() {
 fn settings_of_other_protections_are_free() {
     let catalogue = whole_catalogue();
     for database in tithe_databases::all().iter().filter(|database| ["postgres", "redis"].contains(&database.id())) {
-        let tls = protection::named(*database, "tls").expect("a protection");
+        let tls = arms::named(*database, "tls").expect("a protection");
         for name in ["log_statement", "appendonly"] {
             assert_eq!(complaint_about(&with_setting(*database, &ways(tls)[0], name), &catalogue), "");
         }

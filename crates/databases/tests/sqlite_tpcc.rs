@@ -6,17 +6,7 @@ mod tpcc;
 use std::{collections::BTreeMap, path::Path};
 
 use tithe_databases::sqlite::Sqlite;
-use tithe_harness::{
-    clock::Clock,
-    data,
-    database::{Connect, Database, Install, Place, Server},
-    fault::Fault,
-    protection::{ColumnCipher, Columns, Materials, Setup},
-    secret::Secret,
-    session::Session,
-    sql::Compute,
-    workload::{Workload, tpcc::Tpcc},
-};
+use tithe_harness::{clock::Clock, data, database::{Connect, Database}, fault::Fault, launch::{Install, Place, Server}, materials::Materials, secret::Secret, session::Session, setup::{ColumnCipher, Columns, Setup}, sql::Compute, workload::Workload, workloads::tpcc::Tpcc};
 use tpcc::Arm;
 
 fn setup() -> Setup {

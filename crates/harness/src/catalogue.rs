@@ -8,16 +8,19 @@ use tithe_model::{
 };
 
 use crate::{
+    arms,
     configuration::configuration,
-    database::{Database, Install, Missing, Place, Search},
+    launch::{Install, Missing, Place, Search},
     limits,
-    protection::{self, Protection, Setup},
-    volume::swap::own,
+    product::Product,
+    protection::Protection,
+    setup::Setup,
+    volumes::own_swap,
 };
 
 /// What `databases` and `workloads` offer, as data.
-pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEntry>) -> Catalogue {
-    let protections = |database: &'static dyn Database| {
+pub fn catalogue(databases: &[&'static dyn Product], workloads: Vec<WorkloadEntry>) -> Catalogue {
+    let protections = |database: &'static dyn Product| {
         let entry = |protection: &&'static dyn Protection| ProtectionEntry {
             id: protection.id(),
             title: protection.title(),
@@ -27,9 +30,9 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
             attachable: protection.attachable(),
             overrides: overrides(database, *protection),
         };
-        protection::all(database).iter().map(entry).collect()
+        arms::all(database).iter().map(entry).collect()
     };
-    let entry = |database: &&'static dyn Database| DatabaseEntry {
+    let entry = |database: &&'static dyn Product| DatabaseEntry {
         id: database.id(),
         title: database.title(),
         embedded: database.embedded(),
@@ -45,7 +48,7 @@ pub fn catalogue(databases: &[&'static dyn Database], workloads: Vec<WorkloadEnt
 }
 
 /// Tells which settings `protection` takes for itself, by having it applied beside one that an experiment gives.
-fn overrides(database: &'static dyn Database, protection: &'static dyn Protection) -> Overrides {
+fn overrides(database: &'static dyn Product, protection: &'static dyn Protection) -> Overrides {
     Overrides::new(move |chosen, name| overridden(database, protection, chosen, name))
 }
 
@@ -55,7 +58,7 @@ const GIVEN: &str = "tithe0given0this0";
 /// True when nothing is left of the value that an experiment gives `setting`, or two values stand beside each other: in what
 /// `protection` makes of a plain set-up, or in the files that the server is started with.
 fn overridden(
-    database: &dyn Database,
+    database: &dyn Product,
     protection: &dyn Protection,
     chosen: &experiment::Protection,
     setting: &str,
@@ -71,7 +74,7 @@ fn overridden(
 }
 
 /// True when the files of a server with this set-up hold the given value.
-fn shows(database: &dyn Database, setup: &Setup) -> bool {
+fn shows(database: &dyn Product, setup: &Setup) -> bool {
     let place = Place { folder: PathBuf::from("/sandbox"), port: 65_535 };
     let launch = database.launch(&Install::default(), setup, &place);
     configuration(&launch, setup, &place).iter().any(|line| line.contains(GIVEN))
@@ -82,7 +85,7 @@ fn shows(database: &dyn Database, setup: &Setup) -> bool {
 /// # Errors
 /// Everything that this machine lacks for it.
 pub fn missing(
-    database: &dyn Database,
+    database: &dyn Product,
     experiment: &experiment::Experiment,
     search: &Search,
 ) -> Result<Install, Vec<Missing>> {
@@ -92,7 +95,7 @@ pub fn missing(
     let install = database.find(search).map_err(|missing| vec![missing])?;
     let mut all = Vec::new();
     for chosen in experiment.arms.iter().flat_map(|arm| &arm.protections) {
-        if let Ok(protection) = protection::named(database, &chosen.id)
+        if let Ok(protection) = arms::named(database, &chosen.id)
             && let Err(missing) = protection.needs(&install, chosen)
             && !all.contains(&missing)
         {
@@ -100,6 +103,6 @@ pub fn missing(
         }
     }
     all.extend(limits::missing(database, experiment));
-    all.extend(experiment.encrypted_swap_bytes.and_then(|_| own::needs().err()));
+    all.extend(experiment.encrypted_swap_bytes.and_then(|_| own_swap::needs().err()));
     if all.is_empty() { Ok(install) } else { Err(all) }
 }

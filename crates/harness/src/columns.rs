@@ -13,23 +13,17 @@
 //! by an older one of the same record and field still decrypts.
 
 mod cipher;
-mod key;
-mod protection;
-mod selection;
 pub mod sql;
 
 pub use self::cipher::{DETERMINISTIC_OVERHEAD, OVERHEAD};
 use self::cipher::{FieldAad, FieldCipher};
-pub use self::key::KeyPlace;
-pub use self::protection::{COLUMNS, COLUMNS_EMBEDDED, ColumnsProtection, ORDINARY_STATEMENTS, OrdinaryStatements};
-pub use self::selection::Selection;
 pub use self::sql::{Chosen, connect_sql};
 use crate::{
-    database::{Connect, Database, Server},
+    database::{Connect, Database},
     fault::Fault,
-    protection::{Columns, Setup},
-    session::{Around, Connection, KeyValueSession, Progress, Request, Rows, Session},
-    workload::Table,
+    launch::Server,
+    session::{Around, Connection, KeyValueSession, Progress, Request, Rows, Session, Table},
+    setup::{Columns, Setup},
 };
 
 /// Opens a session as the measured clients do: the database's own, wrapped where `setup.columns` says so.

@@ -1,8 +1,8 @@
 //! The set-up of an arm as text: one line for each thing that Tithe does, so that two arms can be compared.
 
 use crate::{
-    database::{Content, Launch, Place, Step},
-    protection::{Authentication, Setup, TlsVersion, Transport},
+    launch::{Content, Launch, Place, Step},
+    setup::{Authentication, Setup, TlsVersion, Transport},
     sql::Compute,
 };
 

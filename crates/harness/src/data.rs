@@ -2,21 +2,14 @@
 
 use crate::{
     columns,
-    database::{Connect, Database, Server},
+    database::{Connect, Database, sql_of},
     fault::Fault,
-    protection::Setup,
+    launch::Server,
     session::Session,
-    sql::{self, SqlDatabase},
+    setup::Setup,
+    sql,
     workload::Workload,
 };
-
-/// What `database` offers for workloads on SQL tables.
-///
-/// # Errors
-/// [`Fault::Refused`] when it offers nothing.
-pub fn sql_of(database: &dyn Database) -> Result<&dyn SqlDatabase, Fault> {
-    database.sql().ok_or_else(|| Fault::Refused(format!("{} runs no workload on SQL tables", database.title())))
-}
 
 /// Opens a session as the measured clients of `workload` do.
 ///

@@ -1,26 +1,22 @@
-//! A product that Tithe can launch or attach to.
+//! A database that Tithe can launch or attach to, but for its protections, which know it.
 //!
 //! `launch` is pure: it returns files, commands and arguments as data, so that what a protection changes is
 //! a diff for the report and a golden file for the tests, and needs no server. Only the sandbox acts on it.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use crate::{
     clock::Clock,
     fault::Fault,
-    inspect::{FindCanaryChecks, Observation},
-    protection::{Protection, Setup, TlsVersion},
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    proc::TreeUsage,
     rotation::Rotator,
-    secret::Secret,
-    session::Session,
-    sql::SqlDatabase,
-    watch::process::TreeUsage,
-    workload::Table,
+    session::{Session, SqlSession, Table},
+    setup::{Reach, Setup},
+    sql::Dialect,
 };
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
@@ -95,9 +91,6 @@ pub trait Database: Sync {
     fn check_settings(&self, _settings: &BTreeMap<String, String>) -> Result<(), Fault> {
         Ok(())
     }
-
-    /// Its protections, in the order of `tithe ls`.
-    fn protections(&self) -> &'static [&'static dyn Protection];
 
     /// Looks for an installation on this machine.
     ///
@@ -177,12 +170,6 @@ pub trait Database: Sync {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
     }
 
-    /// How it is found out what canaries can show on a running server; `None` for a product where Tithe does not know where
-    /// to look.
-    fn canary_checks(&self) -> Option<FindCanaryChecks> {
-        None
-    }
-
     /// What workloads on SQL tables need; `None` for a database without them.
     fn sql(&self) -> Option<&dyn SqlDatabase> {
         None
@@ -220,36 +207,6 @@ pub trait Database: Sync {
     fn close(&self, _server: &Server) {}
 }
 
-/// How another program reaches a server: where, as whom, and how protected.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reach {
-    /// Name or address.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// Account; empty where the product has a nameless one.
-    pub user: String,
-    /// Database; empty where there is none.
-    pub database: String,
-    /// Password: for files and the environment, never for arguments.
-    pub password: Option<Secret>,
-    /// TLS; `None` means that nothing but plaintext is spoken.
-    pub tls: Option<ReachTls>,
-}
-
-/// What another program needs for TLS.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReachTls {
-    /// Authority that signed the server's certificate, PEM.
-    pub authority: PathBuf,
-    /// The only versions allowed.
-    pub versions: Vec<TlsVersion>,
-    /// Certificate and key of a client, PEM.
-    pub identity: (PathBuf, PathBuf),
-    /// The server demands them.
-    pub mutual: bool,
-}
-
 /// How often a server's own cache of pages has helped since it was started, or since before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheUse {
@@ -257,172 +214,6 @@ pub struct CacheUse {
     pub asked: u64,
     /// Of those, the ones that were not there and were read from a file.
     pub missed: u64,
-}
-
-/// Where to look for an installation.
-#[derive(Debug, Clone, Default)]
-pub struct Search {
-    /// Folders that the user named, looked at first.
-    pub folders: Vec<PathBuf>,
-}
-
-/// An installation that was found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Install {
-    /// Folder of the programs; empty for an embedded database.
-    pub programs: PathBuf,
-    /// Version as the program says it.
-    pub version: String,
-    /// Further facts that launching needs (folder of extensions, …).
-    pub facts: BTreeMap<String, String>,
-}
-
-/// Something that this machine does not have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// What is missing, as a noun: `PostgreSQL 13 or newer`.
-    pub what: String,
-    /// Every place that was looked at.
-    pub looked_in: Vec<String>,
-    /// What to do, one line a system.
-    pub how_to_install: Vec<String>,
-}
-
-/// The folder, port and account of one server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Folder of this server alone; everything that it writes is below it.
-    pub folder: PathBuf,
-    /// A free TCP port on 127.0.0.1.
-    pub port: u16,
-}
-
-/// Everything that starts one server.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Launch {
-    /// Done in order, before the server: files and one-off commands.
-    pub steps: Vec<Step>,
-    /// The server; `None` for an embedded database.
-    pub server: Option<Command>,
-    /// Signal that stops it cleanly.
-    pub stop_signal: i32,
-    /// Where it answers.
-    pub address: Address,
-    /// Everything that it writes, by kind.
-    pub paths: Paths,
-}
-
-/// One thing to do before a server is started.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Write a file.
-    Write {
-        /// Where.
-        path: PathBuf,
-        /// What. A secret's file is written like any other, and shown as `***` in the configuration.
-        content: Content,
-        /// Permissions, octal.
-        mode: u32,
-    },
-    /// Add to a file that a command made.
-    Append {
-        /// Where.
-        path: PathBuf,
-        /// What.
-        content: String,
-    },
-    /// Make a folder, mode 0700.
-    Folder(PathBuf),
-    /// Make a symbolic link: what a program reads beside itself then stands in a folder of Tithe's.
-    Link {
-        /// Where.
-        path: PathBuf,
-        /// What it leads to.
-        to: PathBuf,
-    },
-    /// Run a command to its end; a status other than 0 is an error with the command's own words.
-    Run(Command),
-}
-
-/// What goes into a file.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Content {
-    /// Shown in the configuration.
-    Text(String),
-    /// Never shown.
-    Secret(Secret),
-}
-
-/// A program with its arguments. Arguments hold no secret: everyone on the machine can read them.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Command {
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-    /// Its environment, beside a minimal one.
-    pub environment: BTreeMap<String, String>,
-}
-
-/// Where a server answers.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Address {
-    /// A TCP port.
-    Tcp {
-        /// Host name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// A file: an embedded database.
-    File(PathBuf),
-    /// A server that was running before: attached.
-    Attached(Url),
-    /// Nowhere: the simulated database.
-    #[default]
-    Nowhere,
-}
-
-/// What a server writes, by kind. Files or folders; a folder stands for everything below it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Paths {
-    /// Tables and indexes.
-    pub data: Vec<PathBuf>,
-    /// Write-ahead log, redo log, journal.
-    pub journal: Vec<PathBuf>,
-    /// Server and audit logs.
-    pub logs: Vec<PathBuf>,
-}
-
-impl Paths {
-    /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Path> {
-        self.data.iter().chain(&self.journal).chain(&self.logs).map(PathBuf::as_path)
-    }
-}
-
-/// What a cleanly stopped server leaves, as far as another one needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
-    /// Files and folders that hold all data, relative to [`Place::folder`]; those that are not there are not needed.
-    pub paths: Vec<String>,
-    /// Everything of the set-up that decides how rows are stored there and who may ask for them, but for keys and for what
-    /// clients encrypt. Where in doubt a setting belongs to it: servers for which it is the same are started on copies of
-    /// each other's data.
-    pub alike: Vec<String>,
-}
-
-/// A running server of one arm.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Server {
-    /// Where it answers.
-    pub address: Address,
-    /// Its main process; `None` when it is attached or embedded.
-    pub process: Option<i32>,
-    /// What it writes; empty when it is attached.
-    pub paths: Paths,
-    /// Where the evidence may leave files of its own.
-    pub folder: PathBuf,
 }
 
 /// How to open a connection.
@@ -436,4 +227,50 @@ pub struct Connect {
     pub clock: Clock,
     /// The table that the session will be used with.
     pub table: Table,
+}
+
+/// What a database with SQL workloads offers beside [`Database`].
+pub trait SqlDatabase: Sync {
+    /// How it writes SQL.
+    fn dialect(&self) -> &'static Dialect;
+
+    /// Opens a session whose statements name tables without a schema.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault>;
+
+    /// Makes a table called `name` by the statement `definition` where Tithe keeps its tables, in place of one that
+    /// Tithe left there, and its indexes by `indexes`.
+    ///
+    /// # Errors
+    /// When something is there that Tithe did not make, or the server refuses.
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault>;
+
+    /// Removes the tables `names`, on a server that Tithe does not stop.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+
+    /// Brings the tables `names` to where they end up, as [`Database::settle`].
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+}
+
+/// What `database` offers for workloads on SQL tables.
+///
+/// # Errors
+/// [`Fault::Refused`] when it offers nothing.
+pub fn sql_of(database: &dyn Database) -> Result<&dyn SqlDatabase, Fault> {
+    database.sql().ok_or_else(|| Fault::Refused(format!("{} runs no workload on SQL tables", database.title())))
 }

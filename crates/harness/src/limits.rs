@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use tithe_model::experiment::{self, Experiment};
 
 use crate::{
-    database::{Database, Missing},
-    evidence::scan::size,
-    sandbox::cgroup::{self, Limits},
-    watch::process::value,
-    workload,
+    cgroup::{self, Limits},
+    checks::scan::size,
+    database::Database,
+    launch::Missing,
+    proc::value,
+    workloads,
 };
 
 /// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
@@ -23,7 +24,7 @@ pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Li
 /// Bytes of the data set of the workload numbered `workload`, as [`Experiment::data_bytes`].
 pub fn data_bytes(experiment: &Experiment, workload: usize) -> u64 {
     let described = &experiment.workloads[workload];
-    let entry = workload::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == described.kind);
+    let entry = workloads::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == described.kind);
     experiment.data_bytes(entry.map_or(0, |entry| (entry.shape)(&described.properties).record_bytes))
 }
 

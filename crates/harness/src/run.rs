@@ -3,6 +3,7 @@
 //! Everything seen goes to the run folder at once and to an [`Observer`], which may end a cell. Nothing is
 //! estimated here, and nothing printed.
 
+mod cache;
 mod kept;
 mod proof;
 mod rotating;
@@ -18,17 +19,18 @@ use tithe_model::{
 };
 
 use crate::{
-    data,
-    database::{CacheUse, Database, Install},
+    arms, data,
+    database::CacheUse,
     descriptors,
     fault::Fault,
     folder::{Contents, RunFolder, file_name},
+    launch::Install,
     limits,
     load::frame::{ArmRig, Rig},
+    product::Product,
     sandbox,
     saturation::Served,
-    volume::swap,
-    watch::stalls::Home,
+    watch::{stalls::Home, swap},
     workload::Workload,
 };
 use kept::Kept;
@@ -50,8 +52,8 @@ pub trait Observer {
 
 /// Everything that a run needs.
 pub struct Run<'a> {
-    /// The database.
-    pub database: &'a dyn Database,
+    /// The database and its protections.
+    pub product: &'a dyn Product,
     /// Its installation.
     pub install: Install,
     /// What is to be done.
@@ -84,7 +86,7 @@ impl Run<'_> {
         before: Option<&Contents>,
         observer: &mut dyn Observer,
     ) -> Result<Ending, Fault> {
-        if !self.database.simulated() {
+        if !self.product.simulated() {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
         }
@@ -93,7 +95,7 @@ impl Run<'_> {
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
-        if let Some(words) = swap::warning_of(self.database, &self.plan.experiment, &swap::swaps()) {
+        if let Some(words) = arms::swap_warning(self.product, &self.plan.experiment, &swap::swaps()) {
             diary.warn(words)?;
         }
         let kept = Kept::new(diary.folder.path());
@@ -156,7 +158,7 @@ impl Run<'_> {
         cell.restarts &= !self.rotates()?;
         carried.rotations = Rotations::default();
         carried.spoiled = SpoiledInARow::default();
-        if let Some(words) = limits::crowding(self.database, &self.plan.experiment, cell.resources) {
+        if let Some(words) = limits::crowding(self.product, &self.plan.experiment, cell.resources) {
             diary.warn(format!("cell {}: {words}", cell.id))?;
         }
         let done = before
@@ -193,7 +195,7 @@ impl Run<'_> {
 
     /// One fresh start of every arm.
     fn epoch(&self, part: &Part<'_>, carried: &mut Carried, diary: &mut Diary<'_>) -> Result<Epoch, Fault> {
-        let mut stage = Stage::new(self.database, diary.folder, self.plan.experiment.encrypted_swap_bytes)?;
+        let mut stage = Stage::new(self.product, diary.folder, self.plan.experiment.encrypted_swap_bytes)?;
         let result = self.measure(part, &mut stage, carried, diary);
         if let Err(fault) = stage.clear(self.workloads[part.cell.workload].as_ref()) {
             diary.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
@@ -219,7 +221,7 @@ impl Run<'_> {
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
         stage.set(self, part, &mut carried.kept, diary)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
-        let rig = Rig::new(self.database, workload, cell, number as u32, slot_fixed, stage.take_rigs());
+        let rig = Rig::new(self.product, workload, cell, number as u32, slot_fixed, stage.take_rigs());
         let mut rig =
             rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell, self.rotates()?));
         let arms = rig.arms().len();
@@ -321,7 +323,7 @@ impl Run<'_> {
 
     /// How much the cache of each arm's server has been used so far.
     fn cache_use(&self, arms: &[ArmRig]) -> Vec<Option<CacheUse>> {
-        arms.iter().map(|arm| self.database.cache_use(&arm.server, &arm.setup)).collect()
+        arms.iter().map(|arm| self.product.cache_use(&arm.server, &arm.setup)).collect()
     }
 
     /// Adds a fact to every arm of a cell that has one.
@@ -337,7 +339,7 @@ impl Run<'_> {
     }
 
     fn settle(&self, arms: &[ArmRig], workload: &dyn Workload) -> Result<(), Fault> {
-        arms.iter().try_for_each(|arm| data::settle(self.database, &arm.server, &arm.setup, workload))
+        arms.iter().try_for_each(|arm| data::settle(self.product, &arm.server, &arm.setup, workload))
     }
 
     fn cancelled(&self) -> bool {

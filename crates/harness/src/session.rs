@@ -13,6 +13,7 @@ use std::os::fd::RawFd;
 
 use crate::{
     fault::Fault,
+    proc::ServerTask,
     sql::{self, Described, Dialect, SqlTable},
 };
 
@@ -101,36 +102,6 @@ impl<S: Around> Connection for S {
 
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
         self.inner_mut().run_statement(statement)
-    }
-}
-
-/// Who does the work for one connection.
-#[derive(Debug, Clone)]
-pub enum ServerTask {
-    /// A process of its own (PostgreSQL's backend).
-    Process(i32),
-    /// A thread of a process (MariaDB).
-    Thread {
-        /// Process.
-        process: i32,
-        /// Thread.
-        thread: i32,
-    },
-    /// The calling thread itself: an embedded database.
-    Caller,
-    /// Invented time.
-    Virtual(std::sync::Arc<crate::clock::VirtualTime>),
-    /// Another machine, or a pool of threads.
-    Unknown,
-}
-
-impl ServerTask {
-    /// The thread that works for the connection, where it is not the caller's; a process by its first one.
-    pub fn thread(&self) -> Option<i32> {
-        match self {
-            Self::Process(thread) | Self::Thread { thread, .. } => Some(*thread),
-            Self::Caller | Self::Virtual(_) | Self::Unknown => None,
-        }
     }
 }
 
@@ -391,5 +362,23 @@ pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, patience_s: u16) -
             if error.kind() == std::io::ErrorKind::Interrupted { Ok(()) } else { Err(error.into()) }
         }
         _ => Ok(()),
+    }
+}
+
+/// The table of a key-value workload: a key and numbered fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name, letters, digits and underscores only.
+    pub name: String,
+    /// Number of fields; they are called `field0`, `field1`, … unless `field_prefix` says otherwise.
+    pub fields: usize,
+    /// What stands before a field's number in its name.
+    pub field_prefix: String,
+}
+
+impl Table {
+    /// The name of field number `field`.
+    pub fn field(&self, field: usize) -> String {
+        format!("{}{field}", self.field_prefix)
     }
 }

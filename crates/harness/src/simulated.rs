@@ -21,11 +21,13 @@ use std::{collections::BTreeMap, path::PathBuf};
 use tithe_model::record::ArmFacts;
 
 use crate::{
-    database::{Address, Command, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    database::{Connect, Database},
     fault::Fault,
-    protection::{Protection, Setup},
-    session::Session,
-    workload::Table,
+    launch::{Address, Command, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::Setup,
 };
 
 /// The simulated database. Id `simulated`.
@@ -89,10 +91,6 @@ impl Database for Simulated {
         &RESERVED
     }
 
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        &[&protections::Seal, &protections::Audit, &protections::Placebo]
-    }
-
     fn find(&self, _search: &Search) -> Result<Install, Missing> {
         Ok(Install { version: VERSION.to_owned(), ..Install::default() })
     }
@@ -130,6 +128,12 @@ impl Database for Simulated {
         let configuration = setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let cipher = setup.at_rest.as_ref().map(|at_rest| ("cipher".to_owned(), at_rest.cipher.clone()));
         Ok(ArmFacts { version: VERSION.to_owned(), facts: cipher.into_iter().collect(), configuration })
+    }
+}
+
+impl Product for Simulated {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        &[&protections::Seal, &protections::Audit, &protections::Placebo]
     }
 }
 

@@ -5,13 +5,6 @@
 //! it carries, and a workload need not know that it does. Left out: quoting (names are plain), and any SQL beyond what
 //! the workloads use.
 
-use crate::{
-    database::{Connect, Server},
-    fault::Fault,
-    protection::Setup,
-    session::SqlSession,
-};
-
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -130,44 +123,6 @@ pub static STANDARD: Dialect = Dialect {
     begin: |_| &["BEGIN"],
     is_conflict: |_| false,
 };
-
-/// What a database with SQL workloads offers beside [`crate::database::Database`].
-pub trait SqlDatabase: Sync {
-    /// How it writes SQL.
-    fn dialect(&self) -> &'static Dialect;
-
-    /// Opens a session whose statements name tables without a schema.
-    ///
-    /// # Errors
-    /// As [`crate::database::Database::connect`].
-    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault>;
-
-    /// Makes a table called `name` by the statement `definition` where Tithe keeps its tables, in place of one that
-    /// Tithe left there, and its indexes by `indexes`.
-    ///
-    /// # Errors
-    /// When something is there that Tithe did not make, or the server refuses.
-    fn create(
-        &self,
-        server: &Server,
-        setup: &Setup,
-        name: &str,
-        definition: &str,
-        indexes: &[String],
-    ) -> Result<(), Fault>;
-
-    /// Removes the tables `names`, on a server that Tithe does not stop.
-    ///
-    /// # Errors
-    /// When the server refuses.
-    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
-
-    /// Brings the tables `names` to where they end up, as [`crate::database::Database::settle`].
-    ///
-    /// # Errors
-    /// When the server refuses.
-    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
-}
 
 /// The statement that makes `table`. `stored` gives the length in bytes of what stands in a column whose values are
 /// not stored as they are (encrypted ones), `None` for the others.

@@ -1,11 +1,6 @@
 //! `tithe doctor`: what this machine offers, and what will stand in the way of a precise figure.
 
-use tithe_harness::{
-    database::Install,
-    sandbox::{account::Account, cgroup},
-    volume,
-    watch::host,
-};
+use tithe_harness::{cgroup, launch::Install, sandbox::account::Account, volumes, watch::host};
 use tithe_model::experiment;
 
 use crate::{
@@ -31,7 +26,7 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
         host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{:.1} GB free", bytes as f64 / 1e9));
     row("disk here", format!("{free}, {}", machine.file_system));
     row("swap", machine.swap);
-    for volume in volume::PROTECTIONS {
+    for volume in volumes::PROTECTIONS {
         let defaults = experiment::Protection { id: volume.id().to_owned(), options: Default::default() };
         row(
             volume.id(),

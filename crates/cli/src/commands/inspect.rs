@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use tithe_harness::{
-    database::{Address, Database, Server},
+    database::Database,
     fault::Fault,
-    inspect::{self, Feature, Observation, Scope, State},
-    protection::Setup,
+    inspect,
+    launch::{Address, Server},
+    observation::{Feature, Observation, Scope, State},
+    product::Product,
+    setup::Setup,
 };
 use tithe_model::experiment::Url;
 
@@ -86,7 +89,7 @@ fn look(url: &str, write_canary: bool) -> Result<Column, Stop> {
     see(*database, &server, &name, write_canary).map_err(|fault| Stop::new(exit::FAILED, format!("{name}: {fault}")))
 }
 
-fn see(database: &dyn Database, server: &Server, name: &str, write_canary: bool) -> Result<Column, Fault> {
+fn see(database: &dyn Product, server: &Server, name: &str, write_canary: bool) -> Result<Column, Fault> {
     let setup = Setup::bare();
     let mut cells = database.inspect(server, &setup)?;
     if write_canary {

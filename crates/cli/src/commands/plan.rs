@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{configuration::configuration, database::Place, protection::Setup, volume::swap};
+use tithe_harness::{arms, configuration::configuration, launch::Place, volumes::own_swap, watch::swap};
 
 use crate::{
     ExperimentArgs,
@@ -30,9 +30,9 @@ fn swap(prepared: &Prepared) -> String {
     let swaps = swap::swaps();
     let mut text = format!("Swap              {}\n", swap::in_words(&swaps));
     if let Some(bytes) = experiment.encrypted_swap_bytes {
-        text.push_str(&format!("Encrypted swap    {}, for the run\n", swap::own::layers(bytes)));
+        text.push_str(&format!("Encrypted swap    {}, for the run\n", own_swap::layers(bytes)));
     }
-    let warning = swap::warning_of(prepared.database, experiment, &swaps);
+    let warning = arms::swap_warning(prepared.database, experiment, &swaps);
     text.extend(warning.map(|words| format!("warning: {words}\n")));
     text
 }
@@ -65,7 +65,7 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
         let on = arm.on.iter().map(|statement| format!("on: {statement}"));
         return Ok(std::iter::once(format!("attached to {}", url.redacted())).chain(on).collect());
     }
-    let setup = Setup::of_arm(prepared.database, &prepared.plan, &prepared.plan.cells[0], arm, &placeholders())?;
+    let setup = arms::setup(prepared.database, &prepared.plan, &prepared.plan.cells[0], arm, &placeholders())?;
     // A port that cannot stand in a configuration by chance: it is replaced by its name.
     let place = Place { folder: PathBuf::from("/{sandbox}"), port: 65_535 };
     Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &setup, &place))

@@ -3,11 +3,7 @@
 use std::path::PathBuf;
 
 use tithe_databases::postgres::Postgres;
-use tithe_harness::{
-    database::{Address, Database, Install, Search, Server as Launched, Step},
-    protection::Setup,
-    sandbox::{Sandbox, process::Running, server},
-};
+use tithe_harness::{database::Database, launch::{Address, Install, Search, Server as Launched, Step}, sandbox::{Sandbox, process::Running}, serve, setup::Setup};
 
 /// The installed PostgreSQL; without one the test says so and is skipped, and fails where `CI` is set.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
@@ -45,7 +41,7 @@ impl Server {
             content: "logging_collector = 'on'\n".to_owned(),
         });
         let (launched, running) =
-            server::start(&Postgres, &sandbox, &place, &launch, &setup).expect("the server starts");
+            serve::start(&Postgres, &sandbox, &place, &launch, &setup).expect("the server starts");
         Some(Self { programs: install.programs, launched, _running: running, _sandbox: sandbox })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{fault::Fault, protection::Setup};
+use tithe_harness::{fault::Fault, setup::Setup};
 
 use super::protocol::Consistency;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::Server,
     fault::Fault,
-    inspect::{Feature, Observation, State},
-    protection::Setup,
+    launch::Server,
+    observation::{Feature, Observation, State},
+    setup::Setup,
 };
 
 use super::{connection::CqlConnection, evidence::open, store::settings, target::of_clients};

@@ -12,8 +12,8 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_harness::{
-    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
-    protection::{Authentication, Setup, TlsVersion, Transport},
+    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    setup::{Authentication, Setup, TlsVersion, Transport},
 };
 
 use super::{

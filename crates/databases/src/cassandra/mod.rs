@@ -20,12 +20,14 @@ mod target;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server},
+    database::{Connect, Database},
     fault::Fault,
-    inspect::Observation,
-    protection::{Protection, Setup},
-    session::Session,
-    workload::Table,
+    launch::{Install, Launch, Missing, Place, Search, Server},
+    observation::Observation,
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::{Reach, Setup},
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
@@ -61,10 +63,6 @@ impl Database for Cassandra {
 
     fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
         Cluster::of_settings(settings).map(drop)
-    }
-
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        protection::ALL
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -116,5 +114,11 @@ impl Database for Cassandra {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
+    }
+}
+
+impl Product for Cassandra {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
     }
 }

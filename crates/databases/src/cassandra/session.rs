@@ -12,11 +12,11 @@
 use std::os::fd::{AsRawFd, RawFd};
 
 use tithe_harness::{
-    evidence::canary::KEY_PREFIX,
+    checks::canary::KEY_PREFIX,
     fault::Fault,
-    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, ServerTask, wait_ready},
+    proc::ServerTask,
+    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table, wait_ready},
     wire::Wire,
-    workload::Table,
 };
 
 use super::{
@@ -290,7 +290,7 @@ impl KeyValueSession for CassandraSession {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tithe_harness::evidence::canary::Collected;
+    use tithe_harness::checks::canary::Collected;
 
     use super::*;
 

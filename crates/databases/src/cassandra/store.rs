@@ -11,12 +11,12 @@ use std::{
 };
 
 use tithe_harness::{
-    database::Server,
-    evidence::{canary::KEY_PREFIX, needles::Needles},
+    checks::{canary::KEY_PREFIX, needles::Needles},
     fault::Fault,
-    protection::{Authentication, Setup},
+    launch::Server,
     secret::Secret,
-    workload::Table,
+    session::Table,
+    setup::{Authentication, Setup},
 };
 use tithe_model::record::ArmFacts;
 
@@ -410,7 +410,7 @@ mod tests {
     fn a_table_has_fields_of_text_and_ciphertext_of_bytes() {
         expect![[r#"CREATE TABLE "tithe"."usertable" (y_id text PRIMARY KEY, "field0" text, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("tithe", &table(), &plain()));
         let mut setup = plain();
-        setup.columns = Some(tithe_harness::protection::Columns::of_share(0.5, setup.materials.key.clone()));
+        setup.columns = Some(tithe_harness::setup::Columns::of_share(0.5, setup.materials.key.clone()));
         expect![[r#"CREATE TABLE "sh""op"."usertable" (y_id text PRIMARY KEY, "field0" blob, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("sh\"op", &table(), &setup));
     }
 

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{database::Server, fault::Fault, protection::Setup};
+use tithe_harness::{fault::Fault, launch::Server, setup::Setup};
 
 use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
 

@@ -9,7 +9,8 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::{Scene, canary::key_value, logs_free::Plant},
+    checks::{canary::key_value, logs_free::Plant},
+    evidence::Scene,
     fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
 };

@@ -6,10 +6,7 @@ pub mod tls_negotiated;
 pub mod tls_resumed;
 pub mod whole;
 
-use tithe_harness::{
-    evidence::{Scene, Sight},
-    fault::Fault,
-};
+use tithe_harness::{evidence::Scene, fault::Fault, sight::Sight};
 
 use self::whole::Whole;
 use crate::target::Target;

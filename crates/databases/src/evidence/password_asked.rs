@@ -1,9 +1,10 @@
 //! Does the server let in those who know the password, and nobody else?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
     secret::Secret,
+    sight::Sight,
 };
 
 use super::{Attempt, Doors, sight};

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
-    protection::{TlsVersion, Transport},
+    setup::{TlsVersion, Transport},
+    sight::Sight,
 };
 
 use super::{

@@ -1,8 +1,9 @@
 //! Are TLS sessions resumed where they were asked to be?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene, Sight},
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 use tithe_model::record::Role;
 

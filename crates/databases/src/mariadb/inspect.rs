@@ -3,12 +3,8 @@
 use std::path::Path;
 
 use tithe_harness::{
-    database::Server,
-    evidence::Evidence,
-    fault::Fault,
-    inspect::{CanaryChecks, State},
-    protection::Setup,
-    workload::Table,
+    evidence::Evidence, fault::Fault, launch::Server, observation::State, product::CanaryChecks, session::Table,
+    setup::Setup,
 };
 
 use super::{

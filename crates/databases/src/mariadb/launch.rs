@@ -12,10 +12,10 @@ use std::{
 };
 
 use tithe_harness::{
-    database::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
     limits::setting_bytes,
-    protection::{Authentication, Setup},
     secret::Secret,
+    setup::{Authentication, Setup},
 };
 
 use super::{install::INSTALLER, rotation::KEYS};

@@ -15,14 +15,15 @@ mod rotation;
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
+    database::{CacheUse, Connect, Database, SqlDatabase},
     fault::Fault,
-    inspect::{FindCanaryChecks, Observation},
-    protection::{Protection, Setup},
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    product::{FindCanaryChecks, Product},
+    protection::Protection,
     rotation::Rotator,
-    session::Session,
-    sql::SqlDatabase,
-    workload::Table,
+    session::{Session, Table},
+    setup::{Reach, Setup},
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
@@ -69,10 +70,6 @@ impl Database for MariaDb {
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         launch::RESERVED
-    }
-
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        protection::ALL
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -125,15 +122,21 @@ impl Database for MariaDb {
         Ok(Box::new(rotation::KeyRotator::new(server, setup)?))
     }
 
-    fn canary_checks(&self) -> Option<FindCanaryChecks> {
-        Some(inspect::canary_checks)
-    }
-
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
         FLAVOUR.product.reach(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         schema::redo_written(&FLAVOUR, server, setup)
+    }
+}
+
+impl Product for MariaDb {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        Some(inspect::canary_checks)
     }
 }

@@ -9,7 +9,7 @@
 //! Not changed is the key of what has no table of ours: the redo log, the binary log, temporary files, the server's own
 //! tables.
 
-use tithe_harness::{database::Server, fault::Fault, protection::Setup, rotation::Rotator, session::SqlSession as _};
+use tithe_harness::{fault::Fault, launch::Server, rotation::Rotator, session::SqlSession as _, setup::Setup};
 
 use super::flavour::FLAVOUR;
 use crate::mysql_family::{schema::measured_tables, session::WireSession};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, doc};
-use tithe_harness::{database::Server, fault::Fault, protection::Setup};
+use tithe_harness::{fault::Fault, launch::Server, setup::Setup};
 use tithe_model::record::{ArmFacts, STAND_IN};
 
 use super::{link::Link, store::administrator, target::of_clients};

@@ -2,10 +2,10 @@
 
 use mongodb::bson::{Document, doc};
 use tithe_harness::{
-    database::Server,
     fault::Fault,
-    inspect::{Feature, Observation, State},
-    protection::Setup,
+    launch::Server,
+    observation::{Feature, Observation, State},
+    setup::Setup,
 };
 
 use super::{

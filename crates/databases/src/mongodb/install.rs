@@ -7,7 +7,7 @@ use std::{
 };
 
 use tithe_harness::{
-    database::{Install, Missing, Search},
+    launch::{Install, Missing, Search},
     sandbox::process,
 };
 

@@ -7,9 +7,9 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use tithe_harness::{
-    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
-    protection::{AtRest, Authentication, Setup, TlsVersion, Transport},
+    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
     secret::Secret,
+    setup::{AtRest, Authentication, Setup, TlsVersion, Transport},
 };
 
 use super::target::CLIENT_IDENTITY;

@@ -19,12 +19,14 @@ mod store;
 mod target;
 
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    database::{Connect, Database},
     fault::Fault,
-    inspect::Observation,
-    protection::{Protection, Setup},
-    session::Session,
-    workload::Table,
+    launch::{Install, Launch, Missing, Place, Search, Server},
+    observation::Observation,
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::Setup,
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
@@ -52,10 +54,6 @@ impl Database for MongoDb {
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         launch::RESERVED
-    }
-
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        protection::ALL
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -97,5 +95,11 @@ impl Database for MongoDb {
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         store::journal_position(server, setup)
+    }
+}
+
+impl Product for MongoDb {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
     }
 }

@@ -12,8 +12,8 @@ use mongodb::{
 };
 use tithe_harness::{
     fault::Fault,
-    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, ServerTask},
-    workload::Table,
+    proc::ServerTask,
+    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table},
 };
 
 use super::{link::Link, target::DATABASE};

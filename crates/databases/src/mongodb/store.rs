@@ -4,7 +4,7 @@
 //! not sharded here; whoever wants that shards `tithe.usertable` beforehand and leaves the mark there.
 
 use mongodb::bson::{Bson, Document, doc};
-use tithe_harness::{database::Server, fault::Fault, protection::Setup, workload::Table};
+use tithe_harness::{fault::Fault, launch::Server, session::Table, setup::Setup};
 
 use super::{
     link::Link,

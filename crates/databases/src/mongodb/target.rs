@@ -8,10 +8,10 @@ use mongodb::options::{
     AuthMechanism, ClientOptions, ConnectionString, Credential, ServerAddress, Tls as DriverTls, TlsOptions,
 };
 use tithe_harness::{
-    database::{Address, Server},
     fault::Fault,
-    protection::{Authentication, Setup, Transport},
+    launch::{Address, Server},
     secret::Secret,
+    setup::{Authentication, Setup, Transport},
 };
 use tithe_model::experiment::Url;
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use tithe_harness::{
-    database::Server,
     evidence::Evidence,
     fault::Fault,
-    inspect::{CanaryChecks, State},
-    protection::Setup,
-    session::SqlSession as _,
-    workload::Table,
+    launch::Server,
+    observation::State,
+    product::CanaryChecks,
+    session::{SqlSession as _, Table},
+    setup::Setup,
 };
 
 use super::{

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use tithe_harness::{
-    database::{Paths, Server},
     fault::Fault,
-    inspect::{Feature, Observation, State},
-    protection::Setup,
-    session::SqlSession as _,
-    workload::Table,
+    launch::{Paths, Server},
+    observation::{Feature, Observation, State},
+    session::{SqlSession as _, Table},
+    setup::Setup,
 };
 
 use super::{

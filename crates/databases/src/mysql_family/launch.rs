@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_harness::{
-    database::Place,
-    protection::{Setup, TlsVersion, Transport},
+    launch::Place,
+    setup::{Setup, TlsVersion, Transport},
 };
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.

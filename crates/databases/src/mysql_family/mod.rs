@@ -17,12 +17,7 @@ pub mod sql;
 mod startup;
 pub mod target;
 
-use tithe_harness::{
-    database::{Connect, Server},
-    fault::Fault,
-    protection::Setup,
-    session::SqlSession as _,
-};
+use tithe_harness::{database::Connect, fault::Fault, launch::Server, session::SqlSession as _, setup::Setup};
 
 use self::session::WireSession;
 use crate::target::{Product, Target};

@@ -10,11 +10,11 @@ use std::{
 };
 
 use tithe_harness::{
-    database::{CacheUse, Server},
+    database::CacheUse,
     fault::Fault,
-    protection::Setup,
-    session::SqlSession as _,
-    workload::Table,
+    launch::Server,
+    session::{SqlSession as _, Table},
+    setup::Setup,
 };
 use tithe_model::record::ArmFacts;
 

@@ -7,10 +7,8 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use tithe_harness::{
     fault::Fault,
-    session::{
-        Connection, PATIENCE_S, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready,
-        wait_ready_for,
-    },
+    proc::ServerTask,
+    session::{Connection, PATIENCE_S, Parameter, Progress, Rows, SqlSession, Statement, wait_ready, wait_ready_for},
     sql::Dialect,
     wire::{TlsFacts, Wire},
 };

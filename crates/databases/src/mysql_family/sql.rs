@@ -4,11 +4,12 @@
 //! not told: a workload must lock what it is about to change.
 
 use tithe_harness::{
-    database::{Connect, Server},
+    database::{Connect, SqlDatabase},
     fault::Fault,
-    protection::Setup,
+    launch::Server,
     session::SqlSession,
-    sql::{Dialect, Isolation, SqlDatabase},
+    setup::Setup,
+    sql::{Dialect, Isolation},
 };
 
 use super::{Flavour, schema};

@@ -5,13 +5,13 @@ mod audit;
 use std::{fs::File, io::Read as _, path::Path};
 
 use tithe_harness::{
-    database::{Paths, Server},
     evidence::Evidence,
     fault::Fault,
-    inspect::{CanaryChecks, Feature, Observation, State},
-    protection::Setup,
-    session::SqlSession as _,
-    workload::Table,
+    launch::{Paths, Server},
+    observation::{Feature, Observation, State},
+    product::CanaryChecks,
+    session::{SqlSession as _, Table},
+    setup::Setup,
 };
 
 use super::{

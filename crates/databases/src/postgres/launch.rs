@@ -8,9 +8,9 @@
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use tithe_harness::{
-    database::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
     limits::setting_bytes,
-    protection::{Authentication, Setup, TlsVersion, Transport},
+    setup::{Authentication, Setup, TlsVersion, Transport},
 };
 
 use super::{install::version_of, target::USER};

@@ -21,12 +21,14 @@ mod target;
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
+    database::{CacheUse, Connect, Database},
     fault::Fault,
-    inspect::{FindCanaryChecks, Observation},
-    protection::{Protection, Setup},
-    session::{Session, SqlSession as _},
-    workload::Table,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    product::{FindCanaryChecks, Product},
+    protection::Protection,
+    session::{Session, SqlSession as _, Table},
+    setup::{Reach, Setup},
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
@@ -69,10 +71,6 @@ impl Database for Postgres {
         launch::RESERVED
     }
 
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        protection::ALL
-    }
-
     fn find(&self, search: &Search) -> Result<Install, Missing> {
         install::find(search)
     }
@@ -95,7 +93,7 @@ impl Database for Postgres {
         Ok(Session::KeyValue(Box::new(records)))
     }
 
-    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
+    fn sql(&self) -> Option<&dyn tithe_harness::database::SqlDatabase> {
         Some(self)
     }
 
@@ -123,15 +121,21 @@ impl Database for Postgres {
         inspect::inspect(server, setup)
     }
 
-    fn canary_checks(&self) -> Option<FindCanaryChecks> {
-        Some(inspect::canary_checks)
-    }
-
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
         PRODUCT.reach(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         schema::wal_position(server, setup)
+    }
+}
+
+impl Product for Postgres {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        Some(inspect::canary_checks)
     }
 }

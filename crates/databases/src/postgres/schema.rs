@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Server},
+    database::CacheUse,
     fault::Fault,
-    protection::Setup,
-    session::SqlSession as _,
-    workload::Table,
+    launch::Server,
+    session::{SqlSession as _, Table},
+    setup::Setup,
 };
 use tithe_model::record::ArmFacts;
 

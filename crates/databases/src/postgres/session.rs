@@ -13,7 +13,8 @@ use std::{
 
 use tithe_harness::{
     fault::Fault,
-    session::{Connection, Parameter, Progress, Rows, ServerTask, SqlSession, Statement, wait_ready},
+    proc::ServerTask,
+    session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, wait_ready},
     sql::{Column, Dialect, Kind, SqlTable},
     wire::{TlsFacts, Wire},
 };

@@ -1,11 +1,12 @@
 //! PostgreSQL for workloads on SQL tables.
 
 use tithe_harness::{
-    database::{Connect, Server},
+    database::{Connect, SqlDatabase},
     fault::Fault,
-    protection::Setup,
+    launch::Server,
     session::SqlSession,
-    sql::{Dialect, Isolation, SqlDatabase},
+    setup::Setup,
+    sql::{Dialect, Isolation},
 };
 
 use super::{Postgres, schema, session::PostgresSession, target::PRODUCT};

@@ -192,9 +192,9 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
     use tithe_harness::{
-        protection::TlsVersion,
         secret::Secret,
         session::{Discard, SqlSession as _},
+        setup::TlsVersion,
     };
 
     use super::*;

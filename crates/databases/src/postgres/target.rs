@@ -55,8 +55,8 @@ mod tests {
     use proptest::prelude::*;
 
     use tithe_harness::{
-        protection::{Setup, TlsVersion, Transport},
         secret::Secret,
+        setup::{Setup, TlsVersion, Transport},
     };
     use tithe_model::experiment::Url;
 

@@ -1,10 +1,10 @@
 //! The security matrix of a running Redis or Valkey.
 
 use tithe_harness::{
-    database::Server,
     fault::Fault,
-    inspect::{Feature, Observation, Scope, State},
-    protection::Setup,
+    launch::Server,
+    observation::{Feature, Observation, Scope, State},
+    setup::Setup,
 };
 
 use super::{

@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use ring::digest::{SHA256, digest};
 use tithe_harness::{
-    database::{Address, Command, Content, Install, Launch, Paths, Place, Step},
-    protection::{Authentication, Setup, TlsVersion, Transport},
+    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
     secret::Secret,
+    setup::{Authentication, Setup, TlsVersion, Transport},
 };
 
 use super::{

@@ -15,12 +15,14 @@ mod store;
 mod target;
 
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server},
+    database::{Connect, Database},
     fault::Fault,
-    inspect::Observation,
-    protection::{Protection, Setup},
-    session::Session,
-    workload::Table,
+    launch::{Install, Launch, Missing, Place, Search, Server},
+    observation::Observation,
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::{Reach, Setup},
 };
 use tithe_model::{experiment::Url, record::ArmFacts};
 
@@ -48,10 +50,6 @@ impl Database for Redis {
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         launch::RESERVED
-    }
-
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        protection::ALL
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -97,5 +95,11 @@ impl Database for Redis {
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         store::log_length(server, setup)
+    }
+}
+
+impl Product for Redis {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
     }
 }

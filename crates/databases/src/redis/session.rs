@@ -12,9 +12,9 @@ use std::os::fd::{AsRawFd as _, RawFd};
 
 use tithe_harness::{
     fault::Fault,
-    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, ServerTask, wait_ready},
+    proc::ServerTask,
+    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table, wait_ready},
     wire::Wire,
-    workload::Table,
 };
 
 use super::{

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{database::Server, fault::Fault, protection::Setup, workload::Table};
+use tithe_harness::{fault::Fault, launch::Server, session::Table, setup::Setup};
 use tithe_model::record::ArmFacts;
 
 use super::{

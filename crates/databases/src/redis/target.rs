@@ -7,9 +7,9 @@
 use std::path::PathBuf;
 
 use tithe_harness::{
-    database::Server,
     fault::Fault,
-    protection::{Authentication, Setup},
+    launch::Server,
+    setup::{Authentication, Setup},
 };
 
 use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
@@ -78,7 +78,7 @@ fn of(server: &Server, setup: &Setup, user: &str) -> Result<Target, Fault> {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use tithe_harness::protection::{TlsVersion, Transport};
+    use tithe_harness::setup::{TlsVersion, Transport};
     use tithe_model::experiment::Url;
 
     use super::*;

@@ -13,8 +13,8 @@ use std::{
 
 use tithe_harness::{
     fault::Fault,
-    protection::AtRest,
     session::{Parameter, Statement},
+    setup::AtRest,
 };
 
 use super::ffi;

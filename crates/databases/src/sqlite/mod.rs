@@ -21,12 +21,14 @@ use std::{
 };
 
 use tithe_harness::{
-    columns::{COLUMNS_EMBEDDED, ORDINARY_STATEMENTS},
-    database::{Address, Connect, Database, Install, Launch, Missing, Paths, Place, Search, Server, Stored},
+    database::{Connect, Database},
     fault::Fault,
-    protection::{Protection, Setup},
-    session::Session,
-    workload::Table,
+    launch::{Address, Install, Launch, Missing, Paths, Place, Search, Server, Stored},
+    product::Product,
+    protection::Protection,
+    protections::{COLUMNS_EMBEDDED, ORDINARY_STATEMENTS},
+    session::{Session, Table},
+    setup::Setup,
 };
 use tithe_model::record::ArmFacts;
 
@@ -84,12 +86,6 @@ impl Database for Sqlite {
         &settings::HELP
     }
 
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        static PROTECTIONS: [&dyn Protection; 3] =
-            [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED, &ORDINARY_STATEMENTS];
-        &PROTECTIONS
-    }
-
     fn find(&self, _search: &Search) -> Result<Install, Missing> {
         Ok(Install { programs: PathBuf::new(), version: connection::version(), facts: BTreeMap::new() })
     }
@@ -116,7 +112,7 @@ impl Database for Sqlite {
         Ok(Session::KeyValue(Box::new(session)))
     }
 
-    fn sql(&self) -> Option<&dyn tithe_harness::sql::SqlDatabase> {
+    fn sql(&self) -> Option<&dyn tithe_harness::database::SqlDatabase> {
         Some(self)
     }
 
@@ -164,6 +160,14 @@ impl Database for Sqlite {
             facts.insert(setting.name.to_owned(), kept);
         }
         Ok(ArmFacts { version: connection::version(), facts, configuration: configuration(setup)? })
+    }
+}
+
+impl Product for Sqlite {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        static PROTECTIONS: [&dyn Protection; 3] =
+            [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED, &ORDINARY_STATEMENTS];
+        &PROTECTIONS
     }
 }
 

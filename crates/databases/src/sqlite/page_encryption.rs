@@ -15,10 +15,12 @@
 //! every one of the ciphers uses to its end.
 
 use tithe_harness::{
-    database::{Install, Missing},
-    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    protection::{AtRest, Protection, Setup},
+    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    evidence::Evidence,
+    launch::{Install, Missing},
+    protection::Protection,
     secret::Secret,
+    setup::{AtRest, Setup},
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

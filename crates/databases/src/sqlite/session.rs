@@ -4,7 +4,8 @@ use std::os::fd::RawFd;
 
 use tithe_harness::{
     fault::Fault,
-    session::{self, Parameter, Progress, Rows, ServerTask, SqlSession, Statement},
+    proc::ServerTask,
+    session::{self, Parameter, Progress, Rows, SqlSession, Statement},
     sql::Dialect,
 };
 

@@ -1,11 +1,12 @@
 //! SQLite for workloads on SQL tables: one writer at a time, and every transaction takes the writer's lock at once.
 
 use tithe_harness::{
-    database::{Connect, Server},
+    database::{Connect, SqlDatabase},
     fault::Fault,
-    protection::Setup,
+    launch::Server,
     session::SqlSession,
-    sql::{Dialect, SqlDatabase},
+    setup::Setup,
+    sql::Dialect,
 };
 
 use super::{Sqlite, checkpoint, open, path, session::SqliteSession};

@@ -5,12 +5,15 @@ use std::fs;
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 use tithe_harness::{
+    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
     clock::Clock,
-    database::Launch,
-    evidence::{Evidence, Scene, Sight, canary::Targets, disk_canary::DiskCanary, judge, scan::Places},
-    protection::{AtRest, Materials},
+    evidence::{Evidence, Scene, judge},
+    launch::Launch,
+    materials::Materials,
     secret::Secret,
     session::{Discard, Fields, KeyValueSession, Request, Rows},
+    setup::AtRest,
+    sight::Sight,
 };
 use tithe_model::{
     experiment::{self, OptionValue},

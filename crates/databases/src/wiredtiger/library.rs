@@ -9,7 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-use tithe_harness::database::{Missing, Search};
+use tithe_harness::launch::{Missing, Search};
 
 use super::ffi;
 

@@ -28,16 +28,16 @@ use std::{
 };
 
 use tithe_harness::{
-    columns::COLUMNS_EMBEDDED,
-    database::{
-        Address, CacheUse, Connect, Content, Database, Install, Launch, Missing, Paths, Place, Search, Server, Step,
-    },
+    database::{CacheUse, Connect, Database},
     fault::Fault,
-    protection::{AtRest, KeyServer, Protection, Setup},
+    launch::{Address, Content, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    proc::TreeUsage,
+    product::Product,
+    protection::Protection,
+    protections::COLUMNS_EMBEDDED,
     secret::Secret,
-    session::Session,
-    watch::process::TreeUsage,
-    workload::Table,
+    session::{Session, Table},
+    setup::{AtRest, KeyServer, Setup},
 };
 use tithe_model::record::ArmFacts;
 
@@ -99,11 +99,6 @@ impl Database for WiredTiger {
 
     fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
         &settings::HELP
-    }
-
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        static PROTECTIONS: [&dyn Protection; 2] = [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED];
-        &PROTECTIONS
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -199,6 +194,13 @@ impl Database for WiredTiger {
                 std::mem::forget(closed);
             }
         }
+    }
+}
+
+impl Product for WiredTiger {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        static PROTECTIONS: [&dyn Protection; 2] = [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED];
+        &PROTECTIONS
     }
 }
 

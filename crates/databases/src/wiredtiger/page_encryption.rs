@@ -7,9 +7,11 @@
 use std::path::PathBuf;
 
 use tithe_harness::{
-    database::{Install, Missing},
-    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    protection::{AtRest, KeyServer, Protection, Setup},
+    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    evidence::Evidence,
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::{AtRest, KeyServer, Setup},
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

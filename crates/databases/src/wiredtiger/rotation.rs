@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tithe_harness::{fault::Fault, workload::Table};
+use tithe_harness::{fault::Fault, session::Table};
 
 use super::{
     cursor::Key as RecordKey,

@@ -13,8 +13,8 @@ use std::{
 
 use tithe_harness::{
     fault::Fault,
-    session::{self, Fields, KeyValueSession, Progress, Request, Rows, ServerTask},
-    workload::Table,
+    proc::ServerTask,
+    session::{self, Fields, KeyValueSession, Progress, Request, Rows, Table},
 };
 
 use super::{

@@ -6,9 +6,10 @@ use expect_test::{Expect, expect};
 use tempfile::TempDir;
 use tithe_harness::{
     clock::Clock,
-    evidence::{Evidence, Scene, Sight, judge},
-    protection::Materials,
+    evidence::{Evidence, Scene, judge},
+    materials::Materials,
     session::{Discard, Fields, KeyValueSession, Request, Rows},
+    sight::Sight,
 };
 use tithe_model::experiment::{self, OptionValue};
 

@@ -3,13 +3,7 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{
-    clock::Clock,
-    database::{Address, Connect, Database, Server},
-    inspect::{self, Feature},
-    protection::Setup,
-    session::SqlSession,
-};
+use tithe_harness::{clock::Clock, database::{Connect, Database}, inspect, launch::{Address, Server}, observation::Feature, product::Product, session::SqlSession, setup::Setup};
 use tithe_model::experiment::{OptionValue, Url};
 
 use super::{
@@ -18,7 +12,7 @@ use super::{
 };
 
 /// What the canaries add to the two rows that they are about, without numbers.
-fn canaries(database: &dyn Database, server: &Server, setup: &Setup) -> String {
+fn canaries(database: &dyn Product, server: &Server, setup: &Setup) -> String {
     let mut cells = database.inspect(server, setup).expect("a matrix");
     inspect::with_canary(database, server, setup, &mut cells).expect("looked");
     let mut text = String::new();
@@ -34,7 +28,7 @@ fn canaries(database: &dyn Database, server: &Server, setup: &Setup) -> String {
 
 /// As [`canaries`] on a server with `protections`; none of Tithe's tables may be left.
 fn check(
-    database: &'static dyn Database,
+    database: &'static dyn Product,
     protections: &[(&str, &[(&str, OptionValue)])],
     tables: &str,
     expected: Expect,

@@ -4,16 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
-use tithe_harness::{
-    database::Database,
-    load::{
-        CONNECT,
-        frame::{ArmRig, Rig},
-    },
-    sandbox::cgroup,
-    session::Session,
-    workload::{self, Workload},
-};
+use tithe_harness::{cgroup, database::Database, load::{CONNECT, frame::{ArmRig, Rig}}, product::Product, session::Session, workload::Workload, workloads};
 use tithe_model::{
     experiment::{self, Arrivals, OptionValue, Values},
     plan::Cell,
@@ -28,7 +19,7 @@ use super::{
 fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let described = experiment::Workload { name: "mixed".to_owned(), kind: "ycsb".to_owned(), properties };
-    workload::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
+    workloads::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
 }
 
 fn load(sandbox: &Sandbox, workload: &dyn Workload) {
@@ -125,7 +116,7 @@ fn reconnects(sandbox: &Sandbox) {
 
 #[test]
 fn connections_are_opened_anew_while_measuring() {
-    let databases: [&'static dyn Database; 3] = [&Postgres, &MariaDb, &Redis];
+    let databases: [&'static dyn Product; 3] = [&Postgres, &MariaDb, &Redis];
     for database in databases {
         let password = match database.id() {
             "postgres" => "scram",

@@ -20,13 +20,7 @@ mod volumes;
 
 use expect_test::Expect;
 use sandbox::{Sandbox, protection};
-use tithe_harness::{
-    clock::Clock,
-    database::{Connect, Database},
-    evidence::{Control, Evidence, Scene, Sight, claimed, judge},
-    session::{KeyValueSession, Request, Rows, Session},
-    workload::Table,
-};
+use tithe_harness::{clock::Clock, database::{Connect, Database}, evidence::{Control, Evidence, Scene, claimed, judge}, product::Product, session::{KeyValueSession, Request, Rows, Session, Table}, sight::Sight};
 use tithe_model::experiment::Protection as Chosen;
 
 fn table() -> Table {
@@ -90,7 +84,7 @@ fn look_and_claim(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> (Si
 
 /// Starts a plain server and one with `chosen`, serves every request on the latter, and looks at every check of it on
 /// both. Compares the verdicts.
-fn prove(database: &'static dyn Database, chosen: &Chosen, exercise: fn(&mut dyn KeyValueSession), expect: Expect) {
+fn prove(database: &'static dyn Product, chosen: &Chosen, exercise: fn(&mut dyn KeyValueSession), expect: Expect) {
     let Some(plain) = Sandbox::start(database, &[]) else { return };
     let Some(guarded) = Sandbox::start(database, std::slice::from_ref(chosen)) else { return };
     prove_between(&plain, &guarded, chosen, exercise, expect);
@@ -124,7 +118,7 @@ fn prove_between(
 }
 
 /// Checks for `asked` on a server that was set up as `given` must fail.
-fn disprove(database: &'static dyn Database, asked: &Chosen, given: &Chosen) {
+fn disprove(database: &'static dyn Product, asked: &Chosen, given: &Chosen) {
     let Some(sandbox) = Sandbox::start(database, std::slice::from_ref(given)) else { return };
     database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     let check = protection(database, &asked.id).evidence(asked).remove(0);

@@ -2,14 +2,7 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::mariadb::MariaDb;
-use tithe_harness::{
-    database::{Address, Database, Server},
-    evidence::Sight,
-    fault::Fault,
-    protection::{Authentication, Setup, TlsVersion, Transport},
-    secret::Secret,
-    session::{Discard, Fields, KeyValueSession, Request, ServerTask},
-};
+use tithe_harness::{database::Database, fault::Fault, launch::{Address, Server}, proc::ServerTask, secret::Secret, session::{Discard, Fields, KeyValueSession, Request}, setup::{Authentication, Setup, TlsVersion, Transport}, sight::Sight};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{

@@ -4,15 +4,7 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
-use tithe_harness::{
-    clock::Clock,
-    database::{Address, Connect, Database, Server},
-    evidence::{Evidence, Sight},
-    inspect::Feature,
-    protection::Setup,
-    session::SqlSession,
-    workload::Table,
-};
+use tithe_harness::{clock::Clock, database::{Connect, Database}, evidence::Evidence, launch::{Address, Server}, observation::Feature, product::Product, session::{SqlSession, Table}, setup::Setup, sight::Sight};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{
@@ -46,7 +38,7 @@ pub fn shown(sandbox: &Sandbox, features: &[Feature]) -> String {
 }
 
 /// How the matrix shows `feature` on `server`, with its scope.
-fn judged(database: &dyn Database, server: &Server, setup: &Setup, feature: Feature) -> String {
+fn judged(database: &dyn Product, server: &Server, setup: &Setup, feature: Feature) -> String {
     let seen = database.inspect(server, setup).expect("a matrix");
     let cell = seen.iter().find(|cell| cell.feature == feature).expect("a cell");
     eprintln!("{}: {}: {}", database.id(), feature.id(), cell.seen);
@@ -81,14 +73,14 @@ fn mistakes(sandbox: &Sandbox, mistakes: &[(Feature, &str, &str)]) -> String {
     text
 }
 
-fn start(database: &'static dyn Database, protections: &[Chosen], mistakes: &[(&str, &str)]) -> Option<Sandbox> {
+fn start(database: &'static dyn Product, protections: &[Chosen], mistakes: &[(&str, &str)]) -> Option<Sandbox> {
     let sandbox = Sandbox::start_wrong(database, protections, mistakes)?;
     database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     Some(sandbox)
 }
 
 /// TLS is there and plaintext is served beside it.
-fn tls_is_optional(database: &'static dyn Database, mistakes: &[(&str, &str)], expected: Expect) {
+fn tls_is_optional(database: &'static dyn Product, mistakes: &[(&str, &str)], expected: Expect) {
     let asked = chosen(database, "tls", &[]);
     let Some(sandbox) = start(database, std::slice::from_ref(&asked), mistakes) else { return };
     let words = caught(&sandbox, &asked);
@@ -98,7 +90,7 @@ fn tls_is_optional(database: &'static dyn Database, mistakes: &[(&str, &str)], e
 }
 
 /// The audit log is on and leaves reads out.
-fn audit_skips_reads(database: &'static dyn Database, asked: &Chosen, given: &Chosen, expected: Expect) {
+fn audit_skips_reads(database: &'static dyn Product, asked: &Chosen, given: &Chosen, expected: Expect) {
     let Some(sandbox) = start(database, std::slice::from_ref(given), &[]) else { return };
     eprintln!("{}: {}", database.id(), caught(&sandbox, asked));
     expected.assert_eq(&shown(&sandbox, &[Feature::Auditing]));
@@ -154,7 +146,7 @@ fn redis_with_a_plaintext_port_beside_tls() {
 /// Our account needs TLS and another does not. An account that may read who is let in sees it; for one that may not, the claim
 /// is about itself alone. `made` are statements for the administrator, `url` is how the account `app` comes.
 fn plaintext_for_others(
-    database: &'static dyn Database,
+    database: &'static dyn Product,
     mistakes: &[(&str, &str)],
     made: &[&str],
     url: fn(u16, &str) -> String,

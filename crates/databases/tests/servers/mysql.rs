@@ -2,13 +2,7 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql};
-use tithe_harness::{
-    database::{Address, Database, Server},
-    fault::Fault,
-    protection::{Authentication, Setup, TlsVersion, Transport},
-    secret::Secret,
-    session::ServerTask,
-};
+use tithe_harness::{database::Database, fault::Fault, launch::{Address, Server}, proc::ServerTask, product::Product, secret::Secret, setup::{Authentication, Setup, TlsVersion, Transport}};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{
@@ -128,7 +122,7 @@ fn encryption_is_proven_without_the_performance_schema() {
 /// Encryption on a server with another setting than usual, which the plain one has, too.
 fn prove_with(setting: (&str, &str), expect: Expect) {
     let asked = [chosen("encryption", &[])];
-    let search = tithe_harness::database::Search::default();
+    let search = tithe_harness::launch::Search::default();
     let start = |asked: &[Chosen]| Sandbox::start_of(&MySql, &search, asked, &[], &[setting]);
     let (Some(plain), Some(guarded)) = (start(&[]), start(&asked)) else { return };
     super::prove_between(&plain, &guarded, &asked[0], exercise, expect);
@@ -230,7 +224,7 @@ fn less_than_was_asked_for_is_no_proof() {
     disprove(&MySql, &chosen("tls", &[("mutual", OptionValue::Flag(true))]), &chosen("tls", &[]));
 }
 
-fn refusal(database: &dyn Database, server: &Server, setup: &Setup) -> String {
+fn refusal(database: &dyn Product, server: &Server, setup: &Setup) -> String {
     match database.connect(server, setup, &how(true)).map(drop) {
         Err(Fault::Refused(words)) => words,
         other => panic!("a refusal was expected, not {other:?}"),

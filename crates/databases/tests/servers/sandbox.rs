@@ -2,23 +2,12 @@
 
 use std::{collections::BTreeMap, fs};
 
-use tithe_harness::{
-    database::{Content, Database, Install, Launch, Search, Server, Step},
-    protection::{Protection, Setup, named},
-    sandbox::{
-        Sandbox as Folder,
-        cgroup::{self, Limits},
-        process::Running,
-        server,
-    },
-    secret::Secret,
-    volume::{self, Mounted, raise},
-};
+use tithe_harness::{arms::named, cgroup::{self, Limits}, database::Database, launch::{Content, Install, Launch, Search, Server, Step}, product::Product, protection::Protection, sandbox::{Sandbox as Folder, process::Running}, secret::Secret, serve, setup::Setup, volumes::{self, Mounted, raise}};
 use tithe_model::experiment::{Arm, OptionValue, Protection as Chosen};
 
 /// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.
 pub struct Sandbox {
-    pub database: &'static dyn Database,
+    pub database: &'static dyn Product,
     pub setup: Setup,
     pub server: Server,
     _running: Option<Running>,
@@ -27,7 +16,7 @@ pub struct Sandbox {
 }
 
 /// What is missing fails the tests where `CI` is set; elsewhere they say loudly that they are skipped.
-fn present<T>(found: Result<T, tithe_harness::database::Missing>) -> Option<T> {
+fn present<T>(found: Result<T, tithe_harness::launch::Missing>) -> Option<T> {
     match found {
         Ok(found) => Some(found),
         Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
@@ -39,12 +28,12 @@ fn present<T>(found: Result<T, tithe_harness::database::Missing>) -> Option<T> {
 }
 
 /// The protection of `database` called `id`.
-pub fn protection(database: &dyn Database, id: &str) -> &'static dyn Protection {
+pub fn protection(database: &dyn Product, id: &str) -> &'static dyn Protection {
     named(database, id).expect("a protection")
 }
 
 /// A protection with its defaults, but for `options`.
-pub fn chosen(database: &dyn Database, id: &str, options: &[(&str, OptionValue)]) -> Chosen {
+pub fn chosen(database: &dyn Product, id: &str, options: &[(&str, OptionValue)]) -> Chosen {
     let options_of = protection(database, id).options().iter();
     let mut all: BTreeMap<String, OptionValue> =
         options_of.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
@@ -53,7 +42,7 @@ pub fn chosen(database: &dyn Database, id: &str, options: &[(&str, OptionValue)]
 }
 
 /// TLS with sessions that are taken up again: 1.3, then 1.2 with certificates on both sides.
-pub fn resuming(database: &dyn Database) -> [Chosen; 2] {
+pub fn resuming(database: &dyn Product) -> [Chosen; 2] {
     let [resumption, mutual] = ["resumption", "mutual"].map(|name| (name, OptionValue::Flag(true)));
     let version = ("version", OptionValue::Text("1.2".to_owned()));
     [
@@ -64,18 +53,18 @@ pub fn resuming(database: &dyn Database) -> [Chosen; 2] {
 
 impl Sandbox {
     /// Starts a server of `database` with `protections`; `None`, said loudly, when something is not installed.
-    pub fn start(database: &'static dyn Database, protections: &[Chosen]) -> Option<Self> {
+    pub fn start(database: &'static dyn Product, protections: &[Chosen]) -> Option<Self> {
         Self::start_of(database, &Search::default(), protections, &[], &[])
     }
 
     /// The same as one of several `arms`, on a volume where one of them has one.
-    pub fn start_beside(database: &'static dyn Database, protections: &[Chosen], arms: &[Arm]) -> Option<Self> {
+    pub fn start_beside(database: &'static dyn Product, protections: &[Chosen], arms: &[Arm]) -> Option<Self> {
         Self::start_of(database, &Search::default(), protections, arms, &[])
     }
 
     /// The same, of an installation that `search` finds first, with further `settings`.
     pub fn start_of(
-        database: &'static dyn Database,
+        database: &'static dyn Product,
         search: &Search,
         protections: &[Chosen],
         arms: &[Arm],
@@ -92,13 +81,13 @@ impl Sandbox {
         for chosen in protections {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }
-        volume::level(arms, &mut setup);
+        volumes::level(arms, &mut setup);
         Some(Self::launch(database, &install, setup, folder, &[]))
     }
 
     /// The same with mistakes in what the server is told: each text is replaced in the files that it is in.
     pub fn start_wrong(
-        database: &'static dyn Database,
+        database: &'static dyn Product,
         protections: &[Chosen],
         mistakes: &[(&str, &str)],
     ) -> Option<Self> {
@@ -113,7 +102,7 @@ impl Sandbox {
     }
 
     fn launch(
-        database: &'static dyn Database,
+        database: &'static dyn Product,
         install: &Install,
         setup: Setup,
         mut folder: Folder,
@@ -131,7 +120,7 @@ impl Sandbox {
             replace(&mut launch, "-XX:+UseG1GC", "-XX:+UseG1GC\n-XX:TieredStopAtLevel=1");
         }
         mistakes.iter().for_each(|(right, wrong)| replace(&mut launch, right, wrong));
-        let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the server starts");
+        let (server, running) = serve::start(database, &folder, &place, &launch, &setup).expect("the server starts");
         Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
     }
 
@@ -139,9 +128,9 @@ impl Sandbox {
     /// stands in for it.
     #[cfg(feature = "mongodb")]
     pub fn stand_in(
-        database: &'static dyn Database,
+        database: &'static dyn Product,
         protections: &[Chosen],
-        launch: impl FnOnce(&Setup, &tithe_harness::database::Place) -> tithe_harness::database::Launch,
+        launch: impl FnOnce(&Setup, &tithe_harness::launch::Place) -> tithe_harness::launch::Launch,
     ) -> Self {
         let mut folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
         let mut setup = Setup::plain(BTreeMap::new(), folder.materials().expect("materials"));
@@ -150,13 +139,13 @@ impl Sandbox {
         }
         let place = folder.place(database.id()).expect("a place");
         let launch = launch(&setup, &place);
-        let (server, running) = server::start(database, &folder, &place, &launch, &setup).expect("the stand-in starts");
+        let (server, running) = serve::start(database, &folder, &place, &launch, &setup).expect("the stand-in starts");
         Self { database, setup, server, _running: running, _volume: None, _folder: folder }
     }
 
     /// What the server has logged.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.server.folder.join(server::LOG)).expect("a log")
+        fs::read_to_string(self.server.folder.join(serve::LOG)).expect("a log")
     }
 }
 
@@ -183,7 +172,7 @@ fn replace(launch: &mut Launch, right: &str, wrong: &str) {
 
 /// Settings of every server of `database`: small files, so that scans are short, logs that would be off, and commits that
 /// wait for one log at most.
-fn settings(database: &dyn Database) -> BTreeMap<String, String> {
+fn settings(database: &dyn Product) -> BTreeMap<String, String> {
     let settings: &[(&str, &str)] = match database.id() {
         "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],
         "mysql" => &[("innodb_redo_log_capacity", "32M"), ("sync_binlog", "0")],

@@ -1,13 +1,7 @@
 //! TPC-C on a real server, plain and with encrypted columns.
 
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{
-    data,
-    database::Database,
-    protection::Setup,
-    session::{Discard, Parameter, Session},
-    workload::tpcc::Tpcc,
-};
+use tithe_harness::{data, database::Database, product::Product, session::{Discard, Parameter, Session}, setup::Setup, workloads::tpcc::Tpcc};
 use tithe_model::experiment::OptionValue;
 
 use super::{
@@ -15,7 +9,7 @@ use super::{
     support::{Arm, evidence, workload},
 };
 
-type Product = &'static dyn Database;
+type Product = &'static dyn Product;
 
 fn arm<'a>(sandbox: &'a Sandbox, setup: &'a Setup, workload: &'a Tpcc) -> Arm<'a> {
     Arm { database: sandbox.database, server: &sandbox.server, setup, workload }

@@ -1,10 +1,7 @@
 //! Servers on volumes: what a claim needs of a real server, which writes as another account and keeps its files open.
 
 use tithe_databases::all;
-use tithe_harness::{
-    database::Database,
-    evidence::{Control, judge},
-};
+use tithe_harness::{database::Database, evidence::{Control, judge}, product::Product};
 use tithe_model::{
     experiment::{Arm, OptionValue},
     record::{Role, Verdict},
@@ -18,7 +15,7 @@ use super::{
 
 /// Starts a server on a plain volume and one on the volume `id`, and looks at every check on both.
 fn prove(database: &str, id: &str) {
-    let database: &'static dyn Database =
+    let database: &'static dyn Product =
         *all().iter().find(|found| found.id() == database).expect("a database of this build");
     let volume = chosen(database, id, &[("size_mb", OptionValue::Number(1000.0))]);
     let arm = |protections| Arm {

@@ -5,19 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use tithe_harness::{
-    clock::Clock,
-    data,
-    database::{Connect, Database, Server},
-    evidence::{Control, Scene, Sight, judge},
-    fault::Fault,
-    protection::{Protection, Setup},
-    session::{Progress, Session, wait_ready},
-    workload::{
-        Client, Parts, Workload,
-        tpcc::{Tpcc, config::Config},
-    },
-};
+use tithe_harness::{clock::Clock, data, database::{Connect, Database}, evidence::{Control, Scene, judge}, fault::Fault, launch::Server, product::Product, protection::Protection, session::{Progress, Session, wait_ready}, setup::Setup, sight::Sight, workload::{Client, Parts, Workload}, workloads::tpcc::{Tpcc, config::Config}};
 use tithe_model::{experiment::Protection as Chosen, record::Verdict};
 
 /// The workload of `properties` on the smallest data set.
@@ -31,7 +19,7 @@ pub fn workload(properties: &[(&str, &str)]) -> Tpcc {
 /// One database with one set-up.
 #[derive(Clone, Copy)]
 pub struct Arm<'a> {
-    pub database: &'a dyn Database,
+    pub database: &'a dyn Product,
     pub server: &'a Server,
     pub setup: &'a Setup,
     pub workload: &'a Tpcc,

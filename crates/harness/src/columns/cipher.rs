@@ -16,11 +16,10 @@ use ring::{
 };
 use sm4::Sm4;
 
-use super::key::KEY_BYTES;
 use crate::{
     fault::Fault,
-    protection::{ColumnCipher, Columns},
     secret::Secret,
+    setup::{ColumnCipher, Columns, key_place::KEY_BYTES},
 };
 
 /// How much longer a stored value is than its plaintext, bytes: nonce and tag.

@@ -15,11 +15,11 @@ use std::{
 
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
 use crate::{
-    data::sql_of,
-    database::{Connect, Database, Server},
+    database::{Connect, Database, sql_of},
     fault::Fault,
-    protection::{Columns, Setup},
+    launch::Server,
     session::{Around, Connection, Parameter, Progress, Rows, SqlSession, Statement},
+    setup::{Columns, Setup},
     sql::{Column, Compute, Described, Dialect, Holds, Kind, SqlTable},
     workload::Workload,
 };

@@ -3,9 +3,10 @@ use tithe_model::experiment::{OptionValue, Protection as Chosen};
 
 use super::*;
 use crate::{
-    evidence::canary::{Collected, read},
-    protection::{ColumnCipher, Protection as _},
+    checks::canary::{Collected, read},
+    protection::Protection as _,
     session::Fields,
+    setup::ColumnCipher,
     simulated::test_bench::Bench,
 };
 
@@ -18,7 +19,7 @@ fn bench(share: f64) -> Bench {
 
 /// The bench's session without encryption.
 fn raw(bench: &Bench) -> Box<dyn KeyValueSession> {
-    crate::evidence::canary::key_value(bench.scene().connect_raw().unwrap()).unwrap()
+    crate::checks::canary::key_value(bench.scene().connect_raw().unwrap()).unwrap()
 }
 
 fn wrapped(bench: &Bench) -> Box<dyn KeyValueSession> {

@@ -4,14 +4,14 @@ use std::{fs, io::Write};
 
 use expect_test::{Expect, expect};
 
-use super::{
-    canary::Targets, columns::*, disk_canary::DiskCanary, key_apart::KeyApart, logs_free::LogsFree, scan::Places,
-    wire_canary::WireCanary, *,
-};
+use super::{columns::*, *};
 use crate::{
-    columns::Selection,
-    database::Address,
-    protection::Columns,
+    checks::{
+        canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, logs_free::LogsFree, scan::Places,
+        wire_canary::WireCanary,
+    },
+    launch::Address,
+    setup::{Columns, Selection},
     simulated::test_bench::{Bench, materials},
 };
 

@@ -32,17 +32,20 @@ use super::{
 use crate::{
     clock::{Clock, Modes, VirtualTime},
     data,
-    database::{Connect, Database, Server},
+    database::{Connect, Database},
     fault::Fault,
-    protection::Setup,
+    launch::Server,
+    proc::{Census, ServerTask},
     sandbox::companion::Companion,
-    session::{ServerTask, Session},
+    session::Session,
+    setup::Setup,
     watch::{
         host::HostSample,
-        process::{self, Census, TaskWatch},
+        process::{self, TaskWatch},
         stalls::{Lanes, ProcessorUse, StallWatch},
     },
-    workload::{ArmState, Workload, program::desk::Desk},
+    workload::{ArmState, Workload},
+    workloads::program::desk::Desk,
 };
 
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tithe_model::record::Counters;
 
-use crate::watch::process::TreeUsage;
+use crate::proc::TreeUsage;
 
 /// Counters of one arm at one moment.
 #[derive(Debug, Clone, Copy, Default)]

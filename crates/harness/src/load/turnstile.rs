@@ -167,7 +167,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::watch::process::stat_fields;
+    use crate::proc::stat_fields;
 
     fn stands(process: i32) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("the process lives");

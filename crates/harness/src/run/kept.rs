@@ -16,12 +16,13 @@ use std::{
 use super::{Part, Run};
 use crate::{
     fault::Fault,
-    protection::{Materials, Setup},
+    materials::Materials,
     sandbox::{
         Sandbox,
         copy::{self, How},
     },
     secret::Secret,
+    setup::Setup,
 };
 
 /// File of a kept set that says what it holds.
@@ -63,7 +64,7 @@ impl Holds {
         if setup.volume.is_some() || setup.key_server.is_some() {
             return None;
         }
-        let stored = run.database.stored(setup)?;
+        let stored = run.product.stored(setup)?;
         let mut lines = vec![format!("workload {workload}"), run.install.version.clone()];
         lines.extend(stored.alike);
         lines.extend(setup.create_arguments.iter().map(|argument| format!("made with {argument}")));

@@ -7,13 +7,15 @@ use tithe_model::{
 
 use super::{Diary, Part, Run};
 use crate::{
+    arms,
     clock::Clock,
     data,
     database::Connect,
-    evidence::{self, Control, Scene, Sight},
+    evidence::{self, Control, Scene},
     fault::Fault,
     load::frame::ArmRig,
-    protection::{self, Setup},
+    setup::Setup,
+    sight::Sight,
 };
 
 impl Run<'_> {
@@ -35,7 +37,7 @@ impl Run<'_> {
         let workload = self.workloads[part.cell.workload].as_ref();
         for (arm, (rig, described)) in arms.iter().zip(&self.plan.experiment.arms).enumerate() {
             let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-            let mut session = data::connect(self.database, &rig.server, &rig.setup, &how, workload)?;
+            let mut session = data::connect(self.product, &rig.server, &rig.setup, &how, workload)?;
             let name = |fault| match fault {
                 Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", described.name)),
                 other => other,
@@ -67,7 +69,7 @@ impl Run<'_> {
         let mut scene = |arm: usize| {
             nonce = nonce.wrapping_add(1);
             Scene {
-                database: self.database,
+                database: self.product,
                 server: &arms[arm].server,
                 setup: &setups[arm],
                 table: &table,
@@ -78,7 +80,7 @@ impl Run<'_> {
         };
         for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
             for chosen in &described.protections {
-                let protection = protection::named(self.database, &chosen.id)?;
+                let protection = arms::named(self.product, &chosen.id)?;
                 for check in protection.evidence_in(chosen, workload) {
                     if self.cancelled() && phase == Phase::Before {
                         return Ok(());

@@ -15,12 +15,7 @@ use std::{
 use tithe_model::experiment::Arm;
 
 use super::{Diary, Run};
-use crate::{
-    fault::Fault,
-    load::frame::Rig,
-    rotation::{self, Rotator},
-    sandbox::companion::Companion,
-};
+use crate::{arms, fault::Fault, load::frame::Rig, rotation::Rotator, sandbox::companion::Companion};
 
 /// The threads of one epoch; when dropped they begin nothing more, and the programs that they run are ended.
 pub(super) struct Rotating {
@@ -40,7 +35,7 @@ pub(super) struct Rotations(Vec<(usize, Vec<Duration>)>);
 impl Run<'_> {
     /// True when an arm rotates its key while it is measured.
     pub(super) fn rotates(&self) -> Result<bool, Fault> {
-        let asked = |arm: &Arm| rotation::asked(self.database, arm);
+        let asked = |arm: &Arm| arms::rotates(self.product, arm);
         Ok(self.plan.experiment.arms.iter().map(asked).collect::<Result<Vec<_>, _>>()?.contains(&true))
     }
 
@@ -49,7 +44,7 @@ impl Run<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut rotators = Vec::new();
         for (number, (arm, companion)) in rig.arms().iter().zip(rig.companions()).enumerate() {
-            let rotator = rotation::rotator(self.database, &arm.server, &arm.setup, companion.as_ref())?;
+            let rotator = arms::rotator(self.product, &arm.server, &arm.setup, companion.as_ref())?;
             rotators.extend(rotator.map(|rotator| (number, rotator)));
         }
         let companions = rig.companions().iter().flatten().cloned().collect();

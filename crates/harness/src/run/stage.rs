@@ -14,34 +14,32 @@ use tithe_model::{
 };
 
 use super::{
-    Diary, Observer, Part, Run,
+    Diary, Observer, Part, Run, cache,
     kept::{Holds, Kept},
 };
 use crate::{
+    arms,
+    cgroup::{self, Limits},
     clock::Clock,
     configuration::configuration,
     data,
-    database::{Address, Connect, Database, Launch, Server},
+    database::{Connect, Database},
     fault::Fault,
     folder::{RunFolder, file_name},
+    launch::{Address, Launch, Server},
     limits,
     load::frame::ArmRig,
-    protection::Setup,
-    sandbox::{
-        Sandbox, cache,
-        cgroup::{self, Limits},
-        process::Running,
-        server,
-    },
-    volume::{
+    program::Program,
+    sandbox::{Sandbox, process::Running},
+    serve,
+    setup::Setup,
+    volumes::{
         self, Mounted,
-        swap::own::{self, OwnSwap},
+        own_swap::{self, OwnSwap},
     },
     watch::process,
-    workload::{
-        Workload,
-        program::{Program, desk::Desk},
-    },
+    workload::Workload,
+    workloads::program::desk::Desk,
 };
 
 /// The fact of an arm that says where its data came from, where they are a copy.
@@ -102,7 +100,7 @@ impl<'a> Stage<'a> {
     /// With `swap_bytes` of encrypted swap, where some are asked for.
     pub(super) fn new(database: &'a dyn Database, folder: &RunFolder, swap_bytes: Option<u64>) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
-        let swap = swap_bytes.map(|bytes| own::set_up(bytes, &sandbox)).transpose()?;
+        let swap = swap_bytes.map(|bytes| own_swap::set_up(bytes, &sandbox)).transpose()?;
         Ok(Self {
             database,
             rigs: Vec::new(),
@@ -141,7 +139,7 @@ impl<'a> Stage<'a> {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
                 facts.notes.push(("servers".to_owned(), turns));
             }
-            let swap = experiment.encrypted_swap_bytes.map(own::layers);
+            let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
             facts.notes.extend(swap.map(|layers| ("encrypted swap".to_owned(), layers)));
             if let Some(every) = cell.reconnect_every {
                 facts.notes.push(("connections".to_owned(), format!("opened anew after every {every} operations")));
@@ -150,7 +148,7 @@ impl<'a> Stage<'a> {
         })?;
         let mut materials = self.sandbox.materials()?;
         kept.share_secrets(&mut materials);
-        let setup_of = |arm| Setup::of_arm(run.database, run.plan, cell, arm, &materials);
+        let setup_of = |arm| arms::setup(run.product, run.plan, cell, arm, &materials);
         let setups: Vec<Setup> = experiment.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
         let holds = match workload.program() {
             // What another program loads is loaded anew: its data are not known to be the same in every start.
@@ -200,12 +198,12 @@ impl<'a> Stage<'a> {
         let Begun { mut server, configuration, notes, origin } = self.start(run, arm, setup, limits, kept_set)?;
         let loads = !loaded && origin.is_none();
         if loads {
-            data::create(run.database, &server, &without_statements(setup, holds), workload)?;
+            data::create(run.product, &server, &without_statements(setup, holds), workload)?;
             if matches!(server.address, Address::Attached(_)) {
                 self.attached.push((server.clone(), setup.clone()));
             }
         }
-        let mut facts = run.database.facts(&server, setup)?;
+        let mut facts = run.product.facts(&server, setup)?;
         facts.configuration.splice(0..0, configuration);
         facts.facts.extend(notes);
         facts.facts.extend(origin.map(|origin| (DATA_SET.to_owned(), origin)));
@@ -235,7 +233,7 @@ impl<'a> Stage<'a> {
                 })?;
                 server = self.servers[self.servers.len() - 1].server.clone();
             }
-            make_ready(run.database, &server, setup, workload)?;
+            make_ready(run.product, &server, setup, workload)?;
         }
         self.rigs.push(ArmRig { server, setup: setup.clone(), state, on: arm.on.clone(), off: arm.off.clone() });
         Ok(())
@@ -253,9 +251,9 @@ impl<'a> Stage<'a> {
     ) -> Result<String, Fault> {
         let number = self.servers.len() - 1;
         let server = self.servers[number].server.clone();
-        data::settle(run.database, &server, setup, workload)?;
+        data::settle(run.product, &server, setup, workload)?;
         let launch = self.servers[number].stop()?;
-        run.database.close(&server);
+        run.product.close(&server);
         kept.keep(holds, arm, &server.folder)?;
         let origin = kept.restore(holds, &server.folder)?.unwrap_or_default();
         if let Some(launch) = launch {
@@ -268,7 +266,7 @@ impl<'a> Stage<'a> {
     /// Starts server `number` again on its data, without waiting for it.
     fn go_on(&mut self, number: usize, launch: Launch) -> Result<(), Fault> {
         let started = &mut self.servers[number];
-        let running = self.sandbox.start(&launch, &started.server.folder.join(server::LOG))?;
+        let running = self.sandbox.start(&launch, &started.server.folder.join(serve::LOG))?;
         started.server.process = running.as_ref().map(Running::process);
         started.process = running.map(|running| (running, launch));
         Ok(())
@@ -277,7 +275,7 @@ impl<'a> Stage<'a> {
     fn await_start(&mut self, number: usize, setup: &Setup) -> Result<(), Fault> {
         let started = &mut self.servers[number];
         match &mut started.process {
-            Some((running, _)) => server::wait_until_ready(self.database, &started.server, setup, running),
+            Some((running, _)) => serve::wait_until_ready(self.database, &started.server, setup, running),
             None => Ok(()),
         }
     }
@@ -308,9 +306,9 @@ impl<'a> Stage<'a> {
         server: &Server,
         setup: &Setup,
     ) -> Result<(), Fault> {
-        let desk = Desk::set(program, run.database, server, setup, "program")?;
+        let desk = Desk::set(program, run.product, server, setup, "program")?;
         self.logs.push((format!("{}--program", file_name(&arm.name)), desk.log()));
-        desk.prepare(program, run.database, server, setup, workload, run.cancelled)?;
+        desk.prepare(program, run.product, server, setup, workload, run.cancelled)?;
         self.desks.push(desk);
         Ok(())
     }
@@ -341,7 +339,7 @@ impl<'a> Stage<'a> {
             configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
             (server, None, configuration)
         } else {
-            let mounted = setup.volume.as_ref().map(|asked| volume::raise(asked, &place.folder, &self.sandbox));
+            let mounted = setup.volume.as_ref().map(|asked| volumes::raise(asked, &place.folder, &self.sandbox));
             let mounted = mounted.transpose()?;
             if limits != Limits::default() {
                 let helper = mounted.as_ref().and_then(Mounted::process);
@@ -349,16 +347,16 @@ impl<'a> Stage<'a> {
                 let name = if limits.confine() { "limits" } else { "control group" };
                 notes.insert(name.to_owned(), words);
             }
-            notes.extend(setup.volume.iter().flat_map(|asked| volume::facts(asked, &place.folder)));
+            notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);
-            let launch = run.database.launch(&run.install, setup, &place);
-            self.logs.push((name, place.folder.join(server::LOG)));
+            let launch = run.product.launch(&run.install, setup, &place);
+            self.logs.push((name, place.folder.join(serve::LOG)));
             origin = kept_set.map(|(holds, kept)| kept.restore(holds, &place.folder)).transpose()?.flatten();
             match origin {
                 Some(_) => self.sandbox.prepare_on_copy(&launch)?,
                 None => self.sandbox.prepare(&launch)?,
             }
-            let (server, running) = server::serve(run.database, &self.sandbox, &place, &launch, setup)?;
+            let (server, running) = serve::serve(run.product, &self.sandbox, &place, &launch, setup)?;
             let configuration = configuration(&launch, setup, &place);
             (server, running.map(|running| (running, launch)), configuration)
         };
@@ -468,8 +466,7 @@ fn load(
 ) -> Result<(), Fault> {
     let workload = run.workloads[run.plan.cells[cell].workload].as_ref();
     let records = workload.rows(run.plan.experiment.data.records);
-    let parts =
-        if run.database.embedded() || run.database.simulated() { 1 } else { process::processors().len() as u64 };
+    let parts = if run.product.embedded() || run.product.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..parts)
@@ -477,7 +474,7 @@ fn load(
                 let done = &done;
                 scope.spawn(move || {
                     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-                    let mut session = data::connect(run.database, server, setup, &how, workload)?;
+                    let mut session = data::connect(run.product, server, setup, &how, workload)?;
                     workload.load(&mut session, part, parts, done)
                 })
             })

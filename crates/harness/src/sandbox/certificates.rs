@@ -21,7 +21,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-use crate::{fault::Fault, protection::Materials, secret::Secret};
+use crate::{fault::Fault, materials::Materials, secret::Secret};
 
 /// Name of the client in its certificate, and of the account that it stands for.
 pub const CLIENT_NAME: &str = "tithe";
@@ -280,11 +280,9 @@ mod tests {
         let folder = test_folder();
         let (one, two) = (prepare(&folder.join("1")).unwrap(), prepare(&folder.join("2")).unwrap());
         assert!(one.key != two.key && one.password != two.password);
-        let needles = crate::evidence::needles::Needles::new([
-            ("data key", one.key.expose()),
-            ("password", one.password.expose()),
-        ]);
-        let report = crate::evidence::scan::scan(&needles, crate::evidence::scan::files_below(&folder));
+        let needles =
+            crate::checks::needles::Needles::new([("data key", one.key.expose()), ("password", one.password.expose())]);
+        let report = crate::checks::scan::scan(&needles, crate::checks::scan::files_below(&folder));
         assert_eq!((report.files, report.total().describe()), (12, "nothing".to_owned()));
         fs::remove_dir_all(folder).unwrap();
     }

@@ -17,7 +17,7 @@ use super::{
     leave_behind,
     process::{kill, prepared, tail},
 };
-use crate::{database::Command, fault::Fault};
+use crate::{fault::Fault, launch::Command};
 
 /// How long a program that is asked to end may go on.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -170,7 +170,7 @@ fn await_end(child: &Child, patience: Duration) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::process::stat_fields;
+    use crate::proc::stat_fields;
 
     fn shell(script: &str) -> Command {
         let arguments = vec!["-c".to_owned(), script.to_owned()];

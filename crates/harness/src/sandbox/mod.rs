@@ -6,14 +6,16 @@
 //! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
 
 pub mod account;
-pub mod cache;
 pub mod certificates;
-pub mod cgroup;
 pub mod companion;
 pub mod copy;
+pub mod journal;
+pub mod kernel;
+pub mod mounts;
 pub mod process;
-pub mod server;
+pub mod site;
 pub mod standstill;
+pub mod tools;
 
 use std::{
     collections::BTreeMap,
@@ -24,14 +26,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use account::Account;
-use cgroup::{Group, Limits};
-
+use self::account::Account;
 use crate::{
-    database::{Content, Launch, Place, Step},
+    cgroup::{self, Group, Limits},
     fault::Fault,
-    protection::Materials,
-    volume::journal,
+    launch::{Content, Launch, Place, Step},
+    materials::Materials,
+    sandbox::journal,
 };
 
 /// What the names of sandboxes start with.
@@ -341,7 +342,7 @@ fn free_port() -> Result<u16, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::Command;
+    use crate::launch::Command;
 
     #[test]
     fn a_sandbox_runs_its_steps_and_vanishes() {

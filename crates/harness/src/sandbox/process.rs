@@ -14,12 +14,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    account::Account,
+use super::{account::Account, leave_behind};
+use crate::{
     cgroup::{self, Group},
-    leave_behind,
+    clock::Modes,
+    fault::Fault,
+    launch::Command,
 };
-use crate::{clock::Modes, database::Command, fault::Fault};
 
 /// How long a server may take to stop cleanly before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);

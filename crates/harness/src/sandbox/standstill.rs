@@ -20,7 +20,7 @@ use std::{
 use super::is_sandbox;
 use crate::{
     fault::Fault,
-    watch::process::{Census, stat_fields},
+    proc::{Census, stat_fields},
 };
 
 /// File in the sandbox's folder: the machine's boot, then a process that may stand still with its start, one a line.

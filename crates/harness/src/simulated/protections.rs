@@ -8,15 +8,17 @@ use tithe_model::{
 };
 
 use crate::{
-    evidence::{
-        Control, Evidence, Scene, Sight,
+    checks::{
         canary::{Collected, KEY_PREFIX, Source, TOKEN_BYTES, Targets, key_value},
         disk_canary::DiskCanary,
         scan::Places,
     },
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
-    protection::{AtRest, Protection, Setup},
+    protection::Protection,
     session::{Fields, Request},
+    setup::{AtRest, Setup},
+    sight::Sight,
 };
 
 const fn cost(default: f64) -> OptionEntry {

@@ -14,9 +14,11 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    database::{Connect, Server},
+    database::Connect,
     fault::Fault,
-    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, ServerTask},
+    launch::Server,
+    proc::ServerTask,
+    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows},
 };
 
 /// A connection to one store.

@@ -13,11 +13,13 @@ use tithe_model::record::ArmFacts;
 
 use super::{Model, Simulated, session::SimulatedSession, store};
 use crate::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Search, Server},
+    database::{Connect, Database},
     fault::Fault,
-    protection::{Protection, Setup},
-    session::Session,
-    workload::Table,
+    launch::{Install, Launch, Missing, Place, Search, Server},
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::Setup,
 };
 
 /// The simulated database on real time. Id `spinning`. Settings as [`Simulated`]; invented noise and faults do not apply.
@@ -38,10 +40,6 @@ impl Database for Spinning {
 
     fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
         Simulated.reserved_settings()
-    }
-
-    fn protections(&self) -> &'static [&'static dyn Protection] {
-        Simulated.protections()
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -73,6 +71,12 @@ impl Database for Spinning {
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         Simulated.facts(server, setup)
+    }
+}
+
+impl Product for Spinning {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        Simulated.protections()
     }
 }
 

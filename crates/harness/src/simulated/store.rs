@@ -11,7 +11,7 @@ use std::{
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-use crate::{database::Server, fault::Fault, protection::AtRest, secret::Secret};
+use crate::{fault::Fault, launch::Server, secret::Secret, setup::AtRest};
 
 /// The records of one server.
 #[derive(Debug)]

@@ -14,13 +14,16 @@ use tithe_model::experiment;
 
 use super::Simulated;
 use crate::{
+    checks::canary::key_value,
     clock::{Clock, VirtualTime},
-    database::{Connect, Database, Install, Place, Server},
-    evidence::{Evidence, Scene, Sight, canary::key_value},
-    protection::{Materials, Setup},
+    database::{Connect, Database},
+    evidence::{Evidence, Scene},
+    launch::{Install, Place, Server},
+    materials::Materials,
     secret::Secret,
-    session::KeyValueSession,
-    workload::Table,
+    session::{KeyValueSession, Table},
+    setup::Setup,
+    sight::Sight,
 };
 
 /// An arm that is created and can be connected to; its folder goes with it.

@@ -5,11 +5,9 @@ use tithe_model::record::Verdict;
 
 use super::{test_bench::*, *};
 use crate::{
+    checks::canary::{Collected, read},
     clock::Clock,
-    evidence::{
-        canary::{Collected, read},
-        judge,
-    },
+    evidence::judge,
     session::{Fields, KeyValueSession, Request},
 };
 
@@ -192,7 +190,7 @@ fn a_placebo_is_proven_to_be_one() {
     assert!(verdicts("placebo", &[], &placebo).starts_with("placebo-taken: Holds"));
     assert!(verdicts("placebo", &[], &Bench::plain()).starts_with("placebo-taken: Fails"));
     assert_eq!(
-        judge(crate::evidence::Control::Own, &crate::evidence::Sight::Protected(String::new()), None),
+        judge(crate::evidence::Control::Own, &crate::sight::Sight::Protected(String::new()), None),
         Verdict::Holds
     );
 }

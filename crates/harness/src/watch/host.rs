@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use tithe_model::record::{Host, Machine};
 
-use super::process;
-use crate::volume::swap;
+use super::{process, swap};
+use crate::proc;
 
 /// Counters of the machine at one moment; two of them give a [`Host`].
 pub struct HostSample {
@@ -114,7 +114,7 @@ fn throttled_us() -> Option<u64> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let stat = |group: &Path| {
         let text = fs::read_to_string(Path::new("/sys/fs/cgroup").join(group).join("cpu.stat")).ok()?;
-        process::value(&text, "throttled_usec")
+        proc::value(&text, "throttled_usec")
     };
     Path::new(own).ancestors().filter_map(stat).max()
 }
@@ -148,7 +148,7 @@ pub fn machine(data: &Path) -> Machine {
     Machine {
         processor: entry("model name"),
         processors: process::processors().len() as u32,
-        memory_bytes: 1024 * process::value(&memory, "MemTotal:").unwrap_or(0),
+        memory_bytes: 1024 * proc::value(&memory, "MemTotal:").unwrap_or(0),
         kernel: line("/proc/sys/kernel/osrelease"),
         system: system.trim_matches('"').to_owned(),
         crypto_flags: wanted.into_iter().filter(|flag| flags.contains(flag)).map(str::to_owned).collect(),

@@ -6,3 +6,4 @@
 pub mod host;
 pub mod process;
 pub mod stalls;
+pub mod swap;

@@ -1,11 +1,11 @@
 //! Processor time, memory and bytes of one process, one thread, or a server with all its descendants.
 
-use std::{collections::HashMap, fs::File, os::unix::fs::FileExt};
+use std::{fs::File, os::unix::fs::FileExt};
 
 use crate::{
-    clock::{self, Modes},
-    sandbox::cgroup::{self, Account},
-    session::ServerTask,
+    cgroup::{self, Account},
+    clock,
+    proc::{Census, ServerTask, cpu_clock},
 };
 
 /// Reads the processor time and the run-queue wait of one task again and again, without allocating.
@@ -78,13 +78,9 @@ impl TaskWatch {
     pub fn server(task: &ServerTask) -> Option<Self> {
         match task {
             ServerTask::Process(process) => {
-                let mut cpu_clock: libc::clockid_t = 0;
-                // SAFETY: `cpu_clock` is a valid place for the answer; an unknown process makes the call fail.
-                let status = unsafe { libc::clock_getcpuclockid(*process, &raw mut cpu_clock) };
+                let cpu_clock = cpu_clock(*process)?;
                 let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
-                // A process that exists has run, if only to start.
-                let lives = status == 0 && clock::read(cpu_clock) > 0;
-                lives.then_some(Self {
+                Some(Self {
                     cpu_clock: Some(cpu_clock),
                     others: Vec::new(),
                     schedstat,
@@ -155,110 +151,6 @@ pub fn processors() -> Vec<usize> {
         }
         (0..libc::CPU_SETSIZE as usize).filter(|processor| libc::CPU_ISSET(*processor, &set)).collect()
     }
-}
-
-/// One look at every process of the machine, to sum up servers with all their descendants.
-pub struct Census {
-    children: HashMap<i32, Vec<i32>>,
-    reaped_ns: HashMap<i32, u64>,
-    modes: HashMap<i32, Modes>,
-}
-
-/// What a server with all its descendants has used so far. Levels and sums, not growth.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TreeUsage {
-    /// Processor time, ended children included, ns.
-    pub cpu_ns: u64,
-    /// The same by mode, in ticks of 10 ms as a rule (proc(5), `utime` and `stime`); `None` where it is not looked at.
-    pub modes: Option<Modes>,
-    /// Bytes fetched from storage.
-    pub read_bytes: Option<u64>,
-    /// Bytes sent to storage.
-    pub written_bytes: Option<u64>,
-    /// Context switches.
-    pub switches: Option<u64>,
-    /// Private memory of all processes and, once, the largest shared part, bytes.
-    pub memory_bytes: u64,
-}
-
-impl Census {
-    /// Looks at `/proc`.
-    pub fn take() -> Self {
-        let mut census = Self { children: HashMap::new(), reaped_ns: HashMap::new(), modes: HashMap::new() };
-        // SAFETY: sysconf has no preconditions.
-        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-        let Ok(entries) = std::fs::read_dir("/proc") else { return census };
-        for process in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-            let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
-            let fields: Vec<&str> = stat_fields(&stat).collect();
-            if fields.is_empty() {
-                continue;
-            }
-            let field = |number: usize| fields.get(number).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
-            census.children.entry(field(1) as i32).or_default().push(process);
-            let ns = |number: usize| field(number).max(0) as u64 * (1_000_000_000 / ticks);
-            census.reaped_ns.insert(process, ns(13) + ns(14));
-            census.modes.insert(process, Modes { user_ns: ns(11) + ns(13), system_ns: ns(12) + ns(14) });
-        }
-        census
-    }
-
-    /// The server `process` and all its descendants.
-    pub fn tree(&self, process: i32) -> Vec<i32> {
-        let mut tree = vec![process];
-        let mut next = 0;
-        while next < tree.len() {
-            if let Some(children) = self.children.get(&tree[next]) {
-                tree.extend(children);
-            }
-            next += 1;
-        }
-        tree
-    }
-
-    /// Sums up the server `process` and all its descendants.
-    pub fn usage(&self, process: i32) -> TreeUsage {
-        let mut usage = TreeUsage::default();
-        let mut shared = 0;
-        for member in self.tree(process) {
-            usage.cpu_ns += self.reaped_ns.get(&member).copied().unwrap_or(0);
-            if let Some(modes) = self.modes.get(&member) {
-                *usage.modes.get_or_insert_default() += *modes;
-            }
-            usage.cpu_ns += TaskWatch::server(&ServerTask::Process(member)).map_or(0, |watch| watch.read().cpu_ns);
-            if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
-                add(&mut usage.read_bytes, value(&io, "read_bytes:"));
-                add(&mut usage.written_bytes, value(&io, "write_bytes:"));
-            }
-            if let Ok(status) = std::fs::read_to_string(format!("/proc/{member}/status")) {
-                add(&mut usage.switches, value(&status, "voluntary_ctxt_switches:"));
-                add(&mut usage.switches, value(&status, "nonvoluntary_ctxt_switches:"));
-                usage.memory_bytes += 1024 * value(&status, "RssAnon:").unwrap_or(0);
-                shared = shared.max(1024 * value(&status, "RssShmem:").unwrap_or(0));
-            }
-        }
-        usage.memory_bytes += shared;
-        usage
-    }
-}
-
-/// Adds to a sum that exists only once something was seen.
-fn add(sum: &mut Option<u64>, more: Option<u64>) {
-    if let Some(more) = more {
-        *sum = Some(sum.unwrap_or(0) + more);
-    }
-}
-
-/// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may hold spaces and
-/// brackets, so they are counted from the last bracket.
-pub(crate) fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
-    stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
-}
-
-/// The first number after `name` at the start of a line.
-pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
 
 use super::*;
-use crate::protection::TlsVersion;
+use crate::setup::TlsVersion;
 
 /// Echoes until the client leaves.
 fn echo(mut stream: impl Read + Write) {

@@ -15,7 +15,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 
-use crate::{fault::Fault, protection::TlsVersion};
+use crate::{fault::Fault, setup::TlsVersion};
 
 /// Whose certificates the client accepts.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,9 @@
 //! Can the measured account do what it needs, and nothing else, and is the account that everybody knows closed?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use crate::{

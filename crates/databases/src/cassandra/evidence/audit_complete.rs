@@ -8,11 +8,10 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::{
-        Evidence, Scene, Sight,
-        scan::{Places, files_of},
-    },
+    checks::scan::{Places, files_of},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use super::audited;

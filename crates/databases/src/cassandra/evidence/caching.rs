@@ -1,8 +1,9 @@
 //! Does the server remember passwords, roles and rights as the arm says?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene, Sight},
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use crate::{

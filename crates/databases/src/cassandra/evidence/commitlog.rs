@@ -8,13 +8,14 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::{
-        Evidence, Scene, Sight,
+    checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
         scan::{File, Places, files_of, scan},
     },
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use crate::evidence::sight;

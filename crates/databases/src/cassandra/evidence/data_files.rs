@@ -1,6 +1,10 @@
 //! What encryption of the commit log does not cover.
 
-use tithe_harness::evidence::{Evidence, Scene, Sight, canary::Targets, disk_canary::DiskCanary, scan::Places};
+use tithe_harness::{
+    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::{Evidence, Scene},
+    sight::Sight,
+};
 use tithe_model::record::Role;
 
 /// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and whoever is

@@ -3,10 +3,11 @@
 use std::fs;
 
 use tithe_harness::{
-    database::Address,
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
-    protection::TlsVersion,
+    launch::Address,
+    setup::TlsVersion,
+    sight::Sight,
     wire::Wire,
 };
 

@@ -3,10 +3,7 @@
 //! Settings: Apache Cassandra documentation, "Audit Logging". The system's own keyspaces are not audited, as the product has it
 //! by itself.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::{Protection, Setup},
-};
+use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
     experiment,

@@ -4,9 +4,10 @@
 //! encrypted, data files are not, and open-source Cassandra has nothing that would encrypt them.
 
 use tithe_harness::{
-    database::{Install, Missing},
     evidence::Evidence,
-    protection::{Protection, Setup},
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::Setup,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

@@ -1,9 +1,6 @@
 //! TLS between the nodes of a cluster.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::{Protection, Setup},
-};
+use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::experiment;
 
 use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};

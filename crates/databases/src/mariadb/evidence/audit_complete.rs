@@ -1,6 +1,9 @@
 //! Does the audit log hold every event that it must, and none that it must not?
 
-use tithe_harness::evidence::{Evidence, Scene, Sight};
+use tithe_harness::{
+    evidence::{Evidence, Scene},
+    sight::Sight,
+};
 
 use super::LOG;
 use crate::{

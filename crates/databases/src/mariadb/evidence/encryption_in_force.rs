@@ -1,9 +1,10 @@
 //! Does the server say that everything is encrypted, and refuse what is not?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
     session::SqlSession as _,
+    sight::Sight,
 };
 
 use crate::{

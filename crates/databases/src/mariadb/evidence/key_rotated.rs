@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
-    protection::Setup,
     rotation::Rotator as _,
     secret::Secret,
+    setup::Setup,
+    sight::Sight,
 };
 
 use super::innodb_file::{Cipher, Keys, examine};

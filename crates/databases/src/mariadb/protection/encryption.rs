@@ -5,9 +5,11 @@
 //! the background, which is awaited before anything is measured.
 
 use tithe_harness::{
-    database::{Install, Missing},
-    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    protection::{AtRest, Protection, Setup},
+    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    evidence::Evidence,
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::{AtRest, Setup},
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

@@ -6,8 +6,8 @@ mod server_audit;
 mod tls;
 
 use tithe_harness::{
-    columns::{COLUMNS, ORDINARY_STATEMENTS},
     protection::Protection,
+    protections::{COLUMNS, ORDINARY_STATEMENTS},
 };
 
 use super::evidence::LOG;

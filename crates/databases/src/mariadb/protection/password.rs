@@ -1,9 +1,10 @@
 //! Passwords, against a server that lets everyone on the machine in.
 
 use tithe_harness::{
-    database::{Install, Missing},
     evidence::Evidence,
-    protection::{Authentication, Protection, Setup},
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::{Authentication, Setup},
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

@@ -4,9 +4,10 @@
 //! records away: under load they last for seconds. Here one file grows without bound, in every arm alike.
 
 use tithe_harness::{
-    database::{Install, Missing},
     evidence::Evidence,
-    protection::{Protection, Setup},
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::Setup,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tithe_harness::{
-    database::{Content, Install, Place, Step},
-    protection::Setup,
+    launch::{Content, Install, Place, Step},
+    setup::Setup,
 };
 use tithe_model::experiment;
 

@@ -1,9 +1,11 @@
 //! Does the audit log hold every operation that it must, and none that it must not?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight, canary::key_value},
+    checks::canary::key_value,
+    evidence::{Evidence, Scene},
     fault::Fault,
     session::{Discard, Fields, Request},
+    sight::Sight,
 };
 
 use crate::evidence::{

@@ -2,8 +2,9 @@
 
 use mongodb::bson::doc;
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use crate::{

@@ -5,9 +5,10 @@
 //! managed MongoDB: inserts, updates and queries.
 
 use tithe_harness::{
-    database::{Install, Missing},
     evidence::Evidence,
-    protection::{Protection, Setup},
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::Setup,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

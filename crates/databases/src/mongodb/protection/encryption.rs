@@ -4,9 +4,11 @@
 //! own, which the key of the file wraps. Data files and journal are encrypted.
 
 use tithe_harness::{
-    database::{Install, Missing},
-    evidence::{Evidence, canary::Targets, disk_canary::DiskCanary, scan::Places},
-    protection::{AtRest, Protection, Setup},
+    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::Evidence,
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::{AtRest, Setup},
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

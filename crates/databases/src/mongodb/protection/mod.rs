@@ -6,9 +6,9 @@ mod scram;
 mod tls;
 
 use tithe_harness::{
-    columns::COLUMNS,
-    database::{Install, Missing},
+    launch::{Install, Missing},
     protection::Protection,
+    protections::COLUMNS,
 };
 
 use super::install::ENTERPRISE;

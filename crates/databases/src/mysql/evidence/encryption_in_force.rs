@@ -3,9 +3,10 @@
 use std::{fs::File, io::Read as _, path::Path};
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
     session::SqlSession as _,
+    sight::Sight,
 };
 
 use super::parts::Parts;

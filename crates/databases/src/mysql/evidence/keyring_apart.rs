@@ -3,11 +3,13 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use tithe_harness::{
-    database::Server,
-    evidence::{Control, Evidence, Scene, Sight, key_apart::KeyApart},
+    checks::key_apart::KeyApart,
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
-    protection::AtRest,
+    launch::Server,
     secret::{Secret, unhex},
+    setup::AtRest,
+    sight::Sight,
 };
 
 use crate::{

@@ -6,9 +6,11 @@ use std::{
 };
 
 use tithe_harness::{
-    database::{Paths, Server},
-    evidence::{Evidence, Scene, Sight, canary::Targets, disk_canary::DiskCanary, scan::Places},
+    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    launch::{Paths, Server},
+    sight::Sight,
 };
 
 use crate::mysql::launch::{BINLOG_FOLDER, DOUBLEWRITE_ENDS, REDO_FILES, UNDO_FILES};

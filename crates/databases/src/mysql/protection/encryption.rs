@@ -4,9 +4,10 @@
 //! tables are encrypted, those of the server (tablespace `mysql`) too; the redo, undo and binary logs where they are asked for.
 
 use tithe_harness::{
-    database::{Install, Missing},
     evidence::Evidence,
-    protection::{Protection, Setup},
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::Setup,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

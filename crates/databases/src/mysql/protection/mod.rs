@@ -4,8 +4,8 @@ mod encryption;
 mod password;
 
 use tithe_harness::{
-    columns::{COLUMNS, ORDINARY_STATEMENTS},
     protection::Protection,
+    protections::{COLUMNS, ORDINARY_STATEMENTS},
 };
 
 use super::evidence::{DOORS, LOG};

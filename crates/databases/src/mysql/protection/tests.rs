@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tithe_harness::{
-    database::{Install, Place},
-    protection::Setup,
+    launch::{Install, Place},
+    setup::Setup,
 };
 use tithe_model::experiment;
 
@@ -131,7 +131,7 @@ fn encryption() {
 /// The files of an account are made by statements that are not shown, so they are looked at here.
 #[test]
 fn accounts() {
-    use tithe_harness::database::{Content, Step};
+    use tithe_harness::launch::{Content, Step};
     let statements = |protections: &[experiment::Protection]| {
         let mut setup = plain();
         test_setup::apply(ALL, protections, &mut setup);

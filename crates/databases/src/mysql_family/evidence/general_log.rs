@@ -1,6 +1,9 @@
 //! Does the general log hold every statement?
 
-use tithe_harness::evidence::{Evidence, Scene, Sight};
+use tithe_harness::{
+    evidence::{Evidence, Scene},
+    sight::Sight,
+};
 
 use super::count_marked;
 use crate::evidence::{

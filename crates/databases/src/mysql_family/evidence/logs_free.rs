@@ -1,7 +1,8 @@
 //! What the logs repeat: the shared check, with the family's way of writing a token into a log.
 
 use tithe_harness::{
-    evidence::{Scene, canary::Targets, logs_free::LogsFree},
+    checks::{canary::Targets, logs_free::LogsFree},
+    evidence::Scene,
     fault::Fault,
 };
 use tithe_model::record::Role;

@@ -8,10 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{
-    evidence::{Scene, Sight},
-    fault::Fault,
-};
+use tithe_harness::{evidence::Scene, fault::Fault, sight::Sight};
 
 use super::{
     Flavour,

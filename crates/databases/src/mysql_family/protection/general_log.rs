@@ -1,9 +1,6 @@
 //! The general log, the audit log of those who load nothing.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::{Protection, Setup},
-};
+use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::experiment;
 
 use crate::{

@@ -1,8 +1,9 @@
 //! Does the audit log hold every statement that it must, and none that it must not?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use super::logs_free::LOG;

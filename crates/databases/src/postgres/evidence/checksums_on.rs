@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight, canary::key_value},
+    checks::canary::key_value,
+    evidence::{Evidence, Scene},
     fault::Fault,
     session::{Discard, Request},
+    sight::Sight,
 };
 
 use crate::{

@@ -1,7 +1,8 @@
 //! What PostgreSQL's logs repeat: the shared check, with PostgreSQL's way of writing a token into its log.
 
 use tithe_harness::{
-    evidence::{Scene, canary::Targets, logs_free::LogsFree},
+    checks::{canary::Targets, logs_free::LogsFree},
+    evidence::Scene,
     fault::Fault,
     session::SqlSession as _,
 };

@@ -1,9 +1,10 @@
 //! Encrypting in the server while it logs statements: does the log hold the plaintext and the key?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene, Sight},
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
     session::SqlSession as _,
+    sight::Sight,
 };
 use tithe_model::record::Role;
 

@@ -1,8 +1,9 @@
 //! Does the statement log hold every statement?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use super::logs_free::LOG;

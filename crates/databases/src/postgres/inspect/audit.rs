@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tithe_harness::{fault::Fault, inspect::State, session::SqlSession as _};
+use tithe_harness::{fault::Fault, observation::State, session::SqlSession as _};
 
 use crate::{
     inspect::{Judgement, Rules},

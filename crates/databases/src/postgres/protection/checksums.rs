@@ -1,9 +1,6 @@
 //! Checksums of data pages.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::{Protection, Setup},
-};
+use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::experiment;
 
 use crate::postgres::evidence::checksums_on::ChecksumsOn;

@@ -1,9 +1,6 @@
 //! PostgreSQL's own statement log, the audit log of those who install nothing.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::{Protection, Setup},
-};
+use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::experiment;
 
 use crate::postgres::evidence::{logs_free, pgcrypto_trap::PgcryptoTrap, statement_log::StatementLog};

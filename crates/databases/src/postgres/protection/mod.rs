@@ -7,8 +7,8 @@ mod scram;
 mod tls;
 
 use tithe_harness::{
-    columns::{COLUMNS, ORDINARY_STATEMENTS},
     protection::Protection,
+    protections::{COLUMNS, ORDINARY_STATEMENTS},
 };
 
 /// In the order of `tithe ls`.

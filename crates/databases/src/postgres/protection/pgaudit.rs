@@ -6,9 +6,10 @@
 use std::path::Path;
 
 use tithe_harness::{
-    database::{Install, Missing},
     evidence::Evidence,
-    protection::{Protection, Setup},
+    launch::{Install, Missing},
+    protection::Protection,
+    setup::Setup,
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},

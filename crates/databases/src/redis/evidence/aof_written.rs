@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use tithe_harness::{
-    evidence::{
-        Evidence, Scene, Sight,
+    checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
         scan::{Places, files_of, scan},
     },
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use crate::{

@@ -2,7 +2,8 @@
 
 use tithe_harness::{
     evidence::Evidence,
-    protection::{Authentication, Protection, Setup},
+    protection::Protection,
+    setup::{Authentication, Setup},
 };
 use tithe_model::experiment;
 

@@ -1,9 +1,6 @@
 //! The append-only file: writes survive the server.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::{Protection, Setup},
-};
+use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
     experiment,

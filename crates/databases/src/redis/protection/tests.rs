@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tithe_harness::{
-    database::{Install, Place},
-    protection::Setup,
+    launch::{Install, Place},
+    setup::Setup,
 };
 use tithe_model::experiment;
 

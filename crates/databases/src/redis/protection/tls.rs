@@ -1,6 +1,6 @@
 //! TLS between client and server.
 
-use tithe_harness::database::{Install, Missing};
+use tithe_harness::launch::{Install, Missing};
 
 use crate::{
     redis::{evidence::DOORS, install},

@@ -1,8 +1,9 @@
 //! Does the file say that it is a plain SQLite database?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use super::flush;

@@ -1,14 +1,15 @@
 //! Is what is written readable in the journal, before a checkpoint or a commit empties it?
 
 use tithe_harness::{
-    evidence::{
-        Evidence, Scene, Sight,
+    checks::{
         canary::TOKEN_BYTES,
         needles::Needles,
         scan::{Places, files_of, scan},
     },
+    evidence::{Evidence, Scene},
     fault::Fault,
     session::{Discard, KeyValueSession, Request},
+    sight::Sight,
 };
 
 use super::{Probe, flush, text};

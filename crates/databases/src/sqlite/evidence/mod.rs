@@ -16,7 +16,8 @@ use std::{
 };
 
 use tithe_harness::{
-    evidence::{Scene, canary::Source},
+    checks::canary::Source,
+    evidence::Scene,
     fault::Fault,
     session::{Discard, KeyValueSession, Request},
 };

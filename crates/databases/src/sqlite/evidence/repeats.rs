@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use super::{Probe, each_page, text};

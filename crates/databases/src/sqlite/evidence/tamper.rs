@@ -3,9 +3,10 @@
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
     session::{Fields, KeyValueSession, Request, Rows},
+    sight::Sight,
 };
 use tithe_model::record::Role;
 

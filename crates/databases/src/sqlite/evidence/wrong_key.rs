@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
-    protection::AtRest,
     secret::Secret,
+    setup::AtRest,
+    sight::Sight,
 };
 
 use super::Copy;

@@ -1,8 +1,10 @@
 //! Did the working set fit the cache?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene, Sight, scan::size},
+    checks::scan::size,
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 use tithe_model::record::Role;
 

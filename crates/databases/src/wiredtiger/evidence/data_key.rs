@@ -1,12 +1,13 @@
 //! Is the data key on disk in its wrapped form only?
 
 use tithe_harness::{
-    evidence::{
-        Control, Evidence, Scene, Sight,
+    checks::{
         needles::Needles,
         scan::{files_below, scan},
     },
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};

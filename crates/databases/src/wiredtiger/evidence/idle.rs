@@ -1,8 +1,10 @@
 //! Was the encryptor there, and left everything as it was?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight, canary::Source},
+    checks::canary::Source,
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use super::{PageHead, Probe, documents, each_unit};

@@ -1,13 +1,14 @@
 //! Does the key server alone have the master key, and does it give it to its own clients alone?
 
 use tithe_harness::{
-    evidence::{
-        Control, Evidence, Scene, Sight,
+    checks::{
         needles::Needles,
         scan::{files_below, scan},
     },
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
-    protection::KeyServer,
+    setup::KeyServer,
+    sight::Sight,
     wire::{Identity, Trust},
 };
 

@@ -3,8 +3,9 @@
 use std::fs;
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene, Sight},
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use crate::wiredtiger::{encryptor::locked::is_locked, opened};

@@ -24,8 +24,7 @@ use std::{
 use tithe_harness::{
     evidence::Scene,
     fault::Fault,
-    session::{Discard, KeyValueSession, Request},
-    workload::Table,
+    session::{Discard, KeyValueSession, Request, Table},
 };
 
 use super::{

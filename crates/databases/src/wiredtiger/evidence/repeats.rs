@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight, canary::Source},
+    checks::canary::Source,
+    evidence::{Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 
 use super::{PageHead, Probe, documents, each_unit};

@@ -3,8 +3,9 @@
 use std::{fs, time::Instant};
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene, Sight},
+    evidence::{Control, Evidence, Scene},
     fault::Fault,
+    sight::Sight,
 };
 use tithe_model::record::Role;
 

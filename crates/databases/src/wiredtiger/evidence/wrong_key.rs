@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene, Sight},
+    evidence::{Evidence, Scene},
     fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
+    sight::Sight,
 };
 
 use super::{Copy, session};

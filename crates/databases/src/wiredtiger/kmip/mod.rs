@@ -15,8 +15,8 @@ use std::fs::File;
 
 use tithe_harness::{
     fault::Fault,
-    protection::{KeyServer, TlsVersion},
     secret::owners_alone,
+    setup::{KeyServer, TlsVersion},
     wire::{Identity, Trust, Wire, client_config},
 };
 use zeroize::Zeroizing;

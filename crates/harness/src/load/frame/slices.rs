@@ -19,11 +19,10 @@ use tithe_model::{
 use super::{Rig, Schedule, Site, unix_ns};
 use crate::{
     fault::Fault,
-    watch::{
-        host::HostSample,
-        process::{Census, TreeUsage},
-    },
-    workload::program::{Job, Program, desk::Slice},
+    proc::{Census, TreeUsage},
+    program::{Job, Program},
+    watch::host::HostSample,
+    workloads::program::desk::Slice,
 };
 
 /// How long a server may take to be rid of what served connections that are closed.

@@ -11,7 +11,8 @@ use tithe_model::{experiment::Design, histogram::Histogram};
 
 use super::*;
 use crate::{
-    session::{Connection, KeyValueSession, Request, Rows, ServerTask},
+    proc::ServerTask,
+    session::{Connection, KeyValueSession, Request, Rows},
     wire::Wire,
     workload::Parts,
 };

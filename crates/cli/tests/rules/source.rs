@@ -1,0 +1,130 @@
+//! The sources of a crate as tokens, without what is compiled for tests alone.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// One file.
+pub struct Source {
+    /// Below the folder that was asked for.
+    pub path: PathBuf,
+    /// As it is.
+    pub text: String,
+    /// Its identifiers and signs, without comments, texts and tests; groups are opened.
+    tokens: Vec<TokenTree>,
+    /// Modules that it declares for tests alone.
+    test_modules: Vec<String>,
+}
+
+impl Source {
+    /// Reads `text`, which must be Rust.
+    pub fn parse(path: &Path, text: &str) -> Self {
+        let stream = TokenStream::from_str(text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut source =
+            Self { path: path.to_owned(), text: text.to_owned(), tokens: Vec::new(), test_modules: Vec::new() };
+        source.tokens = source.without_tests(stream);
+        source
+    }
+
+    /// The tokens of `stream` but for items under `#[cfg(test)]`, whose modules are noted.
+    fn without_tests(&mut self, stream: TokenStream) -> Vec<TokenTree> {
+        let mut kept = Vec::new();
+        let mut tokens = stream.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            let is_test = is_sign(&token, '#')
+                && tokens.peek().is_some_and(|next| next.to_string().replace(' ', "") == "[cfg(test)]");
+            if !is_test {
+                kept.push(token);
+                continue;
+            }
+            tokens.next();
+            let mut last_name = String::new();
+            for token in tokens.by_ref() {
+                match &token {
+                    TokenTree::Ident(name) => last_name = name.to_string(),
+                    TokenTree::Punct(sign) if sign.as_char() == ';' => {
+                        self.test_modules.push(last_name);
+                        break;
+                    }
+                    TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => break,
+                    _ => {}
+                }
+            }
+        }
+        kept
+    }
+
+    /// The tokens.
+    pub fn tokens(&self) -> &[TokenTree] {
+        &self.tokens
+    }
+
+    /// True when the code says `word`, a name or names with `::` between them.
+    pub fn names(&self, word: &str) -> bool {
+        let wanted: Vec<&str> = word.split("::").collect();
+        let mut names = Vec::new();
+        flatten(self.tokens.iter().cloned(), &mut names);
+        names.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(name, word)| name == word))
+    }
+
+    /// `crates/…/file.rs says Instant`.
+    pub fn told(&self, word: &str) -> String {
+        format!("{} says {word}", self.path.display())
+    }
+}
+
+/// All identifiers, in order; a sign other than `::` between two keeps them apart.
+fn flatten(tokens: impl Iterator<Item = TokenTree>, names: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => names.push(name.to_string()),
+            TokenTree::Group(group) => {
+                names.push(String::new());
+                flatten(group.stream().into_iter(), names);
+                names.push(String::new());
+            }
+            TokenTree::Punct(sign) if sign.as_char() == ':' => {}
+            TokenTree::Punct(_) | TokenTree::Literal(_) => names.push(String::new()),
+        }
+    }
+}
+
+/// True for the sign `sign`.
+pub fn is_sign(token: &TokenTree, sign: char) -> bool {
+    matches!(token, TokenTree::Punct(found) if found.as_char() == sign)
+}
+
+/// All sources below `folder`, without the modules that are there for tests alone.
+pub fn sources(folder: &Path) -> Vec<Source> {
+    let mut all = Vec::new();
+    gather(folder, folder, &mut all);
+    let tests: Vec<PathBuf> = all.iter().flat_map(test_files).collect();
+    all.retain(|source| !tests.iter().any(|test| source.path.starts_with(test) || source.path == test.with_extension("rs")));
+    all
+}
+
+/// Where the modules lie that `source` declares for tests alone, without an extension.
+fn test_files(source: &Source) -> Vec<PathBuf> {
+    let is_folder = ["mod.rs", "lib.rs", "main.rs"].iter().any(|name| source.path.ends_with(name));
+    let base = if is_folder { source.path.parent().map(Path::to_owned) } else { Some(source.path.with_extension("")) };
+    let base = base.unwrap_or_default();
+    source.test_modules.iter().map(|name| base.join(name)).collect()
+}
+
+fn gather(root: &Path, folder: &Path, all: &mut Vec<Source>) {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            gather(root, &path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a text");
+            all.push(Source::parse(path.strip_prefix(root).expect("below the root"), &text));
+        }
+    }
+}

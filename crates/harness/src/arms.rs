@@ -1,0 +1,197 @@
+//! What the arms of an experiment ask for: their protections by name, their set-ups, and whether all of it can be had.
+
+use tithe_model::{
+    experiment::{self, Arm, Design, Experiment},
+    plan::{Cell, Plan},
+};
+
+use crate::{
+    columns::Chosen,
+    database::{Database, sql_of},
+    fault::Fault,
+    launch::Server,
+    materials::Materials,
+    product::Product,
+    protection::Protection,
+    rotation::Rotator,
+    sandbox::{companion::Companion, site::Layout},
+    setup::Setup,
+    volumes,
+    watch::swap::{self, Swap},
+    workload::Workload,
+};
+
+/// Everything that can protect `database`: its own protections, and the volumes that lie under any.
+pub fn all(product: &dyn Product) -> Vec<&'static dyn Protection> {
+    [product.protections(), volumes::protections(product)].concat()
+}
+
+/// The protection of `database` that experiment files call `id`.
+///
+/// # Errors
+/// When this build has none: a run folder of another build.
+pub fn named(product: &dyn Product, id: &str) -> Result<&'static dyn Protection, Fault> {
+    let found = all(product).into_iter().find(|protection| protection.id() == id);
+    found.ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", product.id())))
+}
+
+/// What the protections of `arm` make of a set-up that brings nothing.
+///
+/// # Errors
+/// When the product does not have one of them.
+fn bare_setup(product: &dyn Product, arm: &Arm) -> Result<Setup, Fault> {
+    let mut setup = Setup::bare();
+    for chosen in &arm.protections {
+        named(product, &chosen.id)?.apply(chosen, &mut setup);
+    }
+    Ok(setup)
+}
+
+/// The set-up of one arm of a cell: plain with the experiment's settings, then each protection applied.
+///
+/// # Errors
+/// When the plan names a protection that the product does not have; when a key is not where the plan says.
+pub fn setup(
+    product: &dyn Product,
+    plan: &Plan,
+    cell: &Cell,
+    arm: &Arm,
+    materials: &Materials,
+) -> Result<Setup, Fault> {
+    let mut settings = plan.experiment.settings.clone();
+    settings.extend(plan.experiment.resources[cell.resources].settings.clone());
+    let mut setup = Setup::plain(settings, materials.clone());
+    setup.clients = cell.clients;
+    for chosen in &arm.protections {
+        named(product, &chosen.id)?.apply(chosen, &mut setup);
+    }
+    setup.fetch_keys()?;
+    volumes::level(&plan.experiment.arms, &mut setup);
+    Ok(setup)
+}
+
+/// Looks whether the arms of `experiment` can be set up as they ask to for each of its `workloads`, before anything is
+/// started.
+///
+/// # Errors
+/// The first arm's name, the workload's, and why not.
+pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dyn Workload>]) -> Result<(), String> {
+    for arm in &experiment.arms {
+        let mut setup = bare_setup(product, arm).map_err(|fault| fault.to_string())?;
+        setup.fetch_keys().map_err(|fault| format!("arm {}: {fault}", arm.name))?;
+        for (workload, described) in workloads.iter().zip(&experiment.workloads) {
+            Chosen::check(&setup, workload.as_ref())
+                .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
+            if !workload.tables().is_empty() {
+                sql_of(product).map_err(|fault| format!("workload {}: {fault}", described.name))?;
+            }
+        }
+    }
+    check_rotation(product, experiment, workloads)
+}
+
+/// True when `arm` rotates its key while it is measured.
+///
+/// # Errors
+/// When the product does not have one of its protections.
+pub fn rotates(product: &dyn Product, arm: &Arm) -> Result<bool, Fault> {
+    Ok(bare_setup(product, arm)?.changes_keys())
+}
+
+/// What changes the key of the server of `arm`; `None` where it is not changed. `companion` runs programs for it.
+///
+/// # Errors
+/// [`Fault::Refused`] where the database or the volume cannot; the server's error.
+pub fn rotator(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    companion: Option<&Companion>,
+) -> Result<Option<Box<dyn Rotator>>, Fault> {
+    match (setup.rotates, &setup.volume, companion) {
+        (true, ..) => database.rotator(server, setup).map(Some),
+        (false, Some(asked), Some(companion)) => {
+            asked.kind.rotator(&Layout::of(&server.folder), companion.clone()).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Looks whether `experiment` can be measured where an arm rotates its key.
+///
+/// # Errors
+/// The arm's name, and why not.
+fn check_rotation(
+    product: &dyn Product,
+    experiment: &Experiment,
+    workloads: &[Box<dyn Workload>],
+) -> Result<(), String> {
+    for arm in &experiment.arms {
+        let setup = bare_setup(product, arm).map_err(|fault| fault.to_string())?;
+        if !setup.changes_keys() {
+            continue;
+        }
+        let refused = |why: String| Err(format!("arm {}: its key is rotated while it is measured, {why}", arm.name));
+        if setup.rotates && setup.rotates_volume() {
+            return refused("and so is that of its volume: what each costs is seen in arms of their own".to_owned());
+        }
+        if experiment.measure.design != Design::Interleaved {
+            return refused("for which each arm needs slots of its own: say `design = \"interleaved\"`".to_owned());
+        }
+        let described: &[experiment::Workload] = &experiment.workloads;
+        let program = workloads.iter().zip(described).find(|(workload, _)| workload.program().is_some());
+        if let Some((_, described)) = program {
+            let name = &described.name;
+            return refused(format!("which is done under the load of Tithe's own clients, and not of workload {name}"));
+        }
+    }
+    Ok(())
+}
+
+/// Looks whether the programs of `workloads` can do what `experiment` asks of them, before anything is started.
+///
+/// # Errors
+/// The first workload's name and why not.
+pub fn check_programs(
+    product: &dyn Product,
+    experiment: &Experiment,
+    workloads: &[Box<dyn Workload>],
+) -> Result<(), String> {
+    for (workload, described) in workloads.iter().zip(&experiment.workloads) {
+        let Some(program) = workload.program() else { continue };
+        let refused = |why: String| Err(format!("workload {}: {} {why}", described.name, program.name()));
+        if !program.drives().contains(&product.id()) {
+            return refused(format!("does not drive {}; it drives {}", product.id(), program.drives().join(", ")));
+        }
+        let loads = experiment.resources.iter().map(|resources| resources.arrivals);
+        for arrivals in loads.map(|arrivals| arrivals.unwrap_or(experiment.load.arrivals)) {
+            if let Some(why) = program.refuses(arrivals) {
+                return refused(why);
+            }
+        }
+        for arm in &experiment.arms {
+            if arm.url.is_some() {
+                return refused(format!("is given servers that Tithe starts; arm {} names a `url`", arm.name));
+            }
+            let setup = bare_setup(product, arm).map_err(|fault| fault.to_string())?;
+            if setup.columns.is_some() || !setup.session_statements.is_empty() {
+                return refused(format!("has none of what arm {} asks of Tithe's own clients", arm.name));
+            }
+            if let Some(why) = program.refuses_setup(product.id(), &setup) {
+                return refused(format!("{why} (arm {})", arm.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the reader of `experiment` should know where an arm protects data at rest on this machine, and `swaps` hold a place
+/// that is not known to be encrypted.
+pub fn swap_warning(product: &dyn Product, experiment: &Experiment, swaps: &[Swap]) -> Option<String> {
+    let all = all(product);
+    let at_rest = |chosen: &experiment::Protection| {
+        all.iter().any(|protection| protection.id() == chosen.id && protection.at_rest())
+    };
+    let mut launched = experiment.arms.iter().filter(|arm| arm.url.is_none());
+    launched.any(|arm| arm.protections.iter().any(at_rest)).then(|| swap::warning(swaps)).flatten()
+}

@@ -1,0 +1,430 @@
+//! Control groups: what a server may use of processors and memory, whatever its clients use, and what all its processes
+//! have used together, ended ones included.
+//!
+//! Both versions of Linux's interface (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/) as plain files. Groups carry
+//! the name of their sandbox, and are removed with it or by the next start.
+
+use std::{
+    ffi::CString,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::{fault::Fault, proc::value};
+
+/// Processor time is shared out anew this often, µs. The kernel's own 100 ms are longer than a slot: a server would use up
+/// its share in one and find none in the next.
+const PERIOD_US: u64 = 10_000;
+
+/// How long processes that were killed may take to leave a group.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What stands before the number of processes that were ended for want of memory, in both versions' files.
+const KILLS: &str = "oom_kill ";
+
+/// What a group of processes may use.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Limits {
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Memory, page cache included, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Nothing is limited by this: processor time is counted for the whole group.
+    pub account: bool,
+}
+
+impl Limits {
+    /// True when something is limited.
+    pub fn confine(&self) -> bool {
+        self.cpus.is_some() || self.memory_bytes.is_some()
+    }
+}
+
+/// Where groups are made on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Controllers {
+    /// The folder that groups of the controller `cpu` are made in.
+    cpu: Option<PathBuf>,
+    /// That of `memory`.
+    memory: Option<PathBuf>,
+    /// The folder whose groups count processor time: that of `cpuacct`, or any of version 2.
+    account: Option<PathBuf>,
+    /// True where `account` is one of version 2.
+    account_unified: bool,
+    /// Both are those of version 2.
+    unified: bool,
+}
+
+impl Controllers {
+    fn find() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self::parse(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), &|path| {
+            fs::read_to_string(path).unwrap_or_default()
+        })
+    }
+
+    /// From the texts of `/proc/self/mounts` and `/proc/self/cgroup`; `read` reads a file.
+    fn parse(mounts: &str, own: &str, read: &dyn Fn(&Path) -> String) -> Self {
+        let mut controllers = Self::default();
+        let mut version_2 = None;
+        for mount in mounts.lines() {
+            let fields: Vec<&str> = mount.split_ascii_whitespace().collect();
+            let [_, point, kind, options, ..] = fields[..] else { continue };
+            let point = Path::new(point);
+            match kind {
+                // Version 1 has a hierarchy for each controller; a group may lie below the one that Tithe is in.
+                "cgroup" => {
+                    for option in options.split(',') {
+                        let place = match option {
+                            "cpu" => &mut controllers.cpu,
+                            "memory" => &mut controllers.memory,
+                            "cpuacct" => &mut controllers.account,
+                            _ => continue,
+                        };
+                        let below = own_group(own, option).filter(|group| !group.is_empty());
+                        let below = below.map(|group| point.join(group));
+                        let below = below.filter(|folder| !read(&folder.join("cgroup.procs")).is_empty());
+                        *place = Some(below.unwrap_or_else(|| point.to_owned()));
+                    }
+                }
+                // Version 2: only the top may hold processes and groups at once, and it must hand its controllers on.
+                "cgroup2" => {
+                    let handed_on = read(&point.join("cgroup.subtree_control"));
+                    let has = |name: &str| handed_on.split_ascii_whitespace().any(|found| found == name);
+                    let place = Some(point.to_owned());
+                    if has("cpu") && has("memory") {
+                        let (cpu, memory) = (place.clone(), place.clone());
+                        return Self { cpu, memory, account: place, account_unified: true, unified: true };
+                    }
+                    version_2 = place;
+                }
+                _ => {}
+            }
+        }
+        // Version 2 counts for every group, whatever it hands on.
+        if controllers.account.is_none() {
+            controllers.account_unified = version_2.is_some();
+            controllers.account = version_2;
+        }
+        controllers
+    }
+}
+
+/// The group of version 1 that this process is in, relative to the top of the hierarchy of `controller`.
+fn own_group<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
+    own.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        controllers.split(',').any(|found| found == controller).then(|| path.trim_start_matches('/'))
+    })
+}
+
+/// True when this machine can count the processor time of a group.
+pub fn counts() -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Controllers::find().account.and_then(|place| CString::new(place.as_os_str().as_bytes()).ok());
+    // SAFETY: the path ends with a zero byte and lives through the call. In containers the folder may be read-only.
+    place.is_some_and(|place| unsafe { libc::access(place.as_ptr(), libc::W_OK) } == 0)
+}
+
+/// The processor time of a control group, all processes that were ever in it together.
+pub struct Account {
+    file: File,
+    /// Length of what the file counts, ns.
+    unit_ns: u64,
+}
+
+impl Account {
+    /// The time so far, ns; 0 once the group is gone.
+    pub fn cpu_ns(&self) -> u64 {
+        let mut buffer = [0; 64];
+        let length = self.file.read_at(&mut buffer, 0).unwrap_or(0);
+        first_number(&String::from_utf8_lossy(&buffer[..length])).saturating_mul(self.unit_ns)
+    }
+}
+
+/// The first number in `cpuacct.usage` (ns) or `cpu.stat` (`usage_usec 17…`, µs); 0 where there is none.
+fn first_number(text: &str) -> u64 {
+    text.split_ascii_whitespace().find_map(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The account of the group that `process` is in; `None` where it is in the same one as Tithe.
+pub fn account_of(process: i32) -> Option<Account> {
+    let found = Controllers::find();
+    let controller = if found.account_unified { "" } else { "cpuacct" };
+    let group_of = |who: &str| {
+        let text = fs::read_to_string(format!("/proc/{who}/cgroup")).ok()?;
+        own_group(&text, controller).map(str::to_owned)
+    };
+    let group = group_of(&process.to_string())?;
+    if group_of("self").as_ref() == Some(&group) {
+        return None;
+    }
+    let folder = found.account?.join(Path::new(&group).file_name()?);
+    let (name, unit_ns) = if found.account_unified { ("cpu.stat", 1000) } else { ("cpuacct.usage", 1) };
+    Some(Account { file: File::open(folder.join(name)).ok()?, unit_ns })
+}
+
+/// What stands in the way of `limits` on this machine, one sentence; `None` where nothing does.
+pub fn lacks(limits: Limits) -> Option<String> {
+    let found = Controllers::find();
+    let missing = [
+        ("cpu", limits.cpus.is_some() && found.cpu.is_none()),
+        ("memory", limits.memory_bytes.is_some() && found.memory.is_none()),
+    ];
+    let names: Vec<&str> = missing.into_iter().filter(|(_, lacks)| *lacks).map(|(name, _)| name).collect();
+    if !names.is_empty() {
+        return Some(format!(
+            "no control group controller {}: none is mounted as version 1, and none is handed on by a mounted version 2",
+            names.join(" and ")
+        ));
+    }
+    // SAFETY: geteuid has no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    (limits.confine() && !root).then(|| "only root makes control groups".to_owned())
+}
+
+/// Control groups of one server; removed when dropped.
+#[derive(Debug)]
+pub struct Group {
+    /// One folder with version 2, one a controller with version 1.
+    folders: Vec<PathBuf>,
+    limits: Limits,
+    unified: bool,
+}
+
+impl Group {
+    /// Makes the groups called `name` that `limits` need.
+    ///
+    /// # Errors
+    /// When a controller is missing or the kernel refuses.
+    pub fn make(name: &str, limits: Limits) -> Result<Self, Fault> {
+        if let Some(reason) = lacks(limits) {
+            return Err(Fault::Machine(reason));
+        }
+        let found = Controllers::find();
+        let unified = if limits.confine() { found.unified } else { found.account_unified };
+        let mut group = Self { folders: Vec::new(), limits, unified };
+        for (place, settings) in settings(&found, limits) {
+            let folder = place.join(name);
+            let failed = |error: io::Error| Fault::machine(format!("control group {}", folder.display()), error);
+            if !folder.exists() {
+                fs::create_dir(&folder).map_err(failed)?;
+                group.folders.push(folder.clone());
+            }
+            for (file, value) in settings {
+                let written = fs::write(folder.join(file), &value);
+                // Not every kernel counts swap.
+                match written {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && file.contains("sw") => {}
+                    other => other.map_err(failed)?,
+                }
+            }
+        }
+        Ok(group)
+    }
+
+    /// Puts a running process in.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn add(&self, process: i32) -> Result<(), Fault> {
+        let write = |mut door: File| door.write_all(process.to_string().as_bytes());
+        self.doors()?.into_iter().try_for_each(write).map_err(|error| Fault::machine("control group", error))
+    }
+
+    /// What a process is put in by writing to.
+    ///
+    /// # Errors
+    /// When the groups are gone.
+    pub fn doors(&self) -> Result<Vec<File>, Fault> {
+        let open = |folder: &PathBuf| OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
+        self.folders.iter().map(open).collect::<io::Result<_>>().map_err(|error| Fault::machine("control group", error))
+    }
+
+    /// What the kernel did because the memory was too little, in words; `None` where it did nothing.
+    pub fn short_of_memory(&self) -> Option<String> {
+        let limit = crate::checks::scan::size(self.limits.memory_bytes?);
+        // Version 2 and version 1 of control groups.
+        let files = ["memory.events", "memory.oom_control"];
+        let all = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
+        let killed: u64 = all.filter_map(|file| value(&fs::read_to_string(file).ok()?, KILLS)).sum();
+        // The number is of no use: a process that is slow to end is counted again.
+        (killed > 0).then(|| {
+            format!("{limit} of memory were not enough, and the kernel ended what the server ran: raise its `memory`")
+        })
+    }
+
+    /// `processors 1, memory 512.0 MB with page cache, by control groups of version 1`.
+    pub fn in_words(&self) -> String {
+        let cpus = self.limits.cpus.map(|cpus| format!("processors {cpus}"));
+        let memory = self
+            .limits
+            .memory_bytes
+            .map(|bytes| format!("memory {} with page cache", crate::checks::scan::size(bytes)));
+        let account = self.limits.account.then(|| "processor time counted".to_owned());
+        let what: Vec<String> = cpus.into_iter().chain(memory).chain(account).collect();
+        format!("{}, by control groups of version {}", what.join(", "), if self.unified { 2 } else { 1 })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.folders.iter().for_each(|folder| remove(folder));
+    }
+}
+
+/// The files to write, by the folder of their controller.
+fn settings(found: &Controllers, limits: Limits) -> Vec<(PathBuf, Vec<(&'static str, String)>)> {
+    let mut all = Vec::new();
+    if let (Some(cpus), Some(place)) = (limits.cpus, &found.cpu) {
+        // Processors are at most 1024: far below what a u64 holds.
+        let quota_us = (cpus * PERIOD_US as f64).round() as u64;
+        let files = match found.unified {
+            true => vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))],
+            false => vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())],
+        };
+        all.push((place.clone(), files));
+    }
+    if let (Some(bytes), Some(place)) = (limits.memory_bytes, &found.memory) {
+        // What does not fit must not go to swap instead.
+        let files = match found.unified {
+            true => vec![("memory.max", bytes.to_string()), ("memory.swap.max", "0".to_owned())],
+            false => {
+                vec![("memory.limit_in_bytes", bytes.to_string()), ("memory.memsw.limit_in_bytes", bytes.to_string())]
+            }
+        };
+        all.push((place.clone(), files));
+    }
+    if let (true, Some(place)) = (limits.account, &found.account) {
+        all.push((place.clone(), Vec::new()));
+    }
+    all
+}
+
+/// Writes the calling process into the group behind `door`. Async-signal-safe.
+pub fn enter(door: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open and the byte is static; 0 means the caller.
+    let written = unsafe { libc::write(door.as_raw_fd(), b"0".as_ptr().cast(), 1) };
+    if written == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Removes the groups of a sandbox whose maker is gone. A group with processes in it cannot be removed.
+pub fn remove_abandoned(sandbox: &Path) {
+    let Some(name) = sandbox.file_name().and_then(|name| name.to_str()) else { return };
+    let prefix = format!("{name}.");
+    let found = Controllers::find();
+    for place in found.cpu.iter().chain(&found.memory).chain(&found.account) {
+        let entries = fs::read_dir(place).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+        ours.for_each(|entry| remove(&entry.path()));
+    }
+}
+
+fn remove(folder: &Path) {
+    let begun = Instant::now();
+    while let Err(error) = fs::remove_dir(folder) {
+        if error.raw_os_error() != Some(libc::EBUSY) || begun.elapsed() > PATIENCE {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const V1: &str = "cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0\n\
+                      cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+    const OWN: &str = "4:memory:/outer/inner\n1:cpu,cpuacct:/\n0::/\n";
+
+    fn written(mounts: &str, read: &dyn Fn(&Path) -> String) -> String {
+        let limits = Limits { cpus: Some(1.5), memory_bytes: Some(64 << 20), account: true };
+        let all = settings(&Controllers::parse(mounts, OWN, read), limits).into_iter();
+        let line = |place: &Path, (file, value): (&str, String)| format!("{} {file} = {value}\n", place.display());
+        all.flat_map(|(place, files)| files.into_iter().map(move |file| line(&place, file))).collect()
+    }
+
+    #[test]
+    fn both_versions_are_written_as_the_kernel_documents_them() {
+        let busy = |path: &Path| if path.ends_with("cgroup.procs") { "1\n".to_owned() } else { String::new() };
+        expect![[r#"
+            /sys/fs/cgroup/cpu cpu.cfs_period_us = 10000
+            /sys/fs/cgroup/cpu cpu.cfs_quota_us = 15000
+            /sys/fs/cgroup/memory/outer/inner memory.limit_in_bytes = 67108864
+            /sys/fs/cgroup/memory/outer/inner memory.memsw.limit_in_bytes = 67108864
+        "#]]
+        .assert_eq(&written(V1, &busy));
+        let handed_on = |_: &Path| "cpuset cpu io memory pids".to_owned();
+        expect![[r#"
+            /sys/fs/cgroup cpu.max = 15000 10000
+            /sys/fs/cgroup memory.max = 67108864
+            /sys/fs/cgroup memory.swap.max = 0
+        "#]]
+        .assert_eq(&written("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", &handed_on));
+        assert_eq!(written("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", &|_| "pids".to_owned()), "");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(mounts in "(cgroup2? |rw,memory|/| |\\n|[ -~])*", own in "([0-9:,/a-z]|\\n)*") {
+            let found = Controllers::parse(&mounts, &own, &|_| String::new());
+            prop_assert!(!found.unified, "nothing is handed on");
+        }
+    }
+
+    #[test]
+    fn both_versions_count_what_was_ended() {
+        assert_eq!(value("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", KILLS), Some(3));
+        assert_eq!(value("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 0\n", KILLS), Some(2));
+        assert_eq!(value("oom_kill_disable 0\n", KILLS), None);
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+    fn a_child_is_in_its_group_from_the_start_and_the_group_vanishes() {
+        let limits = Limits { cpus: Some(0.5), memory_bytes: Some(32 << 20), account: true };
+        if let Some(reason) = lacks(limits) {
+            assert!(std::env::var_os("CI").is_none(), "{reason}");
+            eprintln!("SKIPPED: {reason}");
+            return;
+        }
+        let group = Group::make(&format!("tithe-test-volumes-{}.one", std::process::id()), limits).expect("a group");
+        let log = std::env::temp_dir().join(format!("tithe-test-volumes-cgroup-{}", std::process::id()));
+        let run = |script: &str| {
+            let command = crate::launch::Command {
+                program: "sh".into(),
+                arguments: vec!["-c".to_owned(), script.to_owned()],
+                ..Default::default()
+            };
+            File::create(&log).expect("a log");
+            let mut running =
+                super::super::process::start(&command, None, Some(&group), &log, libc::SIGTERM).expect("started");
+            while running.ended().is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            fs::read_to_string(&log).expect("a log")
+        };
+        let seen = run("cat /proc/self/cgroup");
+        assert_eq!(group.short_of_memory(), None);
+        run("head -c 100000000 /dev/zero | tail");
+        expect!["33.6 MB of memory were not enough, and the kernel ended what the server ran: raise its `memory`"]
+            .assert_eq(&group.short_of_memory().expect("it was"));
+        let folders = group.folders.clone();
+        let inside =
+            seen.lines().filter(|line| line.contains(&format!("tithe-test-volumes-{}.one", std::process::id())));
+        assert_eq!(inside.count(), folders.len(), "{seen}");
+        drop(group);
+        assert!(folders.iter().all(|folder| !folder.exists()));
+        fs::remove_file(&log).expect("removed");
+    }
+}

@@ -1,0 +1,178 @@
+//! What starts a server, and where it then is, as plain data.
+//!
+//! A database says what is to be done ([`Launch`]); the sandbox does it. Nothing here acts.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use tithe_model::experiment::Url;
+
+use crate::secret::Secret;
+
+/// Where to look for an installation.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// Folders that the user named, looked at first.
+    pub folders: Vec<PathBuf>,
+}
+
+/// An installation that was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Install {
+    /// Folder of the programs; empty for an embedded database.
+    pub programs: PathBuf,
+    /// Version as the program says it.
+    pub version: String,
+    /// Further facts that launching needs (folder of extensions, …).
+    pub facts: BTreeMap<String, String>,
+}
+
+/// Something that this machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What is missing, as a noun: `PostgreSQL 13 or newer`.
+    pub what: String,
+    /// Every place that was looked at.
+    pub looked_in: Vec<String>,
+    /// What to do, one line a system.
+    pub how_to_install: Vec<String>,
+}
+
+/// The folder, port and account of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Folder of this server alone; everything that it writes is below it.
+    pub folder: PathBuf,
+    /// A free TCP port on 127.0.0.1.
+    pub port: u16,
+}
+
+/// Everything that starts one server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Launch {
+    /// Done in order, before the server: files and one-off commands.
+    pub steps: Vec<Step>,
+    /// The server; `None` for an embedded database.
+    pub server: Option<Command>,
+    /// Signal that stops it cleanly.
+    pub stop_signal: i32,
+    /// Where it answers.
+    pub address: Address,
+    /// Everything that it writes, by kind.
+    pub paths: Paths,
+}
+
+/// One thing to do before a server is started.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Write a file.
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// What. A secret's file is written like any other, and shown as `***` in the configuration.
+        content: Content,
+        /// Permissions, octal.
+        mode: u32,
+    },
+    /// Add to a file that a command made.
+    Append {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        content: String,
+    },
+    /// Make a folder, mode 0700.
+    Folder(PathBuf),
+    /// Make a symbolic link: what a program reads beside itself then stands in a folder of Tithe's.
+    Link {
+        /// Where.
+        path: PathBuf,
+        /// What it leads to.
+        to: PathBuf,
+    },
+    /// Run a command to its end; a status other than 0 is an error with the command's own words.
+    Run(Command),
+}
+
+/// What goes into a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Shown in the configuration.
+    Text(String),
+    /// Never shown.
+    Secret(Secret),
+}
+
+/// A program with its arguments. Arguments hold no secret: everyone on the machine can read them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Command {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Its environment, beside a minimal one.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Where a server answers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Address {
+    /// A TCP port.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// A file: an embedded database.
+    File(PathBuf),
+    /// A server that was running before: attached.
+    Attached(Url),
+    /// Nowhere: the simulated database.
+    #[default]
+    Nowhere,
+}
+
+/// What a server writes, by kind. Files or folders; a folder stands for everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Paths {
+    /// Tables and indexes.
+    pub data: Vec<PathBuf>,
+    /// Write-ahead log, redo log, journal.
+    pub journal: Vec<PathBuf>,
+    /// Server and audit logs.
+    pub logs: Vec<PathBuf>,
+}
+
+impl Paths {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        self.data.iter().chain(&self.journal).chain(&self.logs).map(PathBuf::as_path)
+    }
+}
+
+/// What a cleanly stopped server leaves, as far as another one needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Files and folders that hold all data, relative to [`Place::folder`]; those that are not there are not needed.
+    pub paths: Vec<String>,
+    /// Everything of the set-up that decides how rows are stored there and who may ask for them, but for keys and for what
+    /// clients encrypt. Where in doubt a setting belongs to it: servers for which it is the same are started on copies of
+    /// each other's data.
+    pub alike: Vec<String>,
+}
+
+/// A running server of one arm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    /// Where it answers.
+    pub address: Address,
+    /// Its main process; `None` when it is attached or embedded.
+    pub process: Option<i32>,
+    /// What it writes; empty when it is attached.
+    pub paths: Paths,
+    /// Where the evidence may leave files of its own.
+    pub folder: PathBuf,
+}

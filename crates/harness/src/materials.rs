@@ -1,0 +1,47 @@
+//! Certificates, keys and passwords of one run.
+
+use std::path::PathBuf;
+
+use crate::secret::Secret;
+
+/// Certificates, keys and passwords made for one run, in its sandbox.
+#[derive(Debug, Clone)]
+pub struct Materials {
+    /// Certificate of the run's own authority, PEM.
+    pub authority: PathBuf,
+    /// Certificate of the server, PEM, for `localhost` and 127.0.0.1.
+    pub server_certificate: PathBuf,
+    /// Its key, PEM, readable by the server's account only.
+    pub server_key: PathBuf,
+    /// Certificate of the client, PEM.
+    pub client_certificate: PathBuf,
+    /// Its key, PEM.
+    pub client_key: PathBuf,
+    /// Certificate of another authority, which the server's certificate does not chain to: for the negative check.
+    pub stranger: PathBuf,
+    /// Password of the clients' account.
+    pub password: Secret,
+    /// A data key of 32 bytes.
+    pub key: Secret,
+    /// Another one, for arms that rotate keys.
+    pub second_key: Secret,
+}
+
+impl Materials {
+    /// Materials that name no file: for what needs no certificate, as an embedded database or a server that Tithe does
+    /// not start.
+    pub fn without_files(password: Secret, key: Secret) -> Self {
+        let none = PathBuf::new;
+        Self {
+            authority: none(),
+            server_certificate: none(),
+            server_key: none(),
+            client_certificate: none(),
+            client_key: none(),
+            stranger: none(),
+            password,
+            key,
+            second_key: Secret::random(32),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Column encryption as a protection, and the arm that prices the statements it needs.
+
+use std::path::PathBuf;
+
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment,
+};
+
+use crate::{
+    checks::{
+        canary::Targets,
+        columns::{CiphertextSeen, WrapperIdle, WrongColumnKey},
+        disk_canary::DiskCanary,
+        scan::Places,
+        sql_columns::{SqlCiphertext, SqlDiskCanary, SqlWireCanary, SqlWrapperIdle, SqlWrongKey, Subject},
+        statements::StatementsOrdinary,
+        wire_canary::WireCanary,
+    },
+    evidence::Evidence,
+    protection::Protection,
+    setup::{ColumnCipher, Columns, KeyPlace, Selection, Setup},
+    sql::{Compute, SqlTable},
+    workload::Workload,
+};
+
+/// Column encryption, for any database that has a server: one line in its list of protections.
+pub static COLUMNS: ColumnsProtection = ColumnsProtection { wire: true };
+
+/// Column encryption, for any embedded database: there is no wire to look at.
+pub static COLUMNS_EMBEDDED: ColumnsProtection = ColumnsProtection { wire: false };
+
+/// The ordinary statements of a SQL workload, for any database with SQL: one line in its list of protections.
+pub static ORDINARY_STATEMENTS: OrdinaryStatements = OrdinaryStatements;
+
+/// Client-side encryption of values, AES-256-GCM or SM4-128-GCM. Id `columns`.
+pub struct ColumnsProtection {
+    wire: bool,
+}
+
+impl Protection for ColumnsProtection {
+    fn id(&self) -> &'static str {
+        "columns"
+    }
+
+    fn title(&self) -> &'static str {
+        "column encryption by the client"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Whoever reads field values in the server's memory, files, logs or backups, or on the wire."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "Keys, the other fields, lengths and access patterns are visible, older values can be put back, and the \
+         client holds the key."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        &[
+            OptionEntry {
+                name: "share",
+                kind: OptionKind::Number { low: 0.0, high: 1.0 },
+                default: Some(Default::Number(1.0)),
+                help: "Share of the fields that is encrypted, from the first on; of SQL tables 0.2 for identifiers, 0.5 \
+                       for prices, dates and quantities too, 1 for all; 0 prices the wrapping alone.",
+            },
+            OptionEntry {
+                name: "names",
+                kind: OptionKind::Text,
+                default: Some(Default::Text("")),
+                help: "Columns of SQL tables or fields of records (`field0,field3`) by name, with commas between them, in \
+                       place of a share.",
+            },
+            OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&["aes-256-gcm", "sm4-128-gcm"]),
+                default: Some(Default::Text("aes-256-gcm")),
+                help: "The cipher; columns that the server compares are encrypted by the same one in SIV mode.",
+            },
+            OptionEntry {
+                name: "mode",
+                kind: OptionKind::Choice(&["randomised", "deterministic"]),
+                default: Some(Default::Text("randomised")),
+                help: "Of records by key: whether equal values of a field never look equal or, in SIV mode, always do; in \
+                       SQL tables each column's use decides.",
+            },
+            OptionEntry {
+                name: "key_file",
+                kind: OptionKind::Text,
+                default: Some(Default::Text("")),
+                help: "File with the key, 32 bytes or 64 hexadecimal digits, named from the root on and for its owner's eyes \
+                       alone; without it or `key_variable` each run makes a key.",
+            },
+            OptionEntry {
+                name: "key_variable",
+                kind: OptionKind::Text,
+                default: Some(Default::Text("")),
+                help: "Name of an environment variable with the key, 64 hexadecimal digits; never the key itself.",
+            },
+        ]
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let cipher = match chosen.text("cipher") {
+            "sm4-128-gcm" => ColumnCipher::Sm4Gcm,
+            _ => ColumnCipher::Aes256Gcm,
+        };
+        setup.columns = Some(Columns {
+            share: chosen.number("share"),
+            names: names(chosen),
+            deterministic: is_deterministic(chosen),
+            cipher,
+            key: setup.materials.key.clone(),
+            key_place: KeyPlace {
+                file: given(chosen, "key_file").map(PathBuf::from),
+                variable: given(chosen, "key_variable").map(str::to_owned),
+            },
+        });
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        let selection = Selection { share: chosen.number("share"), names: names(chosen) };
+        if selection.is_none() {
+            return vec![Box::new(WrapperIdle)];
+        }
+        let targets = Targets::Fields(selection.clone());
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
+            Box::new(CiphertextSeen::new(selection.clone(), is_deterministic(chosen))),
+            Box::new(WrongColumnKey::new(selection)),
+            Box::new(DiskCanary::new(Places::ALL, targets.clone())),
+        ];
+        if self.wire {
+            checks.push(Box::new(WireCanary::new(targets)));
+        }
+        checks
+    }
+
+    fn evidence_on(&self, chosen: &experiment::Protection, tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
+        if tables.is_empty() {
+            return self.evidence(chosen);
+        }
+        let subject = Subject { share: chosen.number("share"), names: names(chosen), tables };
+        if subject.share == 0.0 && subject.names.is_empty() {
+            return vec![Box::new(SqlWrapperIdle(subject))];
+        }
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
+            Box::new(SqlCiphertext(subject.clone())),
+            Box::new(SqlWrongKey(subject.clone())),
+            Box::new(SqlDiskCanary(subject.clone())),
+        ];
+        if self.wire {
+            checks.push(Box::new(SqlWireCanary(subject)));
+        }
+        checks
+    }
+}
+
+/// True where equal values of a field look equal.
+fn is_deterministic(chosen: &experiment::Protection) -> bool {
+    chosen.text("mode") == "deterministic"
+}
+
+/// The text of option `name`, where there is one.
+fn given<'a>(chosen: &'a experiment::Protection, name: &str) -> Option<&'a str> {
+    Some(chosen.text(name)).filter(|text| !text.is_empty())
+}
+
+/// The names in the option `names`.
+fn names(chosen: &experiment::Protection) -> Vec<String> {
+    let names = chosen.text("names").split(',').map(|name| name.trim().to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// No protection: the arm runs the ordinary statements of its workload, which compute in the server, where the other
+/// arms compute in the client. Its cost is that of the restructuring, with the sign turned. Id `ordinary-statements`.
+pub struct OrdinaryStatements;
+
+impl Protection for OrdinaryStatements {
+    fn id(&self) -> &'static str {
+        "ordinary-statements"
+    }
+
+    fn title(&self) -> &'static str {
+        "ordinary statements, computing in the server"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Nothing: it is there to price the statements that column encryption needs."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "Everything."
+    }
+
+    fn attachable(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {
+        setup.compute = Some(Compute::Server);
+    }
+
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+        vec![Box::new(StatementsOrdinary { workload: None })]
+    }
+
+    fn evidence_in<'a>(
+        &self,
+        _chosen: &experiment::Protection,
+        workload: &'a dyn Workload,
+    ) -> Vec<Box<dyn Evidence + 'a>> {
+        vec![Box::new(StatementsOrdinary { workload: Some(workload) })]
+    }
+}

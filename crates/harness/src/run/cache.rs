@@ -1,0 +1,37 @@
+//! Empties the page cache, so that what is read next comes from the disk.
+
+use std::{fs, os::fd::AsRawFd, path::Path};
+
+use crate::{
+    checks::scan::{Places, files_of},
+    fault::Fault,
+    launch::Server,
+};
+
+/// Empties the cache: of the whole machine where this process may (root), else of the files of `servers`. A file that a
+/// running server has mapped stays. Returns what was done.
+///
+/// # Errors
+/// When neither can be done.
+pub fn empty<'a>(servers: impl Iterator<Item = &'a Server>) -> Result<&'static str, Fault> {
+    // SAFETY: sync has no preconditions. Only clean pages can be let go of.
+    unsafe { libc::sync() };
+    // Pages, and the kernel's memory of folders and inodes (Documentation/admin-guide/sysctl/vm.rst).
+    if fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
+        return Ok("drop_caches = 3");
+    }
+    for file in servers.flat_map(|server| files_of(server, Places::ALL)) {
+        let_go(&file.path)
+            .map_err(|error| Fault::machine(format!("cannot empty the cache of {}", file.name), error))?;
+    }
+    Ok("posix_fadvise(DONTNEED) on every file of the servers")
+}
+
+fn let_go(path: &Path) -> std::io::Result<()> {
+    let file = fs::File::open(path)?;
+    // SAFETY: the descriptor is open for the whole call; a length of 0 means to the end.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        error => Err(std::io::Error::from_raw_os_error(error)),
+    }
+}

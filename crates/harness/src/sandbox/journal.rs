@@ -1,0 +1,310 @@
+//! What volumes and encrypted swap made outside their sandbox's folder, written down before it is made, and how it is undone.
+//!
+//! A sandbox that is gone without having cleaned up leaves mounts, loop devices and mappings behind. The next start finds
+//! them by the kernel's own lists and undoes them, but only what the sandbox's journal names *and* what lies inside that
+//! sandbox: a mount point in its folder, a loop device of an image in its folder, a mapping over such a loop device, swap on
+//! such a mapping.
+
+use std::{
+    collections::BTreeSet,
+    fs::{File, OpenOptions},
+    io::Write,
+    path::{Component, Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{kernel, mounts};
+use crate::{
+    fault::Fault,
+    launch::Command,
+    sandbox::{
+        is_sandbox, leave_behind,
+        process::{self, Running},
+    },
+};
+
+/// File in the sandbox's folder: one [`Made`] a line, as JSON.
+const FILE: &str = "volumes.jsonl";
+
+/// How long a file system may stay busy, ended servers being on their way out.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Something that outlives the process that made it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "made", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Made {
+    /// A loop device.
+    Loop {
+        /// The file behind it.
+        image: PathBuf,
+    },
+    /// A mapping of the device mapper over a loop device.
+    Mapping {
+        /// Its name below `/dev/mapper`.
+        name: String,
+        /// The file behind the loop device.
+        image: PathBuf,
+    },
+    /// Swap in use on such a mapping.
+    Swap {
+        /// The mapping's name.
+        name: String,
+        /// The file behind the loop device.
+        image: PathBuf,
+    },
+    /// A mounted file system.
+    Mount {
+        /// Where.
+        at: PathBuf,
+    },
+}
+
+/// The journal of one sandbox, open for one volume; what it noted is undone when it is dropped.
+pub struct Journal {
+    file: File,
+    sandbox: PathBuf,
+    made: Vec<Made>,
+    /// Programs that serve a mount, by where that is.
+    serving: Vec<(PathBuf, Running)>,
+}
+
+impl Journal {
+    /// The journal of the sandbox at `sandbox`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn open(sandbox: &Path) -> Result<Self, Fault> {
+        let path = sandbox.join(FILE);
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = file.map_err(|error| Fault::machine(path.display(), error))?;
+        Ok(Self { file, sandbox: sandbox.to_owned(), made: Vec::new(), serving: Vec::new() })
+    }
+
+    /// Notes that `made` is about to be made. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// When it cannot be written: then it must not be made.
+    pub fn note(&mut self, made: Made) -> Result<(), Fault> {
+        let failed = |error: std::io::Error| Fault::machine("cannot write the journal of volumes", error);
+        let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
+        self.file.write_all(format!("{line}\n").as_bytes()).map_err(failed)?;
+        self.file.sync_data().map_err(failed)?;
+        self.made.push(made);
+        Ok(())
+    }
+
+    /// Takes over the program that serves what is mounted at `at`: it is ended after that was unmounted, and before what it
+    /// stands on is.
+    pub fn serve(&mut self, at: PathBuf, program: Running) {
+        self.serving.push((at, program));
+    }
+
+    /// How the program that was taken over last ended, and its last words, once it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.serving.last_mut().and_then(|(_, program)| program.ended())
+    }
+
+    /// The process that serves a mount, where one does.
+    pub fn process(&self) -> Option<i32> {
+        self.serving.first().map(|(_, program)| program.process())
+    }
+
+    /// Undoes everything noted here, the last first.
+    pub fn undo(&mut self) {
+        let made = std::mem::take(&mut self.made);
+        wake_all(&self.sandbox, &made);
+        for made in made.iter().rev() {
+            undo_one(&self.sandbox, made);
+            self.serving.retain(|(served, _)| !matches!(made, Made::Mount { at } if at == served));
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.undo();
+    }
+}
+
+/// Undoes everything that the journal of the sandbox at `sandbox` names.
+pub fn undo_all(sandbox: &Path) {
+    let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
+    undo(sandbox, &parse(&text));
+}
+
+/// The lines of a journal; the last one may be torn, and is then nothing that was made.
+fn parse(text: &str) -> Vec<Made> {
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be undone
+/// stays, and with it the sandbox: see [`in_use`].
+fn undo(sandbox: &Path, made: &[Made]) {
+    wake_all(sandbox, made);
+    made.iter().rev().for_each(|made| undo_one(sandbox, made));
+}
+
+fn wake_all(sandbox: &Path, made: &[Made]) {
+    for made in made {
+        if let Made::Mapping { name, image } = made
+            && inside(sandbox, image)
+        {
+            wake(name, image);
+        }
+    }
+}
+
+fn undo_one(sandbox: &Path, made: &Made) {
+    match made {
+        Made::Mount { at } if inside(sandbox, at) => unmount(at),
+        Made::Swap { name, image } if inside(sandbox, image) => swap_off(name, image),
+        Made::Mapping { name, image } if inside(sandbox, image) => close(name, image),
+        Made::Loop { image } if inside(sandbox, image) => detach(image),
+        _ => {}
+    }
+}
+
+/// Has everything that waits for a file system in user space that the journal of the sandbox at `sandbox` names go on, with an
+/// error.
+pub fn abort_all(sandbox: &Path) {
+    let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
+    for made in parse(&text).iter().rev() {
+        if let Made::Mount { at } = made
+            && inside(sandbox, at)
+        {
+            // Refused as busy where it is in use, which it is; that it is let go of is all that is wanted.
+            let _ = kernel::unmount(at, false);
+        }
+    }
+}
+
+/// True for a path below `sandbox` that says so without detours.
+fn inside(sandbox: &Path, path: &Path) -> bool {
+    let plain = |path: &Path| path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    is_sandbox(sandbox) && plain(path) && path != sandbox && path.starts_with(sandbox)
+}
+
+/// Unmounts all that is mounted at `at`; what stays busy is put out of sight, and goes when its last user does.
+fn unmount(at: &Path) {
+    let deadline = Instant::now() + PATIENCE;
+    while mounts::mount_points().iter().any(|point| point == at) {
+        let late = Instant::now() > deadline;
+        match kernel::unmount(at, late) {
+            Err(error) if late => return leave_behind(format!("{} stays mounted: {error}", at.display())),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            Ok(()) => {}
+        }
+    }
+}
+
+/// The mappings over a loop device of `image`: the one called `name`, and those that cryptsetup puts below it while it
+/// encrypts anew, called `NAME-overlay` and the like.
+fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
+    let loops: Vec<_> = mounts::loops().into_iter().filter(|device| device.image == image).collect();
+    let loops: Vec<&str> = loops.iter().filter_map(|device| device.device.file_name()?.to_str()).collect();
+    let all = mounts::mappings();
+    let called = |found: &str| found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let ours = |mapping: &&mounts::Mapping| called(&mapping.name) && mounts::stands_on(&mapping.device, &loops, &all);
+    all.iter().filter(ours).cloned().collect()
+}
+
+/// Lets those of them go on that cryptsetup had suspended when it was killed: whoever unmounts what stands on one would wait
+/// for ever.
+fn wake(name: &str, image: &Path) {
+    for mapping in standing(name, image).iter().filter(|mapping| mapping.suspended) {
+        tool("dmsetup", &["resume", &mapping.name]);
+    }
+}
+
+fn swap_off(name: &str, image: &Path) {
+    if !standing(name, image).is_empty() {
+        // Refused where it was never switched on; where memory is too short for it, the mapping stays and is seen.
+        let _ = kernel::swap_off(&Path::new("/dev/mapper").join(name));
+    }
+}
+
+/// Closes the mapping called `name`, and with it those that cryptsetup has put in between.
+fn close(name: &str, image: &Path) {
+    if !standing(name, image).is_empty() {
+        tool("cryptsetup", &["close", name]);
+    }
+}
+
+fn detach(image: &Path) {
+    for device in mounts::loops().into_iter().filter(|device| device.image == image) {
+        tool("losetup", &["--detach", &device.device.display().to_string()]);
+    }
+}
+
+/// Runs a tool whose failure leaves behind what it should have undone, which is then seen.
+fn tool(program: &str, arguments: &[&str]) {
+    let Some(program) = super::tools::tool(program) else { return };
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let _ = process::run(&Command { program, arguments, ..Command::default() }, None, Path::new("/"));
+}
+
+/// Folders that are named like sandboxes and have mounts or loop devices inside, wherever they are.
+pub fn sandboxes_in_use() -> BTreeSet<PathBuf> {
+    let points = mounts::mount_points().into_iter();
+    let images = mounts::loops().into_iter().map(|device| device.image);
+    points.chain(images).filter_map(|path| path.ancestors().find(|path| is_sandbox(path)).map(Path::to_owned)).collect()
+}
+
+/// True while something is mounted or looped inside `sandbox`: removing its files would then remove more than it seems.
+pub fn in_use(sandbox: &Path) -> bool {
+    sandboxes_in_use().contains(sandbox)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_journal_is_lines_of_json() {
+        let made = [
+            Made::Loop { image: "/s/tithe-sandbox-1/01-a.img".into() },
+            Made::Mapping { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
+            Made::Swap { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
+            Made::Mount { at: "/s/tithe-sandbox-1/01-a".into() },
+        ];
+        let lines: Vec<String> = made.iter().map(|made| serde_json::to_string(made).expect("JSON")).collect();
+        let text = lines.join("\n");
+        expect![[r#"
+            {"made":"loop","image":"/s/tithe-sandbox-1/01-a.img"}
+            {"made":"mapping","name":"tithe-1-01","image":"/s/tithe-sandbox-1/01-a.img"}
+            {"made":"swap","name":"tithe-1-01","image":"/s/tithe-sandbox-1/01-a.img"}
+            {"made":"mount","at":"/s/tithe-sandbox-1/01-a"}"#]]
+        .assert_eq(&text);
+        assert_eq!(parse(&text), made);
+        assert_eq!(parse(&text[..text.len() - 4]), made[..3], "a torn line was not made");
+    }
+
+    #[test]
+    fn only_what_lies_inside_a_sandbox_is_ever_undone() {
+        let sandbox = Path::new("/var/tmp/tithe-sandbox-1-2");
+        assert!(inside(sandbox, Path::new("/var/tmp/tithe-sandbox-1-2/01-plain")));
+        for path in [
+            "/",
+            "/var/tmp",
+            "/var/tmp/tithe-sandbox-1-2",
+            "/var/tmp/tithe-sandbox-1-2/../other",
+            "/var/tmp/tithe-sandbox-1-23/x",
+            "tithe-sandbox-1-2/x",
+        ] {
+            assert!(!inside(sandbox, Path::new(path)), "{path}");
+        }
+        assert!(!inside(Path::new("/home"), Path::new("/home/x")), "a folder that is no sandbox");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "(\\{\"made\":\"mount\",\"at\":\"|\"\\}|[ -~\\n])*") {
+            prop_assert!(parse(&text).len() <= text.lines().count());
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Where one volume is made: the steps that several kinds share, each in the journal before it is done.
+
+use std::{
+    fs::{self, File, OpenOptions, Permissions},
+    io::Write,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    account::Account,
+    journal::{Journal, Made},
+    kernel, process,
+    tools::tool,
+};
+use crate::{fault::Fault, launch::Command};
+
+/// How long a file system in user space may take until it is ready.
+const READY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A volume under construction; what was done is undone when it is dropped unfinished.
+pub struct Site<'a> {
+    /// Where its parts are.
+    pub layout: Layout,
+    sandbox: &'a Path,
+    journal: Journal,
+}
+
+impl<'a> Site<'a> {
+    /// A place to work on the volume of `layout`, which lies in `sandbox`.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn new(layout: Layout, sandbox: &'a Path) -> Result<Self, Fault> {
+        Ok(Self { layout, sandbox, journal: Journal::open(sandbox)? })
+    }
+
+    /// Makes the empty image: a sparse file, readable by root alone.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_image(&self, bytes: u64) -> Result<(), Fault> {
+        let make = |image: &Path| new_image(image)?.set_len(bytes);
+        make(&self.layout.image()).map_err(|error| failed(&self.layout.image(), &error))
+    }
+
+    /// Makes an image that has its room on the disk: what is short of memory must not have to look for it.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn allocate_image(&self, bytes: u64) -> Result<(), Fault> {
+        let make = |image: &Path| kernel::allocate(&new_image(image)?, bytes);
+        make(&self.layout.image()).map_err(|error| failed(&self.layout.image(), &error))
+    }
+
+    /// A loop device of the image.
+    ///
+    /// # Errors
+    /// When none is free.
+    pub fn loop_device(&mut self) -> Result<PathBuf, Fault> {
+        self.attach(&["--direct-io=on"])
+    }
+
+    /// A second loop device of the image that writes nothing.
+    ///
+    /// # Errors
+    /// When none is free.
+    pub fn second_look(&mut self) -> Result<PathBuf, Fault> {
+        self.attach(&["--read-only"])
+    }
+
+    fn attach(&mut self, options: &[&str]) -> Result<PathBuf, Fault> {
+        let image = self.layout.image();
+        self.journal.note(Made::Loop { image: image.clone() })?;
+        let image = text(&image);
+        // Direct: otherwise every page would be cached twice, once in memory that no limit of the server's counts.
+        let mut arguments = vec!["--find", "--show"];
+        arguments.extend(options);
+        arguments.push(&image);
+        Ok(PathBuf::from(self.run("losetup", &arguments)?.trim()))
+    }
+
+    /// Lets the loop device go when its last user does: no mount can then leave one behind.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn release_loop(&self, device: &Path) -> Result<(), Fault> {
+        self.run("losetup", &["--detach", &text(device)]).map(drop)
+    }
+
+    /// Makes an ext4 file system on `device`. Nothing is left for the kernel to initialise later: it would do so while
+    /// measuring.
+    ///
+    /// # Errors
+    /// When the tool fails.
+    pub fn make_ext4(&self, device: &Path, further: &[&str]) -> Result<(), Fault> {
+        let device = text(device);
+        let mut arguments = vec!["-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        arguments.extend(further);
+        arguments.push(&device);
+        self.run("mkfs.ext4", &arguments).map(drop)
+    }
+
+    /// Mounts the ext4 file system of `device` at `at`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn mount_ext4(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
+        self.mount(device, at, 0, "")
+    }
+
+    /// Mounts it for reading, without the journal that another mount writes.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn mount_ext4_to_look(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
+        self.mount(device, at, libc::MS_RDONLY, "noload")
+    }
+
+    fn mount(&mut self, device: &Path, at: &Path, flags: libc::c_ulong, options: &str) -> Result<(), Fault> {
+        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        let flags = flags | libc::MS_NODEV | libc::MS_NOSUID;
+        kernel::mount(device, at, "ext4", flags, options)
+            .map_err(|error| Fault::machine(format!("cannot mount {} at {}", device.display(), at.display()), error))
+    }
+
+    /// Makes the folder `from` appear at `at`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn bind(&mut self, from: &Path, at: &Path) -> Result<(), Fault> {
+        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        kernel::bind(from, at).map_err(|error| failed(at, &error))
+    }
+
+    /// Notes a mapping called `name` over the image.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn note_mapping(&mut self, name: &str) -> Result<(), Fault> {
+        self.journal.note(Made::Mapping { name: name.to_owned(), image: self.layout.image() })
+    }
+
+    /// Swaps to `device`, the mapping called `name` over the image.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn swap_on(&mut self, name: &str, device: &Path) -> Result<(), Fault> {
+        self.journal.note(Made::Swap { name: name.to_owned(), image: self.layout.image() })?;
+        kernel::swap_on(device).map_err(|error| Fault::machine(format!("cannot swap to {}", device.display()), error))
+    }
+
+    /// What was done here, to be undone when it is dropped.
+    pub fn into_journal(self) -> Journal {
+        self.journal
+    }
+
+    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted; waits until it has written
+    /// `ready`. That the mount is there says too little: the program may still be at work inside it, and whoever comes
+    /// too early and the program can end up waiting for each other.
+    ///
+    /// # Errors
+    /// Its last words when it ends before, or does not say so in time.
+    pub fn serve(&mut self, program: &str, arguments: &[&str], at: &Path, ready: &str) -> Result<(), Fault> {
+        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        let log = self.layout.log();
+        File::create(&log).map_err(|error| failed(&log, &error))?;
+        let running = process::start(&command(program, arguments)?, None, None, &log, libc::SIGTERM)?;
+        self.journal.serve(at.to_owned(), running);
+        let deadline = Instant::now() + READY_PATIENCE;
+        loop {
+            let said = fs::read(&log).map_err(|error| failed(&log, &error))?;
+            let said = String::from_utf8_lossy(&said);
+            if said.contains(ready) {
+                return Ok(());
+            }
+            if let Some(words) = self.journal.ended() {
+                return Err(Fault::Refused(words));
+            }
+            if Instant::now() > deadline {
+                let (at, waited, said) = (at.display(), READY_PATIENCE.as_secs(), process::tail(&said));
+                return Err(Fault::Machine(format!(
+                    "{program} did not say `{ready}` of {at} within {waited} s; it said: {said}"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Makes a folder that only root enters.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_folder(&self, path: &Path) -> Result<(), Fault> {
+        let made = fs::create_dir(path).and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o700)));
+        made.map_err(|error| failed(path, &error))
+    }
+
+    /// Writes a key in hexadecimal, one line, to a file that only root reads.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_key(&self, path: &Path, key: &crate::secret::Secret) -> Result<(), Fault> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        file.and_then(|mut file| file.write_all(key.expose_hex().as_bytes())).map_err(|error| failed(path, &error))
+    }
+
+    /// Runs one of the system's tools to its end; returns what it said.
+    ///
+    /// # Errors
+    /// When it is missing or fails, in its own words.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Fault> {
+        process::output(&command(program, arguments)?, None::<&Account>, self.sandbox)
+    }
+
+    /// Undoes what was done here so far, so that it can be done anew.
+    pub fn undo(&mut self) {
+        self.journal.undo();
+    }
+}
+
+fn new_image(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// One of the system's tools with its arguments.
+///
+/// # Errors
+/// When it is not installed.
+pub fn command(program: &str, arguments: &[&str]) -> Result<Command, Fault> {
+    let path = tool(program).ok_or_else(|| Fault::Machine(format!("{program} is not installed")))?;
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    Ok(Command { program: path, arguments, ..Command::default() })
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Fault {
+    Fault::machine(path.display(), error)
+}
+
+/// Where the parts of a volume are: beside the folder that it is mounted at, all below the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Where the server finds its data: [`crate::launch::Place::folder`].
+    pub folder: PathBuf,
+}
+
+impl Layout {
+    /// The parts of the volume at `folder`.
+    pub fn of(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// The image file: the disk.
+    pub fn image(&self) -> PathBuf {
+        self.beside("img")
+    }
+
+    /// Where the file system of the image is mounted when something lies between it and the folder.
+    pub fn below(&self) -> PathBuf {
+        self.beside("below")
+    }
+
+    /// The key, for tools that read it from a file.
+    pub fn key(&self) -> PathBuf {
+        self.beside("key")
+    }
+
+    /// A wrong key, for a moment.
+    pub fn stranger(&self) -> PathBuf {
+        self.beside("stranger")
+    }
+
+    /// Where a second look is mounted, for a moment.
+    pub fn second(&self) -> PathBuf {
+        self.beside("second")
+    }
+
+    /// What a tool that stays says.
+    pub fn log(&self) -> PathBuf {
+        self.beside("log")
+    }
+
+    /// Name of the mapping over the image, below `/dev/mapper`: no two sandboxes share a name.
+    pub fn mapping(&self) -> String {
+        let name =
+            |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        format!("{}-{}", name(self.folder.parent()), name(Some(&self.folder)))
+    }
+
+    fn beside(&self, what: &str) -> PathBuf {
+        let mut path = self.folder.clone().into_os_string();
+        path.push(".");
+        path.push(what);
+        path.into()
+    }
+}

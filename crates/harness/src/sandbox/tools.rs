@@ -1,0 +1,13 @@
+//! Where the system's own tools are.
+
+use std::path::PathBuf;
+
+/// Folders of administrators' programs, which are not always in a user's PATH.
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// Where `program` is.
+pub fn tool(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}

@@ -1,0 +1,30 @@
+//! What a look at one arm saw.
+
+use crate::fault::Fault;
+
+/// What a check saw on one arm, with a quotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sight {
+    /// The claim holds here.
+    Protected(String),
+    /// The claim does not hold here.
+    Exposed(String),
+    /// It could not look, or what it looked for was not where it must be.
+    Unknown(String),
+}
+
+impl Sight {
+    /// The quotation.
+    pub fn quotation(&self) -> &str {
+        match self {
+            Self::Protected(text) | Self::Exposed(text) | Self::Unknown(text) => text,
+        }
+    }
+}
+
+impl From<Fault> for Sight {
+    /// A check that failed on its way saw nothing.
+    fn from(fault: Fault) -> Self {
+        Self::Unknown(fault.to_string())
+    }
+}

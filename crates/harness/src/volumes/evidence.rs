@@ -1,0 +1,240 @@
+//! What proves that a volume was encrypted.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom},
+    os::fd::AsRawFd,
+};
+
+use super::cipher;
+use crate::{
+    checks::{
+        canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
+        needles::Needles,
+        scan::{Places, files_of, scan, size},
+    },
+    evidence::{Control, Evidence, Scene},
+    fault::Fault,
+    sandbox::{kernel, site::Layout},
+    sight::Sight,
+    volume::Asked,
+};
+
+fn asked<'a>(scene: &'a Scene<'_>) -> Result<&'a Asked, Fault> {
+    scene.setup.volume.as_ref().ok_or_else(|| Fault::Machine("the arm has no volume".to_owned()))
+}
+
+/// Writes canaries through the measured path and one file of its own, and looks for them in the image: the disk. In the
+/// mounted view its own file must be seen, or nothing is proven. Id `raw-image`.
+pub struct RawImage;
+
+impl RawImage {
+    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        asked(scene)?;
+        let layout = Layout::of(&scene.server.folder);
+        let canaries = Canaries::new(scene, "raw-image");
+        let mut session = key_value(scene.connect()?)?;
+        canaries.write(session.as_mut())?;
+        drop(session);
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+
+        let token = Source::new(scene, "raw-image-file").text(TOKEN_BYTES);
+        let marker = layout.folder.join(format!("tithe-marker-{:016x}", scene.nonce));
+        fs::write(&marker, &token).map_err(|error| Fault::machine("cannot write the marker file", error))?;
+        let sight = Self::compare(scene, &layout, &canaries, &token);
+        fs::remove_file(&marker).map_err(|error| Fault::machine("cannot remove the marker file", error))?;
+        sight
+    }
+
+    fn compare(scene: &Scene<'_>, layout: &Layout, canaries: &Canaries, token: &[u8]) -> Result<Sight, Fault> {
+        kernel::sync_file_system(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
+        let below = layout.below();
+        if below.exists() {
+            kernel::sync_file_system(&below).map_err(|error| Fault::machine("cannot sync the volume", error))?;
+        }
+        let tokens = canaries.tokens(&Targets::Everything);
+        let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)).chain([("file", token)]));
+        let image = File::open(layout.image()).map_err(|error| Fault::machine("the image of the volume", error))?;
+        let (disk, bytes) = needles
+            .count_in(&mut Written::new(image))
+            .map_err(|error| Fault::machine("the image of the volume", error))?;
+        if disk.hits() > 0 {
+            return Ok(Sight::Exposed(format!("in the raw image: {}", disk.describe())));
+        }
+        let mut files = files_of(scene.server, Places::FILES);
+        files.extend(crate::checks::scan::files_below(&layout.folder));
+        let view = scan(&needles, files).total();
+        if view.distinct("file") == 0 {
+            return Ok(Sight::Unknown("the marker file is not readable in the mounted view either".to_owned()));
+        }
+        let (canaries, of) = (view.distinct("canary"), tokens.len());
+        Ok(Sight::Protected(format!(
+            "none of {of} canaries and no marker file in {} written to the raw image; in the mounted view {canaries} of {of} \
+             and the file",
+            size(bytes)
+        )))
+    }
+}
+
+impl Evidence for RawImage {
+    fn id(&self) -> &'static str {
+        "raw-image"
+    }
+
+    fn claim(&self) -> String {
+        "no key, field value or file is readable in the raw image of the volume".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        Self::try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+/// Reads what was ever written to a sparse file, and passes over the rest.
+struct Written {
+    file: File,
+    /// Up to here there is data.
+    end: u64,
+    at: u64,
+}
+
+impl Written {
+    fn new(file: File) -> Self {
+        Self { file, end: 0, at: 0 }
+    }
+
+    /// Goes to the next data; `false` at the end of the file.
+    fn advance(&mut self) -> io::Result<bool> {
+        let Some(start) = self.seek(self.at, libc::SEEK_DATA)? else { return Ok(false) };
+        self.end = self.seek(start, libc::SEEK_HOLE)?.unwrap_or(start);
+        self.at = self.file.seek(SeekFrom::Start(start))?;
+        Ok(self.end > self.at)
+    }
+
+    fn seek(&self, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
+        let from = libc::off_t::try_from(from).map_err(io::Error::other)?;
+        // SAFETY: the descriptor is open for the whole call.
+        let found = unsafe { libc::lseek(self.file.as_raw_fd(), from, whence) };
+        match u64::try_from(found) {
+            Ok(found) => Ok(Some(found)),
+            // No more data behind `from`.
+            Err(_) if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => Ok(None),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Read for Written {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.end && !self.advance()? {
+            return Ok(0);
+        }
+        let room = buffer.len().min(usize::try_from(self.end - self.at).unwrap_or(usize::MAX));
+        let read = self.file.read(&mut buffer[..room])?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Reads from the disk how it says that it is encrypted. Id `volume-header`.
+pub struct Header;
+
+impl Evidence for Header {
+    fn id(&self) -> &'static str {
+        "volume-header"
+    }
+
+    fn claim(&self) -> String {
+        "what is on the disk names the cipher and key length that were asked for".to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        let look = || {
+            let asked = asked(scene)?;
+            asked.kind.header(asked, &Layout::of(&scene.server.folder))
+        };
+        look().unwrap_or_else(Sight::from)
+    }
+}
+
+/// Tries a wrong key, and the right one for its control. Id `volume-key`.
+pub struct WrongKey;
+
+impl Evidence for WrongKey {
+    fn id(&self) -> &'static str {
+        "volume-key"
+    }
+
+    fn claim(&self) -> String {
+        "the volume opens with its own key and not with another".to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        let look = || {
+            let asked = asked(scene)?;
+            asked.kind.wrong_key(asked, &Layout::of(&scene.server.folder))
+        };
+        look().unwrap_or_else(Sight::from)
+    }
+}
+
+/// Tells which implementation of the cipher the kernel uses. A disclosure: a slow one makes the volume look dearer than it
+/// is elsewhere. Id [`tithe_model::record::CIPHER_DRIVER`].
+pub struct CipherDriver;
+
+impl Evidence for CipherDriver {
+    fn id(&self) -> &'static str {
+        tithe_model::record::CIPHER_DRIVER
+    }
+
+    fn claim(&self) -> String {
+        "the kernel encrypts with instructions that the processor has for it".to_owned()
+    }
+
+    fn role(&self) -> tithe_model::record::Role {
+        tithe_model::record::Role::Disclosure
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        let name = asked(scene).ok().and_then(|asked| asked.kind.kernel_cipher(asked)).unwrap_or_default();
+        match cipher::driver(&name) {
+            Some(driver) if driver.slow() => Sight::Exposed(driver.in_words()),
+            Some(driver) => Sight::Protected(driver.in_words()),
+            None => Sight::Unknown(format!("/proc/crypto does not list {name}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn holes_are_passed_over_and_data_are_not() {
+        let path = std::env::temp_dir().join(format!("tithe-test-volumes-sparse-{}", std::process::id()));
+        let file = File::create(&path).expect("a file");
+        file.set_len(64 << 20).expect("a length");
+        file.write_all_at(b"first", 1 << 20).expect("written");
+        file.write_all_at(b"second", 40 << 20).expect("written");
+        let mut text = Vec::new();
+        Written::new(File::open(&path).expect("the file")).read_to_end(&mut text).expect("read");
+        let found = |needle: &[u8]| text.windows(needle.len()).any(|window| window == needle);
+        assert!(found(b"first") && found(b"second"));
+        assert!(text.len() < 64 << 20, "{} bytes", text.len());
+        fs::remove_file(&path).expect("removed");
+    }
+}

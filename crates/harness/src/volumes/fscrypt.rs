@@ -1,0 +1,177 @@
+//! fscrypt: files and their names encrypted by ext4 itself.
+//!
+//! Asked of the kernel directly, without the tool of the same name, which keeps a configuration in `/etc`. The folder of
+//! the server lies in an encrypted folder beside a probe: a file by which a second look at the disk tells whether a key
+//! opens it.
+
+use std::{fs, io::ErrorKind, path::Path};
+
+use tithe_model::{catalogue::OptionEntry, experiment::Protection as Chosen};
+
+use super::{SIZE, machine};
+use crate::{
+    evidence::Evidence,
+    fault::Fault,
+    launch::{Install, Missing},
+    protection::Protection,
+    sandbox::{
+        kernel::{self, AES_256_CTS, AES_256_XTS},
+        site::{Layout, Site},
+    },
+    secret::Secret,
+    setup::Setup,
+    sight::Sight,
+    volume::{Asked, Volume},
+};
+
+/// The folders of the database encrypted by the file system.
+#[derive(Debug)]
+pub struct Fscrypt;
+
+/// The encrypted folder in the file system.
+const ENCRYPTED: &str = "encrypted";
+/// In it, the folder of the server.
+const SERVER: &str = "server";
+/// In it, the file by which a second look tells whether it can read.
+const PROBE: &str = "probe";
+/// What the probe holds.
+const PROBE_TEXT: &str = "readable";
+
+impl Protection for Fscrypt {
+    fn id(&self) -> &'static str {
+        "volume-fscrypt"
+    }
+
+    fn title(&self) -> &'static str {
+        "Encrypted folder, fscrypt"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Whoever reads the disk, or the folder without its key: a stolen disk, an image of it, an administrator before \
+         the key was given."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "Sizes, times, owners and number of files, which are not encrypted; everyone who is let in to the files while the \
+         key is given; undetected changes of the ciphertext."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        const OPTIONS: &[OptionEntry] = &[SIZE];
+        OPTIONS
+    }
+
+    fn at_rest(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
+        machine::needs(self.id(), &[machine::MKFS_EXT4], &[("file encryption of ext4", machine::ext4_encryption)])
+    }
+
+    fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
+        setup.volume = Some(Asked::of(&Fscrypt, chosen, super::bytes(chosen), &setup.materials.key));
+    }
+
+    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+        super::checks(true)
+    }
+}
+
+impl Volume for Fscrypt {
+    fn layers(&self, asked: &Asked) -> Vec<String> {
+        vec![
+            super::image_in_words(asked),
+            "ext4 with -O encrypt".to_owned(),
+            "fscrypt policy of version 2: contents AES-256-XTS, names AES-256-CTS".to_owned(),
+        ]
+    }
+
+    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
+        let below = site.layout.below();
+        site.make_folder(&below)?;
+        let device = site.loop_device()?;
+        site.make_ext4(&device, &["-O", "encrypt"])?;
+        site.mount_ext4(&device, &below)?;
+        self.populate(asked, site, &below)?;
+        // Unmounting brings all of this from the journal to its place, where a second look finds it.
+        site.undo();
+        let device = site.loop_device()?;
+        site.mount_ext4(&device, &below)?;
+        kernel::add_key(&below, &asked.key).map_err(|error| failed(&below, &error))?;
+        let folder = site.layout.folder.clone();
+        site.bind(&below.join(ENCRYPTED).join(SERVER), &folder)?;
+        site.release_loop(&device)
+    }
+
+    fn kernel_cipher(&self, _asked: &Asked) -> Option<String> {
+        Some("xts(aes)".to_owned())
+    }
+
+    fn header(&self, _asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+        let of = |path: &Path| kernel::policy(path).map_err(|error| failed(path, &error));
+        Ok(match (of(&layout.folder)?, of(&layout.below())?) {
+            (Some((AES_256_XTS, AES_256_CTS)), None) => Sight::Protected(
+                "policy of the folder: contents AES_256_XTS, names AES_256_CTS; of the folder above: none".to_owned(),
+            ),
+            (Some(modes), None) => Sight::Exposed(format!("the policy of the folder has the modes {modes:?}")),
+            (None, _) => Sight::Exposed("the folder has no policy".to_owned()),
+            (_, Some(_)) => Sight::Unknown("the folder above has a policy as well".to_owned()),
+        })
+    }
+
+    /// A second, read-only mount of the disk has a keyring of its own: no key in it, then a wrong one, then its own.
+    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+        let sandbox = layout.folder.parent().unwrap_or(Path::new("/"));
+        let second = layout.second();
+        let mut site = Site::new(layout.clone(), sandbox)?;
+        if !second.exists() {
+            site.make_folder(&second)?;
+        }
+        let device = site.second_look()?;
+        site.mount_ext4_to_look(&device, &second)?;
+        let readable_with = |key: Option<&Secret>| {
+            let given = key.map_or(Ok(()), |key| kernel::add_key(&second, key).map(drop));
+            given.map_err(|error| failed(&second, &error))?;
+            readable(&second.join(ENCRYPTED).join(PROBE))
+        };
+        let without = readable_with(None)?;
+        let wrong = readable_with(Some(&asked.stranger()))?;
+        let right = readable_with(Some(&asked.key))?;
+        Ok(match (without, wrong, right) {
+            (true, _, _) => Sight::Exposed("files are readable without a key".to_owned()),
+            (_, true, _) => Sight::Exposed("files are readable with a wrong key".to_owned()),
+            (false, false, true) => Sight::Protected(
+                "on a second mount of the disk a file is not found without a key, nor with a wrong one, and is read with \
+                 its own"
+                    .to_owned(),
+            ),
+            (false, false, false) => Sight::Unknown("not readable with its own key either".to_owned()),
+        })
+    }
+}
+
+impl Fscrypt {
+    fn populate(&self, asked: &Asked, site: &Site<'_>, below: &Path) -> Result<(), Fault> {
+        let encrypted = below.join(ENCRYPTED);
+        site.make_folder(&encrypted)?;
+        let key = kernel::add_key(below, &asked.key).map_err(|error| failed(below, &error))?;
+        kernel::set_policy(&encrypted, key).map_err(|error| failed(&encrypted, &error))?;
+        site.make_folder(&encrypted.join(SERVER))?;
+        let probe = encrypted.join(PROBE);
+        fs::write(&probe, PROBE_TEXT).map_err(|error| failed(&probe, &error))
+    }
+}
+
+/// True when the probe is found by its name and read. Without its key the name is another one, and opening is refused.
+fn readable(probe: &Path) -> Result<bool, Fault> {
+    match fs::read_to_string(probe) {
+        Ok(text) => Ok(text == PROBE_TEXT),
+        Err(error) if error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENOKEY) => Ok(false),
+        Err(error) => Err(failed(probe, &error)),
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Fault {
+    Fault::machine(path.display(), error)
+}

@@ -1,0 +1,222 @@
+//! gocryptfs: files and their names encrypted by a program, through FUSE, into files of a plain volume.
+
+use std::{fs, path::Path};
+
+use serde::Deserialize;
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment::Protection as Chosen,
+};
+
+use super::{SIZE, machine};
+use crate::{
+    evidence::Evidence,
+    fault::Fault,
+    launch::{Install, Missing},
+    protection::Protection,
+    sandbox::site::{Layout, Site},
+    setup::Setup,
+    sight::Sight,
+    volume::{Asked, Volume},
+};
+
+/// The folders of the database encrypted by a program in user space.
+#[derive(Debug)]
+pub struct Gocryptfs;
+
+/// In the plain volume, the folder of the encrypted files.
+const CIPHER: &str = "cipher";
+
+const AES: &str = "aes-gcm";
+const XCHACHA: &str = "xchacha20-poly1305";
+
+impl Protection for Gocryptfs {
+    fn id(&self) -> &'static str {
+        "volume-gocryptfs"
+    }
+
+    fn title(&self) -> &'static str {
+        "Encrypted folder, gocryptfs"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Whoever reads the disk or the folder of encrypted files: a stolen disk, an image of it, a copy in foreign \
+         storage; changed ciphertext within a file is noticed."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "Sizes, times and number of files, which are not encrypted; a file in the place of an older copy of itself; \
+         everyone who is let in to the files while it is mounted."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        const OPTIONS: &[OptionEntry] = &[
+            OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&[AES, XCHACHA]),
+                default: Some(Default::Text(AES)),
+                help: "Cipher of the contents; names are AES in EME mode.",
+            },
+            SIZE,
+        ];
+        OPTIONS
+    }
+
+    fn at_rest(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
+        let tools = [
+            machine::MKFS_EXT4,
+            machine::Tool { program: "gocryptfs", package: "gocryptfs" },
+            machine::Tool { program: "fusermount3", package: "fuse3" },
+        ];
+        machine::needs(self.id(), &tools, &[("FUSE", machine::fuse)])
+    }
+
+    fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
+        setup.volume = Some(Asked::of(&Gocryptfs, chosen, super::bytes(chosen), &setup.materials.key));
+    }
+
+    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+        super::checks(false)
+    }
+}
+
+impl Volume for Gocryptfs {
+    fn layers(&self, asked: &Asked) -> Vec<String> {
+        vec![
+            super::image_in_words(asked),
+            "ext4".to_owned(),
+            format!("gocryptfs {}", init_arguments(asked).join(" ")),
+            format!("gocryptfs {}", MOUNT.join(" ")),
+        ]
+    }
+
+    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
+        let (below, key) = (site.layout.below(), site.layout.key());
+        let cipher = below.join(CIPHER);
+        site.make_folder(&below)?;
+        site.write_key(&key, &asked.key)?;
+        let device = site.loop_device()?;
+        site.make_ext4(&device, &[])?;
+        site.mount_ext4(&device, &below)?;
+        site.release_loop(&device)?;
+        site.make_folder(&cipher)?;
+        let (cipher, key) = (cipher.display().to_string(), key.display().to_string());
+        let mut arguments = init_arguments(asked);
+        arguments.extend(["-passfile", &key, &cipher]);
+        site.run("gocryptfs", &arguments)?;
+        let folder = site.layout.folder.clone();
+        serve(site, &[], &key, &cipher, &folder)
+    }
+
+    fn kernel_cipher(&self, _asked: &Asked) -> Option<String> {
+        None
+    }
+
+    fn header(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+        let path = layout.below().join(CIPHER).join("gocryptfs.conf");
+        let text = fs::read_to_string(&path).map_err(|error| Fault::machine(path.display(), error))?;
+        let config: Config = serde_json::from_str(&text).map_err(|error| Fault::machine(path.display(), error))?;
+        Ok(config.judge(asked.text("cipher")))
+    }
+
+    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+        let sandbox = layout.folder.parent().unwrap_or(Path::new("/"));
+        let (second, stranger) = (layout.second(), layout.stranger());
+        let cipher = layout.below().join(CIPHER).display().to_string();
+        let mut site = Site::new(layout.clone(), sandbox)?;
+        if !second.exists() {
+            site.make_folder(&second)?;
+        }
+        site.write_key(&stranger, &asked.stranger())?;
+        let mut opens = |key: &Path| {
+            let opened = serve(&mut site, &["-ro"], &key.display().to_string(), &cipher, &second);
+            site.undo();
+            opened
+        };
+        let (wrong, right) = (opens(&stranger), opens(&layout.key()));
+        Ok(match (wrong, right) {
+            (Ok(()), _) => Sight::Exposed("a wrong key opens it".to_owned()),
+            (Err(Fault::Refused(words)), Ok(())) => {
+                Sight::Protected(format!("a wrong key: {words}; its own key opens it"))
+            }
+            (Err(fault), _) => Sight::Unknown(fault.to_string()),
+        })
+    }
+}
+
+/// The program stays in the foreground and dies with Tithe; `-allow_other` lets the servers' account in. Not `-quiet`, which
+/// would leave out [`READY`].
+const MOUNT: [&str; 3] = ["-fg", "-nosyslog", "-allow_other"];
+
+/// What gocryptfs writes when its mount may be used. It does so after the library below it, go-fuse, has waited for the mount
+/// and has opened and polled a file of its own in it (`.go-fuse-epoll-hack`): a file that somebody makes before that holds the
+/// folder, the library waits for the folder and has no thread left to serve it, and neither ever goes on. The other signs of
+/// gocryptfs (it goes to the background; SIGUSR1 to the process named by `-notifypid`) come after the same line, and the
+/// first would take it out of Tithe's hands, the second a signal for the whole of Tithe.
+const READY: &str = "Filesystem mounted and ready.";
+
+fn serve(site: &mut Site<'_>, further: &[&str], key: &str, cipher: &str, at: &Path) -> Result<(), Fault> {
+    let at_text = at.display().to_string();
+    let mut arguments = MOUNT.to_vec();
+    arguments.extend(further);
+    arguments.extend(["-passfile", key, cipher, &at_text]);
+    site.serve("gocryptfs", &arguments, at, READY)
+}
+
+/// The password is a random key: stretching it guards nothing and takes memory.
+fn init_arguments(asked: &Asked) -> Vec<&'static str> {
+    let mut arguments = vec!["-init", "-quiet", "-scryptn", "10"];
+    if asked.text("cipher") == XCHACHA {
+        arguments.push("-xchacha");
+    }
+    arguments
+}
+
+/// What of `gocryptfs.conf` says how files are encrypted (gocryptfs, `internal/configfile`).
+#[derive(Deserialize)]
+struct Config {
+    #[serde(rename = "Creator", default)]
+    creator: String,
+    #[serde(rename = "FeatureFlags")]
+    flags: Vec<String>,
+}
+
+impl Config {
+    fn judge(&self, wanted: &str) -> Sight {
+        let has = |flag: &str| self.flags.iter().any(|found| found == flag);
+        let cipher = match (has("XChaCha20Poly1305"), has("GCMIV128")) {
+            (true, false) => XCHACHA,
+            (false, true) => AES,
+            _ => "a cipher that is neither",
+        };
+        let seen = format!("{}: contents {cipher}, flags {}", self.creator, self.flags.join(", "));
+        if cipher != wanted || has("PlaintextNames") {
+            return Sight::Exposed(format!("asked for {wanted}; {seen}"));
+        }
+        Sight::Protected(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(flags: &str, wanted: &str) -> Sight {
+        let text = format!(r#"{{"Creator": "gocryptfs 2.3", "EncryptedKey": "x", "FeatureFlags": [{flags}]}}"#);
+        serde_json::from_str::<Config>(&text).expect("a configuration").judge(wanted)
+    }
+
+    #[test]
+    fn the_cipher_is_told_by_the_flags() {
+        let names = r#""HKDF", "DirIV", "EMENames""#;
+        assert!(matches!(judged(&format!(r#""GCMIV128", {names}"#), AES), Sight::Protected(_)));
+        assert!(matches!(judged(&format!(r#""XChaCha20Poly1305", {names}"#), XCHACHA), Sight::Protected(_)));
+        assert!(matches!(judged(&format!(r#""XChaCha20Poly1305", {names}"#), AES), Sight::Exposed(_)));
+        assert!(matches!(judged(r#""GCMIV128", "PlaintextNames""#, AES), Sight::Exposed(_)));
+        assert!(matches!(judged("", AES), Sight::Exposed(_)));
+    }
+}

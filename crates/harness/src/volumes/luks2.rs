@@ -1,0 +1,243 @@
+//! LUKS2: dm-crypt between the image and its file system.
+
+use std::path::Path;
+
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment::Protection as Chosen,
+};
+
+use super::{
+    SIZE,
+    luks_header::Header,
+    machine,
+    reencryption::{HOW, Reencryption, VolumeKeyRotated},
+};
+use crate::{
+    evidence::Evidence,
+    fault::Fault,
+    launch::{Install, Missing},
+    protection::Protection,
+    rotation::Rotator,
+    sandbox::{
+        companion::Companion,
+        mounts,
+        site::{Layout, Site},
+    },
+    setup::Setup,
+    sight::Sight,
+    volume::{Asked, Volume},
+};
+
+/// The whole disk encrypted by the kernel.
+#[derive(Debug)]
+pub struct Luks2;
+
+impl Protection for Luks2 {
+    fn id(&self) -> &'static str {
+        "volume-luks2"
+    }
+
+    fn title(&self) -> &'static str {
+        "Encrypted volume, LUKS2"
+    }
+
+    fn guards_against(&self) -> &'static str {
+        "Whoever reads the disk while the volume is closed: a stolen or discarded disk, an image of it, a copy made by \
+         the storage."
+    }
+
+    fn leaves_open(&self) -> &'static str {
+        "Everyone who is let in to the files while the volume is open, administrators and backups included; \
+         undetected changes of the ciphertext; which blocks are written and when."
+    }
+
+    fn options(&self) -> &'static [OptionEntry] {
+        const OPTIONS: &[OptionEntry] = &[
+            OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&["aes-xts-plain64", "serpent-xts-plain64", "twofish-xts-plain64"]),
+                default: Some(Default::Text("aes-xts-plain64")),
+                help: "Cipher, mode and initialisation vector, as cryptsetup names them.",
+            },
+            OptionEntry {
+                name: "key_bits",
+                kind: OptionKind::Choice(&["256", "512"]),
+                default: Some(Default::Text("512")),
+                help: "Length of the key; XTS uses one half for the data: 512 is AES-256.",
+            },
+            OptionEntry {
+                name: "sector",
+                kind: OptionKind::Choice(&["512", "4096"]),
+                default: Some(Default::Text("512")),
+                help: "Bytes that are encrypted as one.",
+            },
+            OptionEntry {
+                name: "no_read_workqueue",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(false)),
+                help: "What is read is decrypted by whoever reads, and not by threads of the kernel.",
+            },
+            OptionEntry {
+                name: "no_write_workqueue",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(false)),
+                help: "What is written is encrypted by whoever writes, and not by threads of the kernel.",
+            },
+            OptionEntry {
+                name: "rotate",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(false)),
+                help: "The volume is encrypted with another key, again and again, while it is measured (cryptsetup \
+                       reencrypt).",
+            },
+            SIZE,
+        ];
+        OPTIONS
+    }
+
+    fn at_rest(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
+        let tools = [machine::MKFS_EXT4, machine::CRYPTSETUP, machine::DMSETUP];
+        machine::needs(self.id(), &tools, &[("dm-crypt", machine::dm_crypt)])
+    }
+
+    fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
+        let asked = Asked::of(&Luks2, chosen, super::bytes(chosen), &setup.materials.key);
+        setup.volume = Some(Asked { rotates: chosen.flag("rotate"), ..asked });
+    }
+
+    fn evidence(&self, chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+        let mut checks = super::checks(true);
+        if chosen.flag("rotate") {
+            checks.push(Box::new(VolumeKeyRotated));
+        }
+        checks
+    }
+}
+
+impl Volume for Luks2 {
+    fn layers(&self, asked: &Asked) -> Vec<String> {
+        let (format, open) = (format_arguments(asked), open_arguments(asked));
+        let mut layers = vec![
+            super::image_in_words(asked),
+            format!("cryptsetup luksFormat {}", format.join(" ")),
+            format!("cryptsetup open {}", open.join(" ")),
+            "ext4".to_owned(),
+        ];
+        if asked.rotates {
+            layers.push(format!("while measured, again and again: cryptsetup reencrypt {HOW}"));
+        }
+        layers
+    }
+
+    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
+        let key = site.layout.key();
+        site.write_key(&key, &asked.key)?;
+        let key = key.display().to_string();
+        let device = site.loop_device()?;
+        let device_text = device.display().to_string();
+        let name = site.layout.mapping();
+        let mut format = vec!["luksFormat".to_owned()];
+        format.extend(format_arguments(asked));
+        format.extend(["--batch-mode", "--key-file", &key, &device_text].map(str::to_owned));
+        site.run("cryptsetup", &texts(&format))?;
+        site.note_mapping(&name)?;
+        let mut open = vec!["open".to_owned()];
+        open.extend(open_arguments(asked));
+        open.extend(["--key-file", &key, &device_text, &name].map(str::to_owned));
+        site.run("cryptsetup", &texts(&open))?;
+        site.release_loop(&device)?;
+        let mapped = Path::new("/dev/mapper").join(&name);
+        site.make_ext4(&mapped, &[])?;
+        let folder = site.layout.folder.clone();
+        site.mount_ext4(&mapped, &folder)
+    }
+
+    fn kernel_cipher(&self, asked: &Asked) -> Option<String> {
+        kernel_name(asked.text("cipher"))
+    }
+
+    fn header(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+        let header = Header::read(&layout.image())?;
+        let wanted = (asked.text("cipher"), asked.text("key_bits"), asked.text("sector"));
+        let (bits, sector) = (header.key_bits.to_string(), header.sector_bytes.to_string());
+        if wanted != (header.cipher.as_str(), bits.as_str(), sector.as_str()) {
+            return Ok(Sight::Exposed(format!("asked for {wanted:?}; the disk says {}", header.in_words())));
+        }
+        let name = layout.mapping();
+        if !mounts::mappings().iter().any(|mapping| mapping.name == name) {
+            return Ok(Sight::Exposed(format!("no mapping {name} is open over the disk")));
+        }
+        Ok(Sight::Protected(format!("{}; open as {name}", header.in_words())))
+    }
+
+    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+        let sandbox = layout.folder.parent().unwrap_or(Path::new("/"));
+        let site = Site::new(layout.clone(), sandbox)?;
+        let stranger = layout.stranger();
+        site.write_key(&stranger, &asked.stranger())?;
+        let (image, image_key) = (layout.image().display().to_string(), layout.key());
+        let test = |key: &Path| {
+            let key = key.display().to_string();
+            site.run("cryptsetup", &["open", "--test-passphrase", "--key-file", &key, &image])
+        };
+        let (wrong, right) = (test(&stranger), test(&image_key));
+        Ok(match (wrong, right) {
+            (Ok(_), _) => Sight::Exposed("a wrong key opens it".to_owned()),
+            (Err(fault), Ok(_)) => Sight::Protected(format!("a wrong key: {fault}; its own key opens it")),
+            (Err(_), Err(fault)) => Sight::Unknown(format!("its own key does not open it: {fault}")),
+        })
+    }
+
+    fn rotator(&self, layout: &Layout, companion: Companion) -> Result<Box<dyn Rotator>, Fault> {
+        Ok(Box::new(Reencryption::new(layout.clone(), companion)))
+    }
+}
+
+fn format_arguments(asked: &Asked) -> Vec<String> {
+    let (cipher, bits, sector) = (asked.text("cipher"), asked.text("key_bits"), asked.text("sector"));
+    // The key is random and as strong as it is: stretching it guards nothing and takes memory.
+    let text = format!(
+        "--type luks2 --cipher {cipher} --key-size {bits} --sector-size {sector} --pbkdf pbkdf2 --pbkdf-force-iterations 1000"
+    );
+    text.split(' ').map(str::to_owned).collect()
+}
+
+fn open_arguments(asked: &Asked) -> Vec<String> {
+    let flags =
+        [("no_read_workqueue", "--perf-no_read_workqueue"), ("no_write_workqueue", "--perf-no_write_workqueue")];
+    let set = flags.into_iter().filter(|(option, _)| asked.flag(option)).map(|(_, argument)| argument.to_owned());
+    ["--type".to_owned(), "luks2".to_owned()].into_iter().chain(set).collect()
+}
+
+fn texts(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+/// `aes-xts-plain64` as the kernel's list of ciphers has it: `xts(aes)`.
+fn kernel_name(cipher: &str) -> Option<String> {
+    let mut parts = cipher.split('-');
+    let (cipher, mode) = (parts.next()?, parts.next()?);
+    Some(format!("{mode}({cipher})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ciphers_are_called_as_the_kernel_calls_them() {
+        assert_eq!(kernel_name("aes-xts-plain64").as_deref(), Some("xts(aes)"));
+        assert_eq!(kernel_name("aes"), None);
+    }
+
+    #[test]
+    fn mappings_are_named_by_sandbox_and_server() {
+        let layout = Layout::of(Path::new("/var/tmp/tithe-sandbox-12-ab/02-luks"));
+        assert_eq!(layout.mapping(), "tithe-sandbox-12-ab-02-luks");
+    }
+}

@@ -1,0 +1,153 @@
+//! What lies under the data folder of a launched server: a file system of its own in an image file, encrypted or not.
+//!
+//! Volumes are protections of every database that Tithe launches ([`protections`]): the disk is encrypted and the
+//! database does not know. As soon as one arm of an experiment has one, every other arm gets the [`plain`] one of the same
+//! size, so that like is compared with like. A kind of volume is one file here and one line in `PROTECTIONS`.
+//!
+//! Everything is made as root with the system's own tools, and everything made is in a [journal](crate::sandbox::journal) before it is made, so
+//! that the next start undoes what a killed one left behind. Keys are in memory, or in files of mode 0600 that only root
+//! reads; never in arguments.
+
+mod cipher;
+mod evidence;
+mod fscrypt;
+mod gocryptfs;
+mod luks2;
+mod luks_header;
+mod machine;
+pub mod own_swap;
+mod plain;
+mod reencryption;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
+
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment::{Arm, Protection as Chosen},
+};
+
+use crate::{
+    checks::key_apart::KeyApart,
+    database::Database,
+    evidence::Evidence,
+    fault::Fault,
+    protection::Protection,
+    sandbox::{
+        Sandbox,
+        journal::Journal,
+        mounts,
+        site::{Layout, Site},
+    },
+    setup::Setup,
+    volume::Asked,
+};
+
+/// The kinds that can be asked for, in the order of `tithe ls`.
+pub static PROTECTIONS: &[&dyn Protection] = &[&luks2::Luks2, &fscrypt::Fscrypt, &gocryptfs::Gocryptfs];
+
+/// Volumes for `database`: none for a simulated one, which writes nothing.
+pub fn protections(database: &dyn Database) -> &'static [&'static dyn Protection] {
+    if database.simulated() { &[] } else { PROTECTIONS }
+}
+
+/// Size of the volumes of `arms`, bytes: the largest that one of them asks for; `None` where none asks.
+pub fn bytes_of(arms: &[Arm]) -> Option<u64> {
+    let is_volume = |chosen: &&Chosen| PROTECTIONS.iter().any(|protection| protection.id() == chosen.id);
+    arms.iter().flat_map(|arm| &arm.protections).filter(is_volume).map(bytes).max()
+}
+
+/// Gives `setup` the volume that its arm must have beside `arms`: all volumes of an experiment are of the same size, and
+/// no arm is without one where another has one. Applied after the protections.
+pub fn level(arms: &[Arm], setup: &mut Setup) {
+    let Some(bytes) = bytes_of(arms) else { return };
+    let plain = || Asked { kind: &plain::Plain, chosen: None, bytes, key: setup.materials.key.clone(), rotates: false };
+    let asked = setup.volume.take().unwrap_or_else(plain);
+    setup.volume = Some(Asked { bytes, ..asked });
+}
+
+fn bytes(chosen: &Chosen) -> u64 {
+    // A whole number of megabytes within the bounds of the option.
+    chosen.number(SIZE.name) as u64 * 1_000_000
+}
+
+/// The option that all kinds have.
+const SIZE: OptionEntry = OptionEntry {
+    name: "size_mb",
+    kind: OptionKind::Number { low: 64.0, high: 10_000_000.0 },
+    default: Some(Default::Number(4000.0)),
+    help: "Size of the file system, MB; the image file is sparse and takes what is written. All volumes of an \
+           experiment get the largest size that one of them asks for.",
+};
+
+/// The checks that every kind has.
+fn checks(kernel: bool) -> Vec<Box<dyn Evidence>> {
+    let mut checks: Vec<Box<dyn Evidence>> = vec![
+        Box::new(evidence::RawImage),
+        Box::new(evidence::Header),
+        Box::new(evidence::WrongKey),
+        Box::new(KeyApart),
+    ];
+    if kernel {
+        checks.push(Box::new(evidence::CipherDriver));
+    }
+    checks
+}
+
+/// What the report says about the volume at `folder`: its layers, and the driver that the kernel encrypts with.
+pub fn facts(asked: &Asked, folder: &Path) -> BTreeMap<String, String> {
+    let layout = Layout::of(folder);
+    let mut facts = BTreeMap::from([("volume".to_owned(), asked.kind.layers(asked).join(", "))]);
+    if let Some(name) = asked.kind.kernel_cipher(asked) {
+        let driver =
+            cipher::driver(&name).map_or_else(|| "not listed by /proc/crypto".to_owned(), |driver| driver.in_words());
+        facts.insert("volume cipher driver".to_owned(), driver);
+    }
+    let direct = mounts::loops().into_iter().find(|device| device.image == layout.image());
+    if let Some(device) = direct {
+        facts.insert(
+            "volume direct I/O".to_owned(),
+            if device.direct { "yes" } else { "no: pages are cached twice" }.to_owned(),
+        );
+    }
+    facts
+}
+
+/// A volume in use; unmounted and let go of when dropped. Drop it after the server on it has stopped.
+pub struct Mounted {
+    journal: Journal,
+}
+
+impl Mounted {
+    /// The process that serves the file system, where one does.
+    pub fn process(&self) -> Option<i32> {
+        self.journal.process()
+    }
+}
+
+/// Makes the volume that is `asked` for and mounts it at `folder`, an empty folder of `sandbox`'s for one server.
+///
+/// # Errors
+/// The first step that failed, in the words of its tool. What was made by then is undone.
+pub fn raise(asked: &Asked, folder: &Path, sandbox: &Sandbox) -> Result<Mounted, Fault> {
+    let mut site = Site::new(Layout::of(folder), sandbox.folder())?;
+    site.make_image(asked.bytes)?;
+    asked.kind.raise(asked, &mut site)?;
+    // The root of a fresh file system is root's.
+    sandbox.give(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
+        .map_err(|error| Fault::machine(folder.display(), error))?;
+    Ok(Mounted { journal: site.into_journal() })
+}
+
+/// `image file of 4000 MB, loop device`.
+pub fn image_in_words(asked: &Asked) -> String {
+    format!("image file of {} MB, loop device with direct I/O", asked.bytes / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Encrypted swap that Tithe sets up for the servers of a run: a file, dm-crypt with a key that nobody keeps, swap.
+//!
+//! It comes before all other swap of the machine, by its priority, and so takes what is swapped out until it is full; other
+//! swap stays as it is. The key is read from the kernel's random numbers by `cryptsetup` and is in the kernel alone: when
+//! the mapping is closed, what stands in the file says nothing any more.
+
+use std::path::Path;
+
+use super::machine;
+use crate::{
+    fault::Fault,
+    launch::Missing,
+    sandbox::{
+        Sandbox,
+        journal::Journal,
+        site::{Layout, Site},
+    },
+};
+
+/// What stands between the file and swap. Plain dm-crypt has no header, so there is none to keep the key in.
+const OPEN: &str = "open --type plain --cipher aes-xts-plain64 --key-size 512 --key-file /dev/urandom";
+
+/// Swap in use; switched off and let go of when dropped. Drop it after the servers have ended: what they have in it comes
+/// back to memory first.
+pub struct OwnSwap {
+    _journal: Journal,
+}
+
+/// What it consists of, from the file up. Pure.
+pub fn layers(bytes: u64) -> String {
+    let size = bytes as f64 / 1e6;
+    format!(
+        "file of {size:.1} MB, loop device with direct I/O, cryptsetup {OPEN}, mkswap, swapon before all other swap"
+    )
+}
+
+/// Looks for what it needs on this machine.
+///
+/// # Errors
+/// Everything that is missing, in one.
+pub fn needs() -> Result<(), Missing> {
+    machine::needs("encrypted_swap", &[machine::CRYPTSETUP, machine::MKSWAP], &[("dm-crypt", machine::dm_crypt)])
+}
+
+/// Sets up so many bytes of it in `sandbox`.
+///
+/// # Errors
+/// The first step that failed, in the words of its tool. What was made by then is undone.
+pub fn set_up(bytes: u64, sandbox: &Sandbox) -> Result<OwnSwap, Fault> {
+    let layout = Layout::of(&sandbox.folder().join("swap"));
+    let name = layout.mapping();
+    let mut site = Site::new(layout, sandbox.folder())?;
+    site.allocate_image(bytes)?;
+    let device = site.loop_device()?;
+    site.note_mapping(&name)?;
+    let device_text = device.display().to_string();
+    let arguments: Vec<&str> = OPEN.split(' ').chain([device_text.as_str(), &name]).collect();
+    site.run("cryptsetup", &arguments)?;
+    site.release_loop(&device)?;
+    let mapped = Path::new("/dev/mapper").join(&name);
+    site.run("mkswap", &[&mapped.display().to_string()])?;
+    site.swap_on(&name, &mapped)?;
+    Ok(OwnSwap { _journal: site.into_journal() })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    #[test]
+    fn layers_are_what_a_reader_could_do_by_hand() {
+        expect!["file of 536.9 MB, loop device with direct I/O, cryptsetup open --type plain --cipher aes-xts-plain64 --key-size 512 --key-file /dev/urandom, mkswap, swapon before all other swap"].assert_eq(&super::layers(512 << 20));
+    }
+}

@@ -1,0 +1,233 @@
+//! A LUKS2 volume that is encrypted with another key while its file system is in use, and the look whether it was.
+//!
+//! `cryptsetup reencrypt` makes a new volume key, goes over the volume one stretch after the other, and drops the old key at
+//! its end (cryptsetup-reencrypt(8)). A stretch cannot be used while it is being written, so it is kept short: it is also
+//! what the kernel may still have to write when the program is made to stand still. The passphrase stays the same: it opens
+//! the key slot of whichever key the volume has.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read, Seek, SeekFrom},
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use super::luks_header::Header;
+use crate::{
+    evidence::{Control, Evidence, Scene},
+    fault::Fault,
+    rotation::Rotator,
+    sandbox::{
+        companion::Companion,
+        kernel, mounts,
+        site::{self, Layout},
+    },
+    sight::Sight,
+};
+
+/// How it is done. Checksums of the stretch under way let a crash be recovered from, as is the default of cryptsetup; new
+/// key slots are made as the first one was.
+pub const HOW: &str = "--resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
+
+/// Changes the key of one open volume.
+pub struct Reencryption {
+    layout: Layout,
+    companion: Companion,
+}
+
+impl Reencryption {
+    /// Of the volume of `layout`, by programs that `companion` runs.
+    pub fn new(layout: Layout, companion: Companion) -> Self {
+        Self { layout, companion }
+    }
+
+    /// The arguments of the program, the volume being on `device`.
+    fn arguments(&self, device: &Path) -> Vec<String> {
+        let (key, name) = (self.layout.key().display().to_string(), self.layout.mapping());
+        let mut arguments = vec!["reencrypt".to_owned()];
+        arguments.extend(HOW.split(' ').map(str::to_owned));
+        arguments.extend(["--batch-mode", "--active-name", &name, "--key-file", &key].map(str::to_owned));
+        arguments.push(device.display().to_string());
+        arguments
+    }
+}
+
+impl Rotator for Reencryption {
+    /// Encrypts the whole volume with a new key, and looks whether the header says so.
+    fn rotate(&mut self) -> Result<(), Fault> {
+        let image = self.layout.image();
+        let before = Header::read(&image)?;
+        let device = mounts::loops().into_iter().find(|device| device.image == image);
+        let device = device.ok_or_else(|| Fault::Machine(format!("{} has no loop device", image.display())))?;
+        let arguments = self.arguments(&device.device);
+        let command = site::command("cryptsetup", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let folder = self.layout.folder.parent().unwrap_or(Path::new("/"));
+        self.companion.run(&command, folder, &self.layout.log())?;
+        match Header::read(&image)?.digest == before.digest {
+            true => Err(Fault::Wrong("the volume still has the key that it had".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Changes the key once, as it is changed while measuring, and looks before and afterwards at the digest of the volume key in
+/// the header and at blocks all over the volume: what says the same through the mapping must be written differently on the
+/// disk. The control are those blocks themselves: one key writes one text in one way. Id `volume-key-rotated`.
+pub struct VolumeKeyRotated;
+
+impl VolumeKeyRotated {
+    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+        if !scene.setup.rotates_volume() {
+            return Ok(Sight::Exposed("the volume has no key that is changed".to_owned()));
+        }
+        let layout = Layout::of(&scene.server.folder);
+        let before = Seen::of(&layout)?;
+        Reencryption::new(layout.clone(), Companion::default()).rotate()?;
+        Ok(Seen::of(&layout)?.judge(&before))
+    }
+}
+
+impl Evidence for VolumeKeyRotated {
+    fn id(&self) -> &'static str {
+        "volume-key-rotated"
+    }
+
+    fn claim(&self) -> String {
+        "the volume gets another key, with which all of it is written anew, and still says the same".to_owned()
+    }
+
+    fn control(&self) -> Control {
+        Control::Own
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+        Self::try_look(scene).unwrap_or_else(Sight::from)
+    }
+}
+
+/// Blocks that are looked at, evenly spread.
+const BLOCKS: u64 = 64;
+
+/// Length of a block, bytes: what reads past the page cache are aligned to.
+const BLOCK_BYTES: usize = 4096;
+
+/// A volume at one moment.
+struct Seen {
+    digest: String,
+    /// Each block as the mapping shows it, and as it stands on the disk.
+    blocks: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Seen {
+    fn of(layout: &Layout) -> Result<Self, Fault> {
+        kernel::sync_file_system(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
+        let header = Header::read(&layout.image())?;
+        let mapping = Path::new("/dev/mapper").join(layout.mapping());
+        let blocks = blocks(&mapping, &layout.image(), header.data_offset)
+            .map_err(|error| Fault::machine("cannot look at the volume", error))?;
+        Ok(Self { digest: header.digest, blocks })
+    }
+
+    fn judge(&self, before: &Self) -> Sight {
+        let pairs = before.blocks.iter().zip(&self.blocks);
+        let same: Vec<_> = pairs.filter(|(before, after)| before.0 == after.0).collect();
+        let anew = same.iter().filter(|(before, after)| before.1 != after.1).count();
+        let short = |digest: &str| digest.chars().take(8).collect::<String>();
+        let told = format!(
+            "digest of the volume key {}…, then {}…; of {} blocks {} say the same before and afterwards, and {anew} of these \
+             are written differently on the disk",
+            short(&before.digest),
+            short(&self.digest),
+            before.blocks.len(),
+            same.len()
+        );
+        // A volume that is written to all over shows nothing.
+        if 2 * same.len() < before.blocks.len() || same.is_empty() {
+            return Sight::Unknown(told);
+        }
+        if anew == same.len() && self.digest != before.digest { Sight::Protected(told) } else { Sight::Exposed(told) }
+    }
+}
+
+/// Blocks of `mapping` and what stands for them in `image`, whose data begin at `offset`.
+fn blocks(mapping: &PathBuf, image: &Path, offset: u64) -> std::io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    // Past the page cache, which would answer with what was read the last time.
+    let mut mapping = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(mapping)?;
+    let image = File::open(image)?;
+    let length = mapping.seek(SeekFrom::End(0))? / BLOCK_BYTES as u64;
+    let mut room = vec![0; 2 * BLOCK_BYTES];
+    let start = room.as_ptr().align_offset(BLOCK_BYTES);
+    let mut seen = Vec::new();
+    for number in 0..BLOCKS.min(length) {
+        let at = number * length / BLOCKS * BLOCK_BYTES as u64;
+        let aligned = &mut room[start..start + BLOCK_BYTES];
+        mapping.seek(SeekFrom::Start(at))?;
+        mapping.read_exact(aligned)?;
+        let mut written = vec![0; BLOCK_BYTES];
+        image.read_exact_at(&mut written, offset + at)?;
+        seen.push((aligned.to_vec(), written));
+    }
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[test]
+    fn the_program_is_told_everything_but_the_key() {
+        let layout = Layout { folder: "/var/tmp/tithe-sandbox-1-2/02-luks".into() };
+        let arguments = Reencryption::new(layout, Companion::default()).arguments(Path::new("/dev/loop3"));
+        expect!["reencrypt --resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --batch-mode --active-name tithe-sandbox-1-2-02-luks --key-file /var/tmp/tithe-sandbox-1-2/02-luks.key /dev/loop3"].assert_eq(&arguments.join(" "));
+    }
+
+    fn check(digests: [&str; 2], blocks: &[[(&str, &str); 2]], expect: Expect) {
+        let seen = |moment: usize| Seen {
+            digest: digests[moment].to_owned(),
+            blocks: blocks.iter().map(|block| (block[moment].0.into(), block[moment].1.into())).collect(),
+        };
+        expect.assert_eq(&format!("{:?}", seen(1).judge(&seen(0))));
+    }
+
+    #[test]
+    fn a_key_was_changed_where_the_same_is_written_differently() {
+        let (anew, kept, written) = ([("a", "1"), ("a", "2")], [("b", "3"), ("b", "3")], [("c", "4"), ("d", "5")]);
+        check(
+            ["one", "two"],
+            &[anew, anew, written],
+            expect![[
+                r#"Protected("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "one"],
+            &[anew, anew, written],
+            expect![[
+                r#"Exposed("digest of the volume key one…, then one…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "two"],
+            &[anew, kept, written],
+            expect![[
+                r#"Exposed("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 1 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "two"],
+            &[anew, written, written],
+            expect![[
+                r#"Unknown("digest of the volume key one…, then two…; of 3 blocks 1 say the same before and afterwards, and 1 of these are written differently on the disk")"#
+            ]],
+        );
+        check(
+            ["one", "two"],
+            &[],
+            expect![[
+                r#"Unknown("digest of the volume key one…, then two…; of 0 blocks 0 say the same before and afterwards, and 0 of these are written differently on the disk")"#
+            ]],
+        );
+    }
+}

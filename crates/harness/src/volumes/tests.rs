@@ -1,0 +1,484 @@
+//! Volumes on this machine: they need root, loop devices and tools, which `tools/install-test-needs` brings.
+
+#![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+
+use std::{collections::BTreeMap, fs, process::Command, time::Instant};
+
+use expect_test::expect;
+use tithe_model::experiment::OptionValue;
+
+use super::*;
+use crate::{
+    evidence::{Evidence, judge},
+    launch::{Install, Missing},
+    sandbox::{SANDBOX_PREFIX, Sandbox, journal, kernel, site},
+    simulated::test_bench::{Bench, materials},
+    volumes::own_swap,
+    watch::swap,
+};
+
+fn protection(id: &str) -> &'static dyn Protection {
+    *PROTECTIONS.iter().find(|protection| protection.id() == id).expect("a volume")
+}
+
+fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
+    let defaults = protection(id).options().iter();
+    let mut all: BTreeMap<String, OptionValue> =
+        defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
+    all.insert("size_mb".to_owned(), OptionValue::Number(64.0));
+    all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    Chosen { id: id.to_owned(), options: all }
+}
+
+/// The set-up of an arm with the volume `id`, or with the plain volume beside it.
+fn setup(id: &str, guarded: bool) -> Setup {
+    setup_of(chosen(id, &[]), guarded)
+}
+
+fn setup_of(chosen: Chosen, guarded: bool) -> Setup {
+    let mut setup = Setup::plain(BTreeMap::new(), materials());
+    if guarded {
+        protection(&chosen.id).apply(&chosen, &mut setup);
+    }
+    let arm = |protections| Arm {
+        name: String::new(),
+        protections,
+        url: None,
+        on: Vec::new(),
+        off: Vec::new(),
+        guard: false,
+    };
+    level(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
+    setup
+}
+
+/// True where the volume `id` can be made; says loudly where it cannot. With `CI` set that fails, but for dm-crypt, which
+/// kernels of test machines may lack.
+fn possible(id: &str) -> bool {
+    has(protection(id).needs(&Install::default(), &chosen(id, &[])))
+}
+
+fn has(needs: Result<(), Missing>) -> bool {
+    let Err(missing) = needs else { return true };
+    let excused = missing.what.ends_with("needs (dm-crypt)");
+    assert!(excused || std::env::var_os("CI").is_none(), "{missing:?}");
+    eprintln!("SKIPPED: {missing:?}");
+    false
+}
+
+/// Nothing of `sandbox` is mounted, looped or mapped.
+fn assert_clean(sandbox: &Path) {
+    assert!(!mounts::mount_points().iter().any(|point| point.starts_with(sandbox)), "still mounted");
+    // The kernel lets a loop device go shortly after its last user.
+    let begun = Instant::now();
+    while mounts::loops().iter().any(|device| device.image.starts_with(sandbox)) {
+        assert!(begun.elapsed().as_secs() < 10, "still a loop device");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let name = sandbox.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(!mounts::mappings().iter().any(|mapping| mapping.name.starts_with(&name)), "still mapped");
+}
+
+/// Raises the volume `id` with these options and a plain one, looks at every check of it on both, and takes both away.
+fn prove(id: &str, options: &[(&str, OptionValue)]) {
+    if !possible(id) {
+        return;
+    }
+    let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let folder = sandbox.folder().to_owned();
+    let mut arm = |guarded: bool| {
+        let setup = setup_of(chosen(id, options), guarded);
+        let place = sandbox.place("arm").expect("a place");
+        let mounted = raise(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
+        (Bench::at(place.folder, setup, guarded), mounted)
+    };
+    let (plain, guarded) = (arm(false), arm(true));
+    for check in protection(id).evidence(&chosen(id, options)) {
+        let on_guarded = guarded.0.look(&*check);
+        let on_plain = plain.0.look(&*check);
+        let verdict = judge(check.control(), &on_guarded, Some(&on_plain));
+        eprintln!("{id} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", check.id());
+        if check.role() == tithe_model::record::Role::Claim {
+            assert_eq!(verdict, tithe_model::record::Verdict::Holds, "{}: {on_guarded:?} {on_plain:?}", check.id());
+        }
+    }
+    assert!(mounts::mount_points().contains(&guarded.0.server.folder));
+    drop((plain, guarded));
+    assert_clean(&folder);
+    drop(sandbox);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn fscrypt_is_proven_and_leaves_nothing_behind() {
+    prove("volume-fscrypt", &[]);
+}
+
+#[test]
+fn gocryptfs_is_proven_and_leaves_nothing_behind() {
+    prove("volume-gocryptfs", &[]);
+}
+
+#[test]
+fn luks2_is_proven_and_leaves_nothing_behind() {
+    prove("volume-luks2", &[("rotate", OptionValue::Flag(true))]);
+}
+
+#[test]
+fn encrypted_swap_is_used_and_leaves_nothing_behind() {
+    if !has(own_swap::needs()) {
+        return;
+    }
+    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let folder = sandbox.folder().to_owned();
+    let ours = || swap::swaps().into_iter().filter(|swap| swap.guard == swap::Guard::Own).count();
+    let before = ours();
+    let set_up = own_swap::set_up(16 << 20, &sandbox).expect("swap");
+    assert_eq!(ours(), before + 1);
+    drop(set_up);
+    assert_eq!(ours(), before);
+    assert_clean(&folder);
+}
+
+#[test]
+fn a_plain_volume_proves_no_claim() {
+    if !possible("volume-fscrypt") {
+        return;
+    }
+    let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let setup = setup("volume-fscrypt", false);
+    let _mounted = raise(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
+    let bench = Bench::at(place.folder, setup, true);
+    let checks: [&dyn Evidence; 3] = [&evidence::RawImage, &evidence::Header, &evidence::WrongKey];
+    for check in checks {
+        let sight = bench.look(check);
+        assert!(matches!(sight, Sight::Exposed(_)), "{}: {sight:?}", check.id());
+    }
+}
+
+/// Set for [`victim`]: the folder of its sandbox's parent and the volume to raise.
+const VICTIM: &str = "TITHE_TEST_VOLUMES_VICTIM";
+
+/// The process that is killed by the next test: raises a volume, says so, and sleeps. A test to be found by its name.
+#[test]
+fn victim() {
+    let Some(asked) = std::env::var_os(VICTIM) else { return };
+    let asked = asked.into_string().expect("text");
+    let (id, parent) = asked.split_once(' ').expect("a volume and a folder");
+    let mut sandbox = Sandbox::new(Path::new(parent)).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let asked = setup(id, true).volume.expect("a volume");
+    let _mounted = raise(&asked, &place.folder, &sandbox).expect("a volume");
+    fs::write(Path::new(parent).join("ready"), place.folder.display().to_string()).expect("written");
+    std::thread::sleep(std::time::Duration::from_secs(60));
+}
+
+/// Kills a process in the middle and starts the next sandbox somewhere else.
+fn survive(id: &str) {
+    if !possible(id) {
+        return;
+    }
+    let parent = std::env::temp_dir().join(format!("tithe-test-volumes-{id}-{}", std::process::id()));
+    fs::create_dir_all(&parent).expect("a folder");
+    let mut victim = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "volumes::tests::victim", "--test-threads=1"])
+        .env(VICTIM, format!("{id} {}", parent.display()))
+        .spawn()
+        .expect("the victim starts");
+    let begun = Instant::now();
+    let ready = loop {
+        let text = fs::read_to_string(parent.join("ready")).unwrap_or_default();
+        if !text.is_empty() {
+            break PathBuf::from(text);
+        }
+        assert!(begun.elapsed().as_secs() < 60, "the victim raised no volume");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let abandoned = ready.parent().expect("a sandbox").to_owned();
+    // Something that the journal names and that lies elsewhere must be left alone.
+    let foreign = parent.join("foreign");
+    fs::create_dir_all(&foreign).expect("a folder");
+    kernel::mount(Path::new("tmpfs"), &foreign, "tmpfs", 0, "size=64k").expect("mounted");
+    let line = serde_json::to_string(&journal::Made::Mount { at: foreign.clone() }).expect("JSON");
+    let path = abandoned.join("volumes.jsonl");
+    let text = fs::read_to_string(&path).expect("a journal");
+    fs::write(&path, format!("{text}{line}\n")).expect("written");
+
+    victim.kill().expect("killed");
+    victim.wait().expect("ended");
+    assert!(mounts::mount_points().contains(&ready), "nothing was left behind, so nothing is tested");
+    drop(Sandbox::new(&std::env::temp_dir()).expect("the next start"));
+    assert_clean(&abandoned);
+    assert!(!abandoned.exists());
+    assert!(mounts::mount_points().contains(&foreign), "what Tithe did not make was unmounted");
+    kernel::unmount(&foreign, false).expect("unmounted");
+    fs::remove_dir_all(&parent).expect("removed");
+}
+
+#[test]
+fn the_next_start_undoes_a_killed_fscrypt_volume_and_nothing_else() {
+    survive("volume-fscrypt");
+}
+
+#[test]
+fn the_next_start_undoes_a_killed_gocryptfs_volume_and_nothing_else() {
+    survive("volume-gocryptfs");
+}
+
+/// True where file systems in user space can be mounted; says loudly where they cannot.
+fn can_serve() -> bool {
+    has(machine::needs("a file system in user space", &[], &[("FUSE", machine::fuse)]))
+}
+
+#[test]
+fn a_mount_is_ready_when_its_program_says_so_and_not_when_it_is_there() {
+    if !can_serve() {
+        return;
+    }
+    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let layout = Layout::of(&sandbox.folder().join("slow"));
+    let mut site = site::Site::new(layout.clone(), sandbox.folder()).expect("a place");
+    site.make_folder(&layout.folder).expect("a folder");
+    let at = layout.folder.display();
+    // As gocryptfs, which works in its mount for a while before it lets others in.
+    let script =
+        format!("mount -t tmpfs -o size=64k none {at}; sleep 1; touch {at}/own; echo now ready; exec sleep 60");
+    site.serve("sh", &["-c", &script], &layout.folder, "now ready").expect("it becomes ready");
+    assert!(layout.folder.join("own").exists(), "the program was still at work in its mount");
+    drop(site);
+    assert_clean(sandbox.folder());
+}
+
+#[test]
+fn a_program_that_never_says_it_is_ready_is_told_in_its_words_and_leaves_nothing() {
+    if !can_serve() {
+        return;
+    }
+    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let layout = Layout::of(&sandbox.folder().join("never"));
+    let mut site = site::Site::new(layout.clone(), sandbox.folder()).expect("a place");
+    site.make_folder(&layout.folder).expect("a folder");
+    let at = layout.folder.display();
+    let script = format!("mount -t tmpfs -o size=64k none {at}; echo no such cipher; exit 3");
+    let fault = site.serve("sh", &["-c", &script], &layout.folder, "now ready").expect_err("it never says so");
+    assert!(fault.to_string().ends_with("its log ends with: no such cipher"), "{fault}");
+    drop(site);
+    assert_clean(sandbox.folder());
+}
+
+/// How long cleaning up may take although nothing answers: with the ways of the days before it took 40 s, or for ever.
+const CLEAN_WITHIN_S: u64 = 20;
+
+/// The state of a process as `/proc` tells it: `D` waits in the kernel, `Z` is dead and was not asked for.
+fn state(process: i32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    crate::proc::stat_fields(&stat).next().unwrap_or("gone").to_owned()
+}
+
+fn await_state(process: i32, wanted: &[&str]) {
+    let begun = Instant::now();
+    while !wanted.contains(&state(process).as_str()) {
+        assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "{process} is {}, not {wanted:?}", state(process));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_volume_whose_program_stands_still_is_taken_away_from_under_who_waits_for_it() {
+    if !possible("volume-gocryptfs") {
+        return;
+    }
+    let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let asked = setup("volume-gocryptfs", true).volume.expect("a volume");
+    let mounted = raise(&asked, &place.folder, &sandbox).expect("a volume");
+    let served = mounted.process().expect("gocryptfs");
+    // SAFETY: kill has no preconditions; the process is a child that nobody has waited for.
+    unsafe { libc::kill(served, libc::SIGSTOP) };
+    await_state(served, &["T"]);
+    let script = format!("echo x > {}/file", place.folder.display());
+    let mut waiting = Command::new("sh").args(["-c", &script]).spawn().expect("a shell");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(waiting.try_wait().expect("a state"), None, "nobody waits for it, so nothing is tested");
+    let begun = Instant::now();
+    drop(mounted);
+    assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it took {:?}", begun.elapsed());
+    assert!(!waiting.wait().expect("it ends").success(), "nothing was written");
+    assert_eq!(state(served), "gone");
+    let folder = sandbox.folder().to_owned();
+    assert_clean(&folder);
+    drop(sandbox);
+    assert!(!folder.exists());
+}
+
+/// A file system in user space that says hello to the kernel and then answers nothing (fuse(4), `linux/fuse.h`).
+struct Mute {
+    device: fs::File,
+}
+
+impl Mute {
+    fn mount(at: &Path) -> Self {
+        use std::os::fd::AsRawFd;
+        let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").expect("/dev/fuse");
+        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
+        kernel::mount(Path::new("mute"), at, "fuse", 0, &options).expect("mounted");
+        Self { device }
+    }
+
+    /// Takes the next request; its operation and its number.
+    fn take(&mut self) -> (u32, u64) {
+        use std::io::Read;
+        let mut request = vec![0; 64 * 1024];
+        let length = self.device.read(&mut request).expect("a request");
+        assert!(length >= 40, "a head of 40 bytes");
+        let number = |at: usize| u64::from_le_bytes(request[at..at + 8].try_into().expect("8 bytes"));
+        ((number(0) >> 32) as u32, number(8))
+    }
+
+    /// Answers the first request, `FUSE_INIT`: version 7.23, and nothing offered.
+    fn greet(&mut self) {
+        use std::io::Write;
+        let (operation, number) = self.take();
+        assert_eq!(operation, 26, "FUSE_INIT");
+        let mut answer = Vec::new();
+        answer.extend(80_u32.to_le_bytes());
+        answer.extend(0_i32.to_le_bytes());
+        answer.extend(number.to_le_bytes());
+        for word in [7_u32, 23, 0, 0, 0, 4096] {
+            answer.extend(word.to_le_bytes());
+        }
+        answer.resize(80, 0);
+        self.device.write_all(&answer).expect("answered");
+    }
+}
+
+/// Set for [`stuck`]: the folder of its sandbox's parent.
+const STUCK: &str = "TITHE_TEST_VOLUMES_STUCK";
+
+/// The process of the next test: asks for a file of a file system that does not answer, and is killed meanwhile.
+#[test]
+fn stuck() {
+    let Some(parent) = std::env::var_os(STUCK) else { return };
+    let parent = Path::new(&parent);
+    let mut sandbox = Sandbox::new(parent).expect("a sandbox");
+    let place = sandbox.place("arm").expect("a place");
+    let mut journal = journal::Journal::open(sandbox.folder()).expect("a journal");
+    journal.note(journal::Made::Mount { at: place.folder.clone() }).expect("noted");
+    fs::write(parent.join("ready.part"), place.folder.display().to_string()).expect("written");
+    fs::rename(parent.join("ready.part"), parent.join("ready")).expect("written");
+    while !mounts::mount_points().contains(&place.folder) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let _ = fs::metadata(place.folder.join("file"));
+}
+
+/// Whoever waits for an answer of a file system in user space cannot be killed: its sandbox's lock stays taken.
+#[test]
+fn the_next_start_frees_a_killed_process_that_waits_for_a_mount_that_does_not_answer() {
+    if !can_serve() {
+        return;
+    }
+    let parent = std::env::temp_dir().join(format!("tithe-test-stuck-{}", std::process::id()));
+    fs::create_dir_all(&parent).expect("a folder");
+    let mut victim = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "volumes::tests::stuck", "--nocapture"])
+        .env(STUCK, &parent)
+        .spawn()
+        .expect("the victim starts");
+    let begun = Instant::now();
+    while !parent.join("ready").exists() {
+        assert!(begun.elapsed().as_secs() < 60, "the victim made no sandbox");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let at = PathBuf::from(fs::read_to_string(parent.join("ready")).expect("a path"));
+    let abandoned = at.parent().expect("a sandbox").to_owned();
+    let mut mute = Mute::mount(&at);
+    mute.greet();
+    mute.take();
+    victim.kill().expect("killed");
+    let killed = victim.id() as i32;
+    let stays = |process: i32| {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        tasks.filter_map(|task| task.file_name().to_string_lossy().parse().ok()).any(|task: i32| state(task) == "D")
+    };
+    let begun = Instant::now();
+    // Another test's start may free it first: then its mount is gone.
+    while !stays(killed) && mounts::mount_points().contains(&at) {
+        assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it died, so nothing is tested");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let begun = Instant::now();
+    drop(Sandbox::new(&parent).expect("the next start"));
+    assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it took {:?}", begun.elapsed());
+    let begun = Instant::now();
+    while victim.try_wait().expect("a state").is_none() {
+        assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it still waits");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_clean(&abandoned);
+    assert!(!abandoned.exists());
+    drop(mute);
+    fs::remove_dir_all(&parent).expect("removed");
+}
+
+#[test]
+fn sandboxes_are_found_by_what_is_mounted_in_them() {
+    let all = journal::sandboxes_in_use();
+    assert!(
+        all.iter().all(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SANDBOX_PREFIX)))
+    );
+}
+
+#[test]
+fn layers_are_what_a_reader_could_do_by_hand() {
+    let layers = |id: &str, options: &[(&str, OptionValue)]| {
+        let chosen = chosen(id, options);
+        let mut setup = Setup::plain(BTreeMap::new(), materials());
+        protection(id).apply(&chosen, &mut setup);
+        let asked = setup.volume.expect("a volume");
+        format!("{id}: {}\n", asked.kind.layers(&asked).join(", "))
+    };
+    let text = |text: &str| OptionValue::Text(text.to_owned());
+    let on = OptionValue::Flag(true);
+    let shown = [
+        layers("volume-luks2", &[]),
+        layers(
+            "volume-luks2",
+            &[("sector", text("4096")), ("no_read_workqueue", on.clone()), ("no_write_workqueue", on)],
+        ),
+        layers("volume-luks2", &[("rotate", OptionValue::Flag(true))]),
+        layers("volume-fscrypt", &[]),
+        layers("volume-gocryptfs", &[("cipher", text("xchacha20-poly1305"))]),
+    ];
+    expect![[r#"
+        volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4
+        volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 4096 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2 --perf-no_read_workqueue --perf-no_write_workqueue, ext4
+        volume-luks2: image file of 64 MB, loop device with direct I/O, cryptsetup luksFormat --type luks2 --cipher aes-xts-plain64 --key-size 512 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000, cryptsetup open --type luks2, ext4, while measured, again and again: cryptsetup reencrypt --resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000
+        volume-fscrypt: image file of 64 MB, loop device with direct I/O, ext4 with -O encrypt, fscrypt policy of version 2: contents AES-256-XTS, names AES-256-CTS
+        volume-gocryptfs: image file of 64 MB, loop device with direct I/O, ext4, gocryptfs -init -quiet -scryptn 10 -xchacha, gocryptfs -fg -nosyslog -allow_other
+    "#]].assert_eq(&shown.concat());
+}
+
+#[test]
+fn all_volumes_of_an_experiment_are_as_large_as_the_largest() {
+    let size = |mb: f64| chosen("volume-fscrypt", &[("size_mb", OptionValue::Number(mb))]);
+    let arm = |protections| Arm {
+        name: String::new(),
+        protections,
+        url: None,
+        on: Vec::new(),
+        off: Vec::new(),
+        guard: false,
+    };
+    let arms = [arm(Vec::new()), arm(vec![size(100.0)]), arm(vec![size(300.0)])];
+    assert_eq!(bytes_of(&arms[..1]), None);
+    for guarded in [false, true] {
+        let mut setup = setup("volume-fscrypt", guarded);
+        level(&arms, &mut setup);
+        assert_eq!(setup.volume.map(|volume| (volume.bytes, volume.chosen.is_some())), Some((300_000_000, guarded)));
+    }
+    let mut bare = Setup::plain(BTreeMap::new(), materials());
+    level(&arms[..1], &mut bare);
+    assert!(bare.volume.is_none());
+}
