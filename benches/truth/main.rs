@@ -14,7 +14,7 @@
 //! | `identical` | product, cells, seconds a cell, hogs, workload | four identical arms | how many intervals leave zero out; the mean effect by arm |
 //! | `neighbours` | seconds, clients, workload, product | unknown, but the same whoever else runs | what a protection costs beside hogs and walkers |
 //!
-//! Nothing is asserted: the figures are for a reader. METHODOLOGY.md and docs/evaluation.md show some.
+//! Nothing is asserted: the figures are for a reader. docs/evaluation.md and docs/method/writes.md show some.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 

@@ -33,7 +33,7 @@ const MS: u64 = 1_000_000;
 const SLOT_READS_NS: u64 = 20 * MS;
 
 /// A slot of durable writes: commits take milliseconds and come in groups. Longer slots resolve less in the same time,
-/// shorter ones hold too few commits and let one arm's flushes fall into the other's slots (METHODOLOGY.md, "Writes").
+/// shorter ones hold too few commits and let one arm's flushes fall into the other's slots (docs/method/writes.md).
 const SLOT_WRITES_NS: u64 = 100 * MS;
 
 /// A slot of an open loop, which drains before the next.
