@@ -3,10 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use tithe_harness::{catalogue, database::Database, fault::Fault, launch::{Address, Server}, load::frame::{ArmRig, Rig}, product::Product, setup::Setup, workload::Workload, workloads};
-use tithe_model::{
-    experiment,
-    plan::{self, Plan},
-};
+use tithe_model::{experiment, parse, plan::{self, Plan}};
 
 use crate::contest::{Contestant, number_after};
 
@@ -49,7 +46,7 @@ pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan
     let catalogue =
         catalogue::catalogue(tithe_databases::all(), workloads::KINDS.iter().map(|kind| (kind.entry)()).collect());
     let told = |complaints| Fault::Machine(format!("{complaints:?}"));
-    let experiment = experiment::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
+    let experiment = parse::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
     experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
 }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tithe_analysis::Records;
 use tithe_harness::folder;
 
 use crate::records;
@@ -17,7 +16,7 @@ pub type Ends = (f64, f64);
 
 /// The records of the run folder at `path`.
 pub fn read(path: &Path) -> Records {
-    records::of(path, folder::read(path).expect("a run folder"))
+    folder::read(path).expect("a run folder")
 }
 
 /// The estimate `name` of one arm.

@@ -10,42 +10,10 @@ pub mod statistics;
 pub mod stopping;
 
 use serde::Serialize;
-use tithe_model::{
-    plan::Plan,
-    record::{ArmFacts, Finding, Frame, Host, Machine, Slot},
-};
+use tithe_model::record::{ArmFacts, Finding, Host, Machine};
 
 /// Confidence of every interval, simultaneous over the arms of a cell.
 pub const CONFIDENCE: f64 = 0.95;
-
-/// Everything that a run folder holds, read back.
-#[derive(Debug, Clone)]
-pub struct Records {
-    /// Name of the run folder.
-    pub run: String,
-    /// What was to be done.
-    pub plan: Plan,
-    /// Where it was done.
-    pub machine: Machine,
-    /// Facts of each arm, by cell and arm.
-    pub facts: Vec<Vec<ArmFacts>>,
-    /// Complete frames, in order.
-    pub frames: Vec<Frame>,
-    /// Slots of the complete frames, cell by cell.
-    pub slots: Vec<Slot>,
-    /// What the evidence checks saw.
-    pub findings: Vec<Finding>,
-    /// How each cell was paired, by cell (`twin`, `session`, …); empty while a cell has not begun.
-    pub modes: Vec<String>,
-    /// Why each cell ended; empty while it has not.
-    pub endings: Vec<String>,
-    /// What went wrong or should be known, in order.
-    pub warnings: Vec<String>,
-    /// Lines about each cell's workload (`requestdistribution = zipfian`), by cell.
-    pub workload_notes: Vec<Vec<(String, String)>>,
-    /// Version of the program that measured.
-    pub tithe: String,
-}
 
 /// What the records say.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -10,11 +10,7 @@ use tithe_harness::{
     workload::Workload,
     workloads::{self, program},
 };
-use tithe_model::{
-    catalogue::Catalogue,
-    experiment::{self, Arrivals, Experiment},
-    plan::{self, Plan},
-};
+use tithe_model::{catalogue::Catalogue, experiment::{self, Arrivals, Experiment}, parse, plan::{self, Plan}};
 
 use crate::{
     ExperimentArgs, MachineArgs, complain,
@@ -69,7 +65,7 @@ pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Expe
     let catalogue = catalogue();
     let base = arguments.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let read_named = |path: &str| std::fs::read_to_string(base.join(path));
-    let mut experiment = experiment::parse(&text, &catalogue, &read_named)
+    let mut experiment = parse::parse(&text, &catalogue, &read_named)
         .map_err(|complaints| complain::about(&name, &text, &complaints))?;
     scale(&mut experiment, arguments)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
@@ -107,7 +103,7 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
         experiment.data.records = records.round() as u64;
     }
     if let Some(text) = &arguments.budget {
-        experiment.measure.budget_s = experiment::budget_s(text).map_err(|problem| format!("--budget {problem}"))?;
+        experiment.measure.budget_s = parse::budget_s(text).map_err(|problem| format!("--budget {problem}"))?;
     }
     let chosen = experiment.resources.iter().any(|one| one.clients.is_some() || one.arrivals.is_some());
     match arguments.clients.as_slice() {
@@ -120,7 +116,7 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
             let mut several = several.to_vec();
             several.sort_unstable();
             several.dedup();
-            experiment.resources = experiment::swept(std::mem::take(&mut experiment.resources), &several);
+            experiment.resources = parse::swept(std::mem::take(&mut experiment.resources), &several);
         }
     }
     Ok(())

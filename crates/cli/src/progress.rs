@@ -16,11 +16,8 @@ use tithe_analysis::{
     },
     stopping::{Decision, Live},
 };
-use tithe_harness::{folder::Contents, run::Observer};
-use tithe_model::{
-    plan::{FRAMES_MIN, Plan},
-    record::{Event, Frame, Phase, Role, Slot, Verdict},
-};
+use tithe_harness::run::Observer;
+use tithe_model::{plan::{FRAMES_MIN, Plan}, record::{Event, Frame, Phase, Role, Slot, Verdict}, records::Records};
 
 /// Time between two lines where they are not drawn over each other.
 const PLAIN_PAUSE: Duration = Duration::from_secs(15);
@@ -31,7 +28,7 @@ pub struct Progress<'a> {
     began: Instant,
     cell: usize,
     /// What was measured before the run was taken up again.
-    before: Option<&'a Contents>,
+    before: Option<&'a Records>,
     live: Option<Live>,
     /// Load of the present cell so far, ns.
     load_ns: u64,
@@ -49,7 +46,7 @@ pub struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// Progress of a run of `plan`, of which `before` holds what was measured already.
-    pub fn new(plan: &'a Plan, quiet: bool, before: Option<&'a Contents>) -> Self {
+    pub fn new(plan: &'a Plan, quiet: bool, before: Option<&'a Records>) -> Self {
         Self {
             plan,
             before,

@@ -1,49 +1,10 @@
-//! From the run folder's contents to what the analysis takes.
+//! From a run folder to its analysis, one cell in memory at a time.
 
 use std::path::Path;
 
-use tithe_analysis::{
-    Analysis, Records,
-    assess::Assessor,
-    report::html::{Story, Teller},
-};
-use tithe_harness::{
-    fault::Fault,
-    folder::{self, CellRecords, Contents, Parts},
-};
-use tithe_model::record::Event;
-
-/// The records of the run folder at `path`.
-pub fn of(path: &Path, contents: Contents) -> Records {
-    let run = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let run = run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut warnings = Vec::new();
-    let mut tithe = String::new();
-    for event in &contents.events {
-        match event {
-            Event::Warning { message } => warnings.push(message.clone()),
-            Event::RunStarted { tithe: version, .. } => tithe.clone_from(version),
-            _ => {}
-        }
-    }
-    let Contents { plan, machine, cells, frames, mut slots, findings, damage, .. } = contents;
-    warnings.extend(damage);
-    slots.sort_by_key(|slot| slot.cell);
-    Records {
-        run,
-        plan,
-        machine,
-        frames,
-        slots,
-        findings,
-        warnings,
-        tithe,
-        facts: cells.iter().map(|cell| cell.arms.clone()).collect(),
-        modes: cells.iter().map(|cell| cell.mode.clone()).collect(),
-        endings: cells.iter().map(|cell| cell.ending.clone()).collect(),
-        workload_notes: cells.into_iter().map(|cell| cell.notes).collect(),
-    }
-}
+use tithe_analysis::{Analysis, assess::Assessor, report::html::{Story, Teller}};
+use tithe_harness::{fault::Fault, folder::{self, CellRecords, Parts}};
+use tithe_model::records::Records;
 
 /// What a run folder says.
 pub struct Assessed {
@@ -67,8 +28,7 @@ pub fn assess(path: &Path) -> Result<Assessed, Fault> {
 ///
 /// # Errors
 /// As [`assess`].
-pub fn assess_opened(path: &Path, (contents, parts): (Contents, Parts)) -> Result<Assessed, Fault> {
-    let mut records = of(path, contents);
+pub fn assess_opened(path: &Path, (mut records, parts): (Records, Parts)) -> Result<Assessed, Fault> {
     let mut assessor = Assessor::new(&records);
     let mut teller = Teller::default();
     let mut all_damage = Vec::new();
@@ -79,8 +39,8 @@ pub fn assess_opened(path: &Path, (contents, parts): (Contents, Parts)) -> Resul
         assessor.next_cell(&records);
         teller.hear(&records.frames, records.plan.experiment.arms.len());
     }
-    records.warnings.extend(all_damage.iter().cloned());
-    Ok(Assessed { analysis: assessor.finish(&records), story: teller.tell(&experiment(path)), damage: all_damage })
+    records.damage = all_damage;
+    Ok(Assessed { analysis: assessor.finish(&records), story: teller.tell(&experiment(path)), damage: records.damage })
 }
 
 /// The experiment file as the run folder at `path` keeps it; empty where it cannot be read.

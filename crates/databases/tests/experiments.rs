@@ -9,11 +9,7 @@ use std::{
 
 use expect_test::expect;
 use tithe_harness::{arms, catalogue, database::Database, product::Product, protection::Protection, setup::Setup, workloads};
-use tithe_model::{
-    catalogue::{Catalogue, Default, OptionEntry, OptionKind},
-    experiment::{self, OptionValue},
-    plan,
-};
+use tithe_model::{catalogue::{Catalogue, Default, OptionEntry, OptionKind}, experiment::{self, OptionValue}, parse, plan};
 
 fn whole_catalogue() -> Catalogue {
     let kinds = workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
@@ -35,7 +31,7 @@ fn every_experiment_makes_a_plan() {
     for path in files {
         let text = fs::read_to_string(&path).expect("a file");
         let read = |name: &str| fs::read_to_string(path.with_file_name(name));
-        let experiment = match experiment::parse(&text, &catalogue, &read) {
+        let experiment = match parse::parse(&text, &catalogue, &read) {
             Err(complaints) if complaints.iter().any(|it| it.problem.starts_with("there is no database")) => {
                 eprintln!("LEFT OUT, its database is not in this build: {}", path.display());
                 continue;
@@ -93,7 +89,7 @@ fn with_setting(database: &dyn Product, chosen: &experiment::Protection, name: &
 
 /// What is said of line 5; empty where nothing is.
 fn complaint_about(text: &str, catalogue: &Catalogue) -> String {
-    let complaints = experiment::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into())).err();
+    let complaints = parse::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into())).err();
     let line = |at: usize| 1 + text[..at].matches('\n').count();
     let about = complaints.into_iter().flatten().filter(|it| it.range.as_ref().is_some_and(|at| line(at.start) == 5));
     about.map(|it| it.problem).collect()

@@ -19,31 +19,13 @@ use tithe_model::{
     experiment::mask_passwords,
     histogram::{self, Histogram},
     plan::{FORMAT, Plan},
-    record::{ArmFacts, Event, Finding, Frame, Machine, Slot},
+    record::{Event, Finding, Frame, Machine, Slot},
+    records::{CellFacts, Records},
+    slots,
 };
 
 use crate::{fault::Fault, sandbox::try_lock};
 pub use parts::{CellRecords, Parts};
-
-/// How each cell is carried out: what the plan cannot know before the run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CellFacts {
-    /// How arms are paired (`twin`, `session`).
-    pub mode: String,
-    /// Lines about the workload.
-    pub notes: Vec<(String, String)>,
-    /// Why the cell ended; empty while it has not.
-    pub ending: String,
-    /// The arms, in the experiment's order.
-    pub arms: Vec<ArmFacts>,
-}
-
-/// Column names of `slots.csv`.
-const SLOT_COLUMNS: &str = "cell,frame,block,client,arm,n,n_g,wall_ns,wall_g_ns,client_cpu_ns,server_cpu_ns,wait_ns,\
-     stalled_ns";
-
-/// Columns that files of every build have: the first ones.
-const SLOT_COLUMNS_MIN: usize = 12;
 
 /// An open run folder. Only one process writes to it at a time.
 pub struct RunFolder {
@@ -55,27 +37,6 @@ pub struct RunFolder {
     cells: Vec<CellFacts>,
     histograms: HashMap<PathBuf, File>,
     _lock: File,
-}
-
-/// What a run folder holds.
-#[derive(Debug, Clone)]
-pub struct Contents {
-    /// What was to be done.
-    pub plan: Plan,
-    /// The machine.
-    pub machine: Machine,
-    /// How each cell was carried out.
-    pub cells: Vec<CellFacts>,
-    /// Complete frames.
-    pub frames: Vec<Frame>,
-    /// Slots of complete frames.
-    pub slots: Vec<Slot>,
-    /// What the evidence checks saw.
-    pub findings: Vec<Finding>,
-    /// What happened.
-    pub events: Vec<Event>,
-    /// Frames whose slots are damaged, which are spoiled for that: each with the file and its line.
-    pub damage: Vec<String>,
 }
 
 impl RunFolder {
@@ -97,7 +58,7 @@ impl RunFolder {
         write_json(&path.join("machine.json"), machine)?;
         let cells = vec![CellFacts::default(); plan.cells.len()];
         write_json(&path.join("cells.json"), &cells)?;
-        fs::write(path.join("slots.csv"), format!("{SLOT_COLUMNS}\n")).map_err(failed)?;
+        fs::write(path.join("slots.csv"), format!("{}\n", slots::COLUMNS)).map_err(failed)?;
         Self::open(path, cells)
     }
 
@@ -105,20 +66,20 @@ impl RunFolder {
     ///
     /// # Errors
     /// When it is not a run folder, is of another format, or another process writes to it.
-    pub fn resume(path: &Path) -> Result<(Self, Contents), Fault> {
-        let contents = read(path)?;
-        let folder = Self::open(path, contents.cells.clone())?;
-        let mut text = format!("{SLOT_COLUMNS}\n");
-        for slot in &contents.slots {
-            text.push_str(&slot_line(slot));
+    pub fn resume(path: &Path) -> Result<(Self, Records), Fault> {
+        let records = read(path)?;
+        let folder = Self::open(path, records.cells.clone())?;
+        let mut text = format!("{}\n", slots::COLUMNS);
+        for slot in &records.slots {
+            text.push_str(&slots::line(slot));
         }
         replace(&path.join("slots.csv"), text.as_bytes())?;
         // A line that a kill cut in half would spoil the one that follows it.
-        replace(&path.join("frames.jsonl"), &lines(&contents.frames)?)?;
-        replace(&path.join("evidence.jsonl"), &lines(&contents.findings)?)?;
-        replace(&path.join("events.jsonl"), &lines(&contents.events)?)?;
+        replace(&path.join("frames.jsonl"), &lines(&records.frames)?)?;
+        replace(&path.join("evidence.jsonl"), &lines(&records.findings)?)?;
+        replace(&path.join("events.jsonl"), &lines(&records.events)?)?;
         drop(folder);
-        Ok((Self::open(path, contents.cells.clone())?, contents))
+        Ok((Self::open(path, records.cells.clone())?, records))
     }
 
     fn open(path: &Path, cells: Vec<CellFacts>) -> Result<Self, Fault> {
@@ -152,7 +113,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn frame(&mut self, plan: &Plan, frame: &Frame, slots: &[Slot]) -> Result<(), Fault> {
-        let rows: String = slots.iter().map(slot_line).collect();
+        let rows: String = slots.iter().map(slots::line).collect();
         add(&mut self.slots, rows.as_bytes(), "the slots of a frame")?;
         let cell = &plan.cells[frame.cell as usize];
         for (arm, seen) in plan.experiment.arms.iter().zip(&frame.arms) {
@@ -245,22 +206,22 @@ fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Result<String, Box<dy
 ///
 /// # Errors
 /// When it is not a run folder, of another format, or its files do not belong together.
-pub fn read(path: &Path) -> Result<Contents, Fault> {
-    let (mut contents, parts) = open(path)?;
-    for cell in 0..contents.plan.cells.len() {
+pub fn read(path: &Path) -> Result<Records, Fault> {
+    let (mut records, parts) = open(path)?;
+    for cell in 0..records.plan.cells.len() {
         let CellRecords { frames, slots, damage } = parts.cell(cell)?;
-        contents.frames.extend(frames);
-        contents.slots.extend(slots);
-        contents.damage.extend(damage);
+        records.frames.extend(frames);
+        records.slots.extend(slots);
+        records.damage.extend(damage);
     }
-    Ok(contents)
+    Ok(records)
 }
 
 /// Reads a run folder but for its frames and slots, which are left to be read from its parts.
 ///
 /// # Errors
 /// As [`read`].
-pub fn open(path: &Path) -> Result<(Contents, Parts), Fault> {
+pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     let plan_text = text(&path.join("plan.json"))?;
     let format: FormatOnly = json(&plan_text, "plan.json")?;
     if format.format != FORMAT {
@@ -273,7 +234,9 @@ pub fn open(path: &Path) -> Result<(Contents, Parts), Fault> {
     let plan: Plan = json(&plan_text, "plan.json")?;
     refuse("plan.json makes no sense", path, &plan.flaws())?;
     let parts = Parts::open(path, &plan)?;
-    let contents = Contents {
+    let run = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let records = Records {
+        run: run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         machine: json(&text(&path.join("machine.json"))?, "machine.json")?,
         cells: json(&text(&path.join("cells.json"))?, "cells.json")?,
         findings: json_lines(&text(&path.join("evidence.jsonl"))?, "evidence.jsonl")?,
@@ -283,8 +246,8 @@ pub fn open(path: &Path) -> Result<(Contents, Parts), Fault> {
         slots: Vec::new(),
         damage: Vec::new(),
     };
-    refuse("its files do not belong together", path, &strangers(&contents))?;
-    Ok((contents, parts))
+    refuse("its files do not belong together", path, &strangers(&records))?;
+    Ok((records, parts))
 }
 
 /// Refuses the run folder at `path` where there are `flaws`.
@@ -301,8 +264,8 @@ fn refuse(what: &str, path: &Path, flaws: &[String]) -> Result<(), Fault> {
 }
 
 /// What of the records is about cells and arms that the plan does not have.
-fn strangers(contents: &Contents) -> Vec<String> {
-    let Contents { plan, cells, findings, .. } = contents;
+fn strangers(records: &Records) -> Vec<String> {
+    let Records { plan, cells, findings, .. } = records;
     let arms = plan.experiment.arms.len();
     let mut strangers = Vec::new();
     if cells.len() != plan.cells.len() {
@@ -384,71 +347,6 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     fs::rename(&next, path).map_err(failed)
 }
 
-fn slot_line(slot: &Slot) -> String {
-    let Slot {
-        cell,
-        frame,
-        block,
-        client,
-        arm,
-        n,
-        n_g,
-        wall_ns,
-        wall_g_ns,
-        client_cpu_ns,
-        server_cpu_ns,
-        wait_ns,
-        stalled_ns,
-    } = slot;
-    let stalled_ns = stalled_ns.map(|ns| ns.to_string()).unwrap_or_default();
-    format!(
-        "{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns},\
-         {stalled_ns}\n"
-    )
-}
-
-/// How many columns a `slots.csv` that begins with the line `header` has; `None` where they are not those of [`SLOT_COLUMNS`],
-/// of which an older build wrote the first ones only.
-fn slot_columns(header: &str) -> Option<usize> {
-    let columns = header.split(',').count();
-    let ours: Vec<&str> = SLOT_COLUMNS.split(',').take(columns).collect();
-    (columns >= SLOT_COLUMNS_MIN && header == ours.join(",")).then_some(columns)
-}
-
-/// Reads one row of a `slots.csv` with so many `columns`; the error says what is wrong with it.
-fn slot_of(line: &str, columns: usize) -> Result<Slot, String> {
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no number of this file"));
-    let texts: Vec<&str> = line.split(',').collect();
-    if texts.len() != columns {
-        return Err(format!("it has {} of {columns} fields", texts.len()));
-    }
-    let (first, last) = texts.split_at(SLOT_COLUMNS_MIN);
-    let fields: Vec<u64> = first.iter().map(|text| number(text)).collect::<Result<_, _>>()?;
-    // The column that older builds did not write may be empty, too.
-    let stalled_ns = last.iter().find(|text| !text.is_empty()).map(|text| number(text)).transpose()?;
-    let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] =
-        fields[..]
-    else {
-        return Err(format!("it has {} fields", fields.len()));
-    };
-    let small = |value: u64| u32::try_from(value).map_err(|_| format!("{value} is no number of anything here"));
-    Ok(Slot {
-        cell: small(cell)?,
-        frame: small(frame)?,
-        block: small(block)?,
-        client: small(client)?,
-        arm: small(arm)?,
-        n,
-        n_g,
-        wall_ns,
-        wall_g_ns,
-        client_cpu_ns,
-        server_cpu_ns,
-        wait_ns,
-        stalled_ns,
-    })
-}
-
 /// `name` with everything but letters, digits, `-` and `_` replaced.
 pub fn file_name(name: &str) -> String {
     name.chars()
@@ -459,37 +357,6 @@ pub fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_survive_their_file() {
-        let slot = Slot {
-            cell: 1,
-            frame: 2,
-            block: 3,
-            client: 4,
-            arm: 5,
-            n: 6,
-            n_g: 7,
-            wall_ns: 8,
-            wall_g_ns: 9,
-            client_cpu_ns: 10,
-            server_cpu_ns: 11,
-            wait_ns: 12,
-            stalled_ns: Some(13),
-        };
-        let columns = slot_columns(SLOT_COLUMNS).expect("its own header");
-        assert_eq!(slot_of(slot_line(&slot).trim_end(), columns), Ok(slot));
-        let untold = Slot { stalled_ns: None, ..slot };
-        assert_eq!(slot_of(slot_line(&untold).trim_end_matches('\n'), columns), Ok(untold));
-        let earlier = SLOT_COLUMNS.strip_suffix(",stalled_ns").and_then(slot_columns).expect("an earlier header");
-        assert_eq!(slot_of("1,2,3,4,5,6,7,8,9,10,11,12", earlier), Ok(untold));
-        let refused = |line: &str| slot_of(line, columns).expect_err("no row");
-        assert_eq!(refused("1,2,3"), format!("it has 3 of {columns} fields"));
-        assert_eq!(refused("1,2,3,4,5,6,7,8,9,10,11,x,"), "\"x\" is no number of this file");
-        assert_eq!(refused("1,2,3,4,5,6,7,-8,9,10,11,12,13"), "\"-8\" is no number of this file");
-        assert_eq!(slot_columns("cell,frame"), None);
-        assert_eq!(slot_columns(&SLOT_COLUMNS.replace("wall_ns", "wall_us")), None);
-    }
 
     #[test]
     fn a_line_cut_by_a_kill_is_left_out_and_any_other_bad_line_is_an_error() {

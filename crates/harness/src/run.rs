@@ -12,18 +12,14 @@ mod stage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tithe_model::{
-    experiment::Arrivals,
-    plan::{Cell, FRAMES_MIN, Plan},
-    record::{Event, Finding, Frame, Phase, Slot},
-};
+use tithe_model::{experiment::Arrivals, plan::{Cell, FRAMES_MIN, Plan}, record::{Event, Finding, Frame, Phase, Slot}, records::Records};
 
 use crate::{
     arms, data,
     database::CacheUse,
     descriptors,
     fault::Fault,
-    folder::{Contents, RunFolder, file_name},
+    folder::{RunFolder, file_name},
     launch::Install,
     limits,
     load::frame::{ArmRig, Rig},
@@ -83,7 +79,7 @@ impl Run<'_> {
     pub fn carry_out(
         &self,
         folder: &mut RunFolder,
-        before: Option<&Contents>,
+        before: Option<&Records>,
         observer: &mut dyn Observer,
     ) -> Result<Ending, Fault> {
         if !self.product.simulated() {
@@ -150,7 +146,7 @@ impl Run<'_> {
         &self,
         number: usize,
         carried: &mut Carried,
-        before: Option<&Contents>,
+        before: Option<&Records>,
         diary: &mut Diary<'_>,
     ) -> Result<String, Fault> {
         let mut cell = self.with_rate(number, &carried.served)?;
@@ -409,7 +405,7 @@ struct Epoch {
 }
 
 /// Load of the frames of cell `number` that `before` holds, ns.
-fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Contents>) -> u64 {
+fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Records>) -> u64 {
     let Some(before) = before else { return 0 };
     let of_frame = |frame: &&Frame| frame.cell as usize == number && !frame.free;
     let load_ns = |frame: &Frame| {

@@ -169,7 +169,7 @@ impl Cell {
 ///
 /// # Errors
 /// A budget that buys too few frames, and a slot that is too short for its load. An experiment that came from
-/// [`parse`](crate::experiment::parse) has neither.
+/// [`parse`](crate::parse::parse) has neither.
 pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<Complaint>> {
     let cells = cells(&experiment, catalogue);
     let complaints: Vec<Complaint> = objections(&experiment, &cells)

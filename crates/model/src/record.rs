@@ -281,7 +281,7 @@ pub enum Event {
         /// Product and exact version as the server says it.
         version: String,
     },
-    /// Part of an arm's data is loaded.
+    /// Part of an arm's data is loaded; told to whoever watches, and not kept.
     Loading {
         /// Index of the cell.
         cell: u32,
@@ -307,7 +307,7 @@ pub enum Event {
     CellDone {
         /// Index of the cell.
         cell: u32,
-        /// Why it ended: `precision`, `budget`, or what went wrong.
+        /// Why it ended: `precision`, `decided`, `budget`, `interrupted`, or `failed: ` and what went wrong.
         reason: String,
     },
     /// Something that the reader should know.

@@ -2,13 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tithe_model::{
-    experiment::{Arm, Arrivals, Design, Metric},
-    plan::Cell,
-    record::{ArmFrame, Frame, Host, Slot, Stalls},
-};
+use tithe_model::{experiment::{Arm, Arrivals, Design, Metric}, plan::Cell, record::{ArmFrame, Frame, Host, Slot, Stalls}, records::Records};
 
-use crate::{Flag, Records, statistics::pairing::MIN_OPERATIONS, stopping};
+use crate::{Flag, statistics::pairing::MIN_OPERATIONS, stopping};
 
 /// A frame that counts.
 pub(super) struct MeasuredFrame<'a> {
@@ -59,7 +55,7 @@ impl<'a> Measured<'a> {
         let (frames, spoiled) = frames(records, index);
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
-        let ended_by = |reason: &str| records.endings.get(index).is_some_and(|ending| ending == reason);
+        let ended_by = |reason: &str| records.cells[index].ending == reason;
         let of_cell = |cell: u32| cell as usize == index;
         let frame_epochs = records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
         let finding_epochs = records.findings.iter().filter(|it| of_cell(it.cell)).map(|it| it.epoch);

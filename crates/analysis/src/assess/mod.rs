@@ -22,12 +22,9 @@ mod slots;
 mod stand_in;
 mod sweep;
 
-use tithe_model::{
-    experiment::{Arm, Arrivals, Design, Metric},
-    record::{CIPHER_DRIVER, Finding, Host, Verdict},
-};
+use tithe_model::{experiment::{Arm, Arrivals, Design, Metric}, record::{CIPHER_DRIVER, Finding, Host, Verdict}, records::Records};
 
-use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, Records, statistics, stopping};
+use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, statistics, stopping};
 use measured::Measured;
 
 /// What the records say. The same records give the same analysis.
@@ -48,7 +45,7 @@ pub struct Assessor {
 impl Assessor {
     /// For a run; frames and slots are not looked at.
     pub fn new(records: &Records) -> Self {
-        Self { cells: Vec::new(), warnings: records.warnings.clone(), throughputs: Vec::new() }
+        Self { cells: Vec::new(), warnings: records.warnings(), throughputs: Vec::new() }
     }
 
     /// Assesses the next cell in the plan's order, of which `records` hold at least the frames and slots.
@@ -67,7 +64,7 @@ impl Assessor {
             run: records.run.clone(),
             title: experiment.title.clone(),
             database: experiment.database.clone(),
-            tithe: records.tithe.clone(),
+            tithe: records.tithe().to_owned(),
             seed: experiment.measure.seed,
             confidence: CONFIDENCE,
             margin: experiment.measure.margin,
@@ -91,7 +88,7 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
     notes.extend(measured.complaints());
-    notes.extend(stand_in::stand_ins(records.facts.get(index).into_iter().flatten()));
+    notes.extend(stand_in::stand_ins(&records.cells[index].arms));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
         format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)
@@ -118,12 +115,12 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
         resources: experiment.resources.get(cell.resources).map(|it| it.name.clone()).unwrap_or_default(),
         clients: cell.clients,
         arrivals: arrivals(cell.arrivals),
-        notes: records.workload_notes.get(index).cloned().unwrap_or_default(),
-        mode: records.modes.get(index).cloned().unwrap_or_default(),
+        notes: records.cells[index].notes.clone(),
+        mode: records.cells[index].mode.clone(),
         slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
         epochs: measured.epochs.len() as u32,
-        ending: records.endings.get(index).cloned().unwrap_or_default(),
+        ending: records.cells[index].ending.clone(),
         host: mean_host(measured.frames.iter().map(|frame| &frame.record.host)),
         wait_share: measured.wait_share(),
         arms,
@@ -134,7 +131,7 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
 fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric) -> Vec<ArmAnalysis> {
     let experiment = &records.plan.experiment;
     let arms = &experiment.arms;
-    let facts = |arm: usize| records.facts.get(cell).and_then(|arms| arms.get(arm)).cloned().unwrap_or_default();
+    let facts = |arm: usize| records.cells[cell].arms.get(arm).cloned().unwrap_or_default();
     let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
     let plain = facts(0);
     let assess_arm = |(index, arm): (usize, &Arm)| {

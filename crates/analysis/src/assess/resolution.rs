@@ -1,7 +1,7 @@
 //! What a baseline against its own second instance says about the instrument: how finely it tells apart, how often it is
 //! wrong.
 
-use tithe_model::{experiment::Metric, schedule::SplitMix64};
+use tithe_model::{experiment::Metric, records::Records, schedule::SplitMix64};
 
 use super::{measured::Measured, slots};
 use crate::{
@@ -105,7 +105,7 @@ pub fn resolutions(records: &Records) -> Vec<CellResolution> {
     (0..records.plan.cells.len()).map(|index| of_cell(records, index)).collect()
 }
 
-fn of_cell(records: &Records, index: usize) -> CellResolution {
+fn of_cell(records: &index: usize) -> CellResolution {
     let measured = Measured::new(records, index);
     let asked = records.plan.experiment.measure.primary;
     let primary = stopping::deciding(asked, measured.net_seen, measured.server_seen);
@@ -116,7 +116,7 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     let metrics = metrics.into_iter().filter_map(|(metric, _, title)| of_metric(&measured, metric, title, cells));
     CellResolution {
         id: measured.cell.id.clone(),
-        mode: records.modes.get(index).cloned().unwrap_or_default(),
+        mode: records.cells[index].mode.clone(),
         slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
         load_s: measured.load_s(),

@@ -1,10 +1,10 @@
 //! What cells that differ in their clients say together: where each arm is saturated, and what it costs there.
 
-use tithe_model::{experiment::Arrivals, plan::Cell};
+use tithe_model::{experiment::Arrivals, plan::Cell, records::Records};
 
 use super::measured::Measured;
 use crate::{
-    CONFIDENCE, CellAnalysis, Records, Sweep, SweepArm, SweepStep,
+    CONFIDENCE, CellAnalysis, Sweep, SweepArm, SweepStep,
     statistics::{order::median_interval, saturation::saturation},
 };
 

@@ -6,12 +6,9 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use tithe_model::{
-    histogram::{self, Histogram},
-    record::Frame,
-};
+use tithe_model::{histogram::{self, Histogram}, record::Frame, records::Records};
 
-use crate::{Records, stopping};
+use crate::{stopping};
 
 /// The lines of every cell and arm.
 pub fn render(records: &Records) -> String {

@@ -1,11 +1,8 @@
 //! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
 
 use expect_test::{Expect, expect};
-use tithe_analysis::{Analysis, Estimate, Flag, Interval, Outcome, Proof, Records, assess::assess};
-use tithe_model::{
-    experiment::{Arrivals, Metric},
-    record::{Phase, Role, Verdict},
-};
+use tithe_analysis::{Analysis, Estimate, Flag, Interval, Outcome, Proof, assess::assess};
+use tithe_model::{experiment::{Arrivals, Metric}, record::{Phase, Role, Verdict}, records::Records};
 
 use crate::synthetic::{Invented, finding};
 
@@ -470,7 +467,7 @@ fn slots_that_are_too_short_are_told() {
 fn stopping_by_precision_widens_the_intervals() {
     let mut records = Invented::default().records();
     let by_budget = estimate(&records, 1, "net").effect;
-    records.endings = vec!["precision".to_owned()];
+    records.cells[0].ending = "precision".to_owned();
     let by_precision = estimate(&records, 1, "net").effect;
     assert!(by_precision.low < by_budget.low && by_budget.high < by_precision.high);
 }

@@ -1,10 +1,7 @@
 //! The guard arm, sequential practice, frames that bind nothing, carry-over, and answers that are looked at all the time.
 
-use tithe_analysis::{Estimate, Flag, Outcome, Proof, Records, assess::assess, stopping::Live};
-use tithe_model::{
-    experiment::Design,
-    record::{PHASES_NS, Slot},
-};
+use tithe_analysis::{Estimate, Flag, Outcome, Proof, assess::assess, stopping::Live};
+use tithe_model::{experiment::Design, record::{PHASES_NS, Slot}, records::Records};
 
 use crate::synthetic::Invented;
 
@@ -123,7 +120,7 @@ fn an_answer_may_be_looked_at_after_every_frame() {
     let until = live.frames() as u32;
     records.frames.retain(|frame| frame.frame < until);
     records.slots.retain(|slot| slot.frame < until);
-    records.endings = vec!["decided".to_owned()];
+    records.cells[0].ending = "decided".to_owned();
     assert_eq!(estimate(&records, 1, "net").effect, decision.arms[0], "the report says what the run went by");
 }
 

@@ -1,8 +1,8 @@
 //! The decision to stop, frame by frame.
 
 use expect_test::expect;
-use tithe_analysis::{Records, assess::assess, stopping::Live};
-use tithe_model::{experiment::Metric, record::Slot};
+use tithe_analysis::{assess::assess, stopping::Live};
+use tithe_model::{experiment::Metric, record::Slot, records::Records};
 
 use crate::synthetic::Invented;
 
@@ -53,7 +53,7 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
     let frames = live.frames() as u32;
     records.frames.retain(|frame| frame.frame < frames);
     records.slots.retain(|slot| slot.frame < frames);
-    records.endings = vec!["precision".to_owned()];
+    records.cells[0].ending = "precision".to_owned();
     let analysis = assess(&records);
     for (arm, interval) in analysis.cells[0].arms[1..].iter().zip(&decision.arms) {
         assert_eq!(arm.estimates[0].effect, *interval);
@@ -66,7 +66,7 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
         let mut records = Invented { frames: 17, ..Invented::default() }.records();
         records.plan.experiment.measure.until_decided = ending == "decided";
         // A run that was interrupted has not ended its cell.
-        records.endings = vec![if ending == "interrupted" { "" } else { ending }.to_owned()];
+        records.cells[0].ending = if ending == "interrupted" { "" } else { ending }.to_owned();
         let mut live = live(&records);
         frames(&records).for_each(|slots| live.push(slots));
         let told = live.ended(ending).expect("enough frames");

@@ -1,13 +1,14 @@
 //! What is made from records and not from the analysis alone: the page's curves and time line, YCSB's lines.
 
 use tithe_analysis::{
-    Records,
     assess::assess,
     report::{
         html::{self, Story},
         ycsb,
     },
 };
+
+use tithe_model::records::Records;
 
 use crate::synthetic::Invented;
 

@@ -2,16 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_analysis::Records;
-use tithe_model::{
-    experiment::{
-        Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload,
-    },
-    histogram::Histogram,
-    plan::{Cell, Plan},
-    record::{ArmFacts, ArmFrame, Counters, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
-    schedule::SplitMix64,
-};
+use tithe_model::{experiment::{Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload}, histogram::Histogram, plan::{Cell, Plan}, record::{ArmFacts, ArmFrame, Counters, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict}, records::{CellFacts, Records}, schedule::SplitMix64};
 
 /// Random numbers of the shapes that measured noise has.
 pub struct Noise(SplitMix64);
@@ -93,17 +84,19 @@ impl Invented {
         Records {
             run: "invented".to_owned(),
             machine: Machine { processor: "Invented".to_owned(), processors: 2, ..Machine::default() },
-            facts: vec![facts.collect()],
             frames,
             slots,
             findings: (1..arms as u32)
                 .flat_map(|arm| [finding(arm, Phase::Before), finding(arm, Phase::After)])
                 .collect(),
-            modes: vec!["twin".to_owned()],
-            endings: vec!["budget".to_owned()],
-            warnings: Vec::new(),
-            workload_notes: vec![vec![("requestdistribution".to_owned(), "zipfian".to_owned())]],
-            tithe: "0.1.0".to_owned(),
+            cells: vec![CellFacts {
+                mode: "twin".to_owned(),
+                notes: vec![("requestdistribution".to_owned(), "zipfian".to_owned())],
+                ending: "budget".to_owned(),
+                arms: facts.collect(),
+            }],
+            events: vec![Event::RunStarted { tithe: "0.1.0".to_owned(), resumed: false }],
+            damage: Vec::new(),
             plan,
         }
     }

@@ -32,7 +32,7 @@ pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
     let ending = run.carry_out(&mut folder, None, &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);
-    let resolutions = resolutions(&records::of(&path, folder::read(&path)?));
+    let resolutions = resolutions(&folder::read(&path)?);
     anstream::print!("{}", calibration::render(&resolutions));
     anstream::println!("\nrun folder  {}", path.display());
     Ok(match ending {

@@ -15,7 +15,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     if arguments.format == "ycsb" {
         let contents = folder::read(&arguments.run).map_err(unreadable)?;
         let damage = contents.damage.clone();
-        anstream::print!("{}", report::ycsb::render(&records::of(&arguments.run, contents)));
+        anstream::print!("{}", report::ycsb::render(&contents));
         return Ok(exit::of_damage(&arguments.run, &damage).unwrap_or(exit::OK));
     }
     let assessed = records::assess(&arguments.run).map_err(unreadable)?;

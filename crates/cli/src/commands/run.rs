@@ -6,16 +6,8 @@ use tithe_analysis::{
     Analysis,
     report::{self, html::Story},
 };
-use tithe_harness::{
-    folder::{self, Contents, RunFolder},
-    run::{Ending, Run},
-    watch::host,
-};
-use tithe_model::{
-    experiment::{DESIGNS, Experiment, guard},
-    plan::Plan,
-    record::Event,
-};
+use tithe_harness::{folder::{self, RunFolder}, run::{Ending, Run}, watch::host};
+use tithe_model::{experiment::Experiment, parse::{DESIGNS, guard}, plan::Plan, record::Event, records::Records};
 
 use crate::{
     RunArgs,
@@ -50,7 +42,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     if arguments.json {
         anstream::print!("{}", report::json::render(analysis));
     } else if arguments.ycsb_output {
-        anstream::print!("{}", report::ycsb::render(&records::of(&path, folder::read(&path)?)));
+        anstream::print!("{}", report::ycsb::render(&folder::read(&path)?));
     } else {
         let options = report::terminal::Options {
             form: report::view::Form::Short,
@@ -131,8 +123,8 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 /// Takes up a run that ended early. Nothing in its folder is changed before it is certain that it can be.
-fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Option<Contents>), Stop> {
-    let (Contents { mut plan, .. }, _) = folder::open(path)?;
+fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Option<Records>), Stop> {
+    let (Records { mut plan, .. }, _) = folder::open(path)?;
     if plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
         // The records hold no password: what the run attached to cannot be known from them.
         return Err(Stop::new(exit::USAGE, "a run on attached servers cannot be resumed; run its experiment again"));

@@ -20,9 +20,10 @@ use tithe_model::{
     experiment::Design,
     plan::Plan,
     record::{Frame, Slot},
+    slots,
 };
 
-use super::{SLOT_COLUMNS, json_lines, slot_columns, slot_of};
+use super::json_lines;
 use crate::fault::Fault;
 use sheet::Sheet;
 
@@ -67,7 +68,7 @@ impl Parts {
             path: path.to_owned(),
             arms: plan.experiment.arms.len(),
             designs: plan.cells.iter().map(|cell| cell.design).collect(),
-            columns: slots.first().map_err(failed(SLOTS))?.as_deref().and_then(slot_columns),
+            columns: slots.first().map_err(failed(SLOTS))?.as_deref().and_then(slots::columns_of),
             frames,
             slots,
         };
@@ -97,7 +98,8 @@ impl Parts {
             let flaw = match self.columns {
                 Some(_) => sheet.flaw(frame, self.designs[cell], &strays),
                 None => {
-                    Some(format!("line 1 of {SLOTS} does not name its columns: it should begin with `{SLOT_COLUMNS}`"))
+                    let columns = slots::COLUMNS;
+                    Some(format!("line 1 of {SLOTS} does not name its columns: it should begin with `{columns}`"))
                 }
             };
             if let Some(flaw) = flaw {
@@ -118,7 +120,7 @@ impl Parts {
         slots: &mut Vec<Slot>,
     ) {
         let whole = line.strip_suffix('\n').ok_or_else(|| "it is cut short".to_owned());
-        let slot = whole.and_then(|row| slot_of(row, self.columns.unwrap_or_default()));
+        let slot = whole.and_then(|row| slots::read(row, self.columns.unwrap_or_default()));
         let slot = slot.and_then(|slot| match (slot.arm as usize) < self.arms {
             true => Ok(slot),
             false => Err(format!("there is no arm {}", slot.arm)),

@@ -25,7 +25,7 @@ pub fn mask_passwords(text: &str) -> String {
 
 /// The same by lines, for text without a structure: in each line whatever follows `://` or a key `url`, where
 /// an `@` or a `?` is in it and so a password may be.
-pub(super) fn lines(text: &str) -> String {
+pub(crate) fn lines(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -1,12 +1,8 @@
 //! An experiment: what the user asked for, resolved.
 //!
-//! [`parse`] turns a TOML file into an [`Experiment`] or into *all* its problems at once. What the file
-//! means against the catalogue (does this database have this protection?) is checked there too, so that
-//! everything after it can rely on an experiment that makes sense. Whether this *machine* can do it
-//! (is the server installed?) is not known here.
+//! [`parse`](crate::parse) makes it from a TOML file.
 
-mod mask;
-mod parse;
+pub(crate) mod mask;
 mod published;
 
 use std::collections::BTreeMap;
@@ -14,7 +10,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
-pub use parse::{DESIGNS, TABLES, TableFormat, budget_s, guard, parse, parse_bytes, swept};
 pub use published::{Published, PublishedFigure, PublishedValue};
 
 /// A resolved experiment: every default filled in.

@@ -1,7 +1,7 @@
 //! Every kind of complaint, with its place.
 
 use expect_test::{Expect, expect};
-use tithe_model::experiment::parse_bytes;
+use tithe_model::parse::parse_bytes;
 
 use crate::{FULL, SHORT, catalogue, read_experiment, render};
 

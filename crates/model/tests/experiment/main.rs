@@ -7,10 +7,7 @@ mod laws;
 mod plans;
 mod read;
 
-use tithe_model::{
-    complaint::Complaint,
-    experiment::{Experiment, parse},
-};
+use tithe_model::{complaint::Complaint, experiment::Experiment, parse::parse};
 
 /// The example with everything that launched servers can have.
 const FULL: &str = r#"

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use tithe_model::{experiment::parse, plan::Plan};
+use tithe_model::{parse::parse, plan::Plan};
 
 use crate::catalogue::{self, catalogue};
 

@@ -5,12 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::{
-    histogram::Histogram,
-    record::{ArmFrame, Frame, Host},
-};
+use tithe_model::{histogram::Histogram, record::{ArmFrame, Frame, Host}, records::Records};
 
-use crate::Records;
 
 /// Moments that the time line shows at most.
 const MOMENTS: usize = 360;

@@ -1,5 +1,8 @@
 //! TOML → [`Experiment`], or everything that is wrong with it.
 //!
+//! What the file means against the catalogue (does this database have this protection?) is checked here too, so that
+//! everything after it can rely on an experiment that makes sense.
+//!
 //! The file is walked once, from top to bottom; every problem is noted with its place and the walk goes on.
 //! What is checked here needs the file and the catalogue only. Whether this machine can do it is checked
 //! elsewhere, and so is what a statement or a setting means to its server.
@@ -19,12 +22,12 @@ use toml::de::DeTable;
 pub use keys::{TABLES, TableFormat};
 use reader::{Item, Problems, Table, Text};
 
-use super::{
-    Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
-};
 use crate::{
     catalogue::{Catalogue, DatabaseEntry, plain_name},
     complaint::Complaint,
+    experiment::{
+        Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
+    },
     plan,
 };
 
@@ -45,7 +48,7 @@ const RECONNECT_MAX: u64 = 1_000_000_000;
 /// `read` fetches a file that the experiment names (a YCSB property file), by the path as written.
 ///
 /// No complaint quotes a password. The text around it may hold one: show it through
-/// [`mask_passwords`](super::mask_passwords).
+/// [`mask_passwords`](crate::experiment::mask_passwords).
 ///
 /// # Errors
 /// Every problem found, in the order of the file. Whether the budget is enough is told once the rest is in order.

@@ -1,0 +1,64 @@
+//! Everything that a run folder holds: what `run` writes, and what reports are made of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    plan::Plan,
+    record::{ArmFacts, Event, Finding, Frame, Machine, Slot},
+};
+
+/// How each cell is carried out: what the plan cannot know before the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellFacts {
+    /// How arms are paired (`twin`, `session`).
+    pub mode: String,
+    /// Lines about the workload.
+    pub notes: Vec<(String, String)>,
+    /// Why the cell ended; empty while it has not.
+    pub ending: String,
+    /// The arms, in the experiment's order; none while the cell has not begun.
+    pub arms: Vec<ArmFacts>,
+}
+
+/// What a run folder holds. Frames and slots may be those of one cell alone, where a report is made cell by cell.
+#[derive(Debug, Clone)]
+pub struct Records {
+    /// Name of the run folder.
+    pub run: String,
+    /// What was to be done.
+    pub plan: Plan,
+    /// Where it was done.
+    pub machine: Machine,
+    /// How each cell of the plan was carried out.
+    pub cells: Vec<CellFacts>,
+    /// Complete frames, cell by cell.
+    pub frames: Vec<Frame>,
+    /// Slots of the complete frames, cell by cell.
+    pub slots: Vec<Slot>,
+    /// What the evidence checks saw.
+    pub findings: Vec<Finding>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// Frames whose slots are damaged, which are spoiled for that: each with the file and its line.
+    pub damage: Vec<String>,
+}
+
+impl Records {
+    /// What went wrong or should be known, in order.
+    pub fn warnings(&self) -> Vec<String> {
+        let told = self.events.iter().filter_map(|event| match event {
+            Event::Warning { message } => Some(message),
+            _ => None,
+        });
+        told.chain(&self.damage).cloned().collect()
+    }
+
+    /// Version of the program that measured last; empty where nothing did.
+    pub fn tithe(&self) -> &str {
+        let version = self.events.iter().rev().find_map(|event| match event {
+            Event::RunStarted { tithe, .. } => Some(tithe.as_str()),
+            _ => None,
+        });
+        version.unwrap_or_default()
+    }
+}

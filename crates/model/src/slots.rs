@@ -1,0 +1,115 @@
+//! The text of `slots.csv`: one row a slot.
+
+use crate::record::Slot;
+
+/// Column names of `slots.csv`.
+pub const COLUMNS: &str = "cell,frame,block,client,arm,n,n_g,wall_ns,wall_g_ns,client_cpu_ns,server_cpu_ns,wait_ns,\
+     stalled_ns";
+
+/// Columns that files of every build have: the first ones.
+const COLUMNS_MIN: usize = 12;
+
+/// The row of `slot`, with its end.
+pub fn line(slot: &Slot) -> String {
+    let Slot {
+        cell,
+        frame,
+        block,
+        client,
+        arm,
+        n,
+        n_g,
+        wall_ns,
+        wall_g_ns,
+        client_cpu_ns,
+        server_cpu_ns,
+        wait_ns,
+        stalled_ns,
+    } = slot;
+    let stalled_ns = stalled_ns.map(|ns| ns.to_string()).unwrap_or_default();
+    format!(
+        "{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns},\
+         {stalled_ns}\n"
+    )
+}
+
+/// How many columns a `slots.csv` that begins with the line `header` has; `None` where they are not those of [`COLUMNS`],
+/// of which an older build wrote the first ones only.
+pub fn columns_of(header: &str) -> Option<usize> {
+    let columns = header.split(',').count();
+    let ours: Vec<&str> = COLUMNS.split(',').take(columns).collect();
+    (columns >= COLUMNS_MIN && header == ours.join(",")).then_some(columns)
+}
+
+/// Reads one row of a `slots.csv` with so many `columns`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
+    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no number of this file"));
+    let texts: Vec<&str> = line.split(',').collect();
+    if texts.len() != columns {
+        return Err(format!("it has {} of {columns} fields", texts.len()));
+    }
+    let (first, last) = texts.split_at(COLUMNS_MIN);
+    let fields: Vec<u64> = first.iter().map(|text| number(text)).collect::<Result<_, _>>()?;
+    // The column that older builds did not write may be empty, too.
+    let stalled_ns = last.iter().find(|text| !text.is_empty()).map(|text| number(text)).transpose()?;
+    let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] =
+        fields[..]
+    else {
+        return Err(format!("it has {} fields", fields.len()));
+    };
+    let small = |value: u64| u32::try_from(value).map_err(|_| format!("{value} is no number of anything here"));
+    Ok(Slot {
+        cell: small(cell)?,
+        frame: small(frame)?,
+        block: small(block)?,
+        client: small(client)?,
+        arm: small(arm)?,
+        n,
+        n_g,
+        wall_ns,
+        wall_g_ns,
+        client_cpu_ns,
+        server_cpu_ns,
+        wait_ns,
+        stalled_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_survive_their_file() {
+        let slot = Slot {
+            cell: 1,
+            frame: 2,
+            block: 3,
+            client: 4,
+            arm: 5,
+            n: 6,
+            n_g: 7,
+            wall_ns: 8,
+            wall_g_ns: 9,
+            client_cpu_ns: 10,
+            server_cpu_ns: 11,
+            wait_ns: 12,
+            stalled_ns: Some(13),
+        };
+        let columns = columns_of(COLUMNS).expect("its own header");
+        assert_eq!(read(line(&slot).trim_end(), columns), Ok(slot));
+        let untold = Slot { stalled_ns: None, ..slot };
+        assert_eq!(read(line(&untold).trim_end_matches('\n'), columns), Ok(untold));
+        let earlier = COLUMNS.strip_suffix(",stalled_ns").and_then(columns_of).expect("an earlier header");
+        assert_eq!(read("1,2,3,4,5,6,7,8,9,10,11,12", earlier), Ok(untold));
+        let refused = |line: &str| read(line, columns).expect_err("no row");
+        assert_eq!(refused("1,2,3"), format!("it has 3 of {columns} fields"));
+        assert_eq!(refused("1,2,3,4,5,6,7,8,9,10,11,x,"), "\"x\" is no number of this file");
+        assert_eq!(refused("1,2,3,4,5,6,7,-8,9,10,11,12,13"), "\"-8\" is no number of this file");
+        assert_eq!(columns_of("cell,frame"), None);
+        assert_eq!(columns_of(&COLUMNS.replace("wall_ns", "wall_us")), None);
+    }
+}
