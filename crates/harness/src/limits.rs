@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::experiment::{self, Experiment};
+use tithe_model::{
+    experiment::{self, Experiment},
+    quantity::size,
+};
 
 use crate::{
     database::{Database, Missing},
-    evidence::scan::size,
     sandbox::cgroup::{self, Limits},
     watch::process::value,
     workload,

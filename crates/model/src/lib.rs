@@ -1,12 +1,14 @@
 //! The data that Tithe's other crates pass to each other: experiment, plan, records.
 //!
 //! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file
-//! says is in [`experiment`]; what will be done about it in [`plan`]; what was seen in [`record`].
+//! says is in [`experiment`]; what will be done about it in [`plan`]; what was seen in [`record`];
+//! how a quantity is written in [`quantity`].
 
 pub mod catalogue;
 pub mod complaint;
 pub mod experiment;
 pub mod histogram;
 pub mod plan;
+pub mod quantity;
 pub mod record;
 pub mod schedule;

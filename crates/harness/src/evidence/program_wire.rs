@@ -2,12 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tithe_model::record::Role;
+use tithe_model::{quantity::size, record::Role};
 
 use super::{
     Evidence, Scene, Sight,
     relay::{Conversation, Relay},
-    scan::size,
 };
 use crate::{
     database::{Address, Server},

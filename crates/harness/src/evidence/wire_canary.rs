@@ -1,5 +1,7 @@
 //! Is data readable between client and server?
 
+use tithe_model::quantity::size;
+
 use crate::{
     database::{Address, Server},
     evidence::{
@@ -7,7 +9,6 @@ use crate::{
         canary::{Canaries, Targets, key_value},
         needles::{Needles, Tally},
         relay::{Conversation, Relay},
-        scan::size,
     },
     fault::Fault,
     protection::Transport,

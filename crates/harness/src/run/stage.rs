@@ -22,6 +22,7 @@ use crate::{
     configuration::configuration,
     data,
     database::{Address, Connect, Database, Launch, Server},
+    evidence::scan::{Places, files_of},
     fault::Fault,
     folder::{RunFolder, file_name},
     limits,
@@ -395,7 +396,8 @@ impl<'a> Stage<'a> {
 
     /// Empties the page cache; returns how.
     pub(super) fn empty_cache(&self) -> Result<&'static str, Fault> {
-        cache::empty(self.servers.iter().map(|started| &started.server))
+        let files = self.servers.iter().flat_map(|started| files_of(&started.server, Places::ALL));
+        cache::empty(files.map(|file| file.path))
     }
 
     /// Removes the data of `workload` from servers that Tithe does not stop.

@@ -6,13 +6,15 @@ use std::{
     os::fd::AsRawFd,
 };
 
+use tithe_model::quantity;
+
 use super::{Asked, Layout, cipher, kernel};
 use crate::{
     evidence::{
         Control, Evidence, Scene, Sight,
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
         needles::Needles,
-        scan::{Places, files_of, scan, size},
+        scan::{Places, files_of, scan},
     },
     fault::Fault,
 };
@@ -68,7 +70,7 @@ impl RawImage {
         Ok(Sight::Protected(format!(
             "none of {of} canaries and no marker file in {} written to the raw image; in the mounted view {canaries} of {of} \
              and the file",
-            size(bytes)
+            quantity::size(bytes)
         )))
     }
 }

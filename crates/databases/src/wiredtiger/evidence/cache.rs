@@ -1,10 +1,10 @@
 //! Did the working set fit the cache?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene, Sight, scan::size},
+    evidence::{Control, Evidence, Scene, Sight},
     fault::Fault,
 };
-use tithe_model::record::Role;
+use tithe_model::{quantity::size, record::Role};
 
 use crate::wiredtiger::{engine, opened};
 
