@@ -11,6 +11,8 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 
+use crate::secret::hex;
+
 /// How a needle was written where it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
@@ -145,7 +147,7 @@ fn pair(bytes: &[u8]) -> usize {
 }
 
 fn forms(needle: &[u8]) -> Vec<(Form, Vec<u8>)> {
-    let lower: String = needle.iter().map(|byte| format!("{byte:02x}")).collect();
+    let lower = hex(needle);
     let upper = lower.to_uppercase();
     let mut all = vec![(Form::Raw, needle.to_vec()), (Form::Hexadecimal, lower.clone().into_bytes())];
     if upper != lower {
