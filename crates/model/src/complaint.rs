@@ -30,8 +30,8 @@ impl Complaint {
     }
 }
 
-/// The name among `names` that `word` was probably meant to be: at most a third of its letters differ, or one of two. Case does
-/// not count, and neighbours that changed places differ as one.
+/// The name among `names` that `word` was probably meant to be: at most a third of its letters differ, or one of two.
+/// Case does not count, and neighbours that changed places differ as one.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > WORD_MAX {
         return None;

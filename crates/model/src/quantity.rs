@@ -30,7 +30,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A length of time in seconds that somebody chose or that bounds something: `20 ms`, `1.5 s`, `1 min 40 s`, `2 h 5 min`.
+/// A length of time in seconds that somebody chose or that bounds something: `20 ms`, `1.5 s`, `1 min 40 s`.
 pub fn precise_duration(seconds: f64) -> String {
     let round = |value: f64| (value * 10.0).round() / 10.0;
     if seconds < 0.9995 {

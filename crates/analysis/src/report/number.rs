@@ -1,7 +1,7 @@
 //! How numbers are written, for all media.
 //!
-//! Quantities that are one number are written by [`tithe_model::quantity`]. A figure is written in two parts, the estimate
-//! and its interval, because a table aligns them apart.
+//! Quantities that are one number are written by [`tithe_model::quantity`]. A figure is written in two parts, the
+//! estimate and its interval, because a table aligns them apart.
 
 use tithe_model::quantity::{MINUS, decimals, fixed, readable, with_unit};
 pub use tithe_model::quantity::{amount, count, duration, memory};
