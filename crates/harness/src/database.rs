@@ -197,6 +197,11 @@ pub trait Database: Sync {
         Err(Fault::Refused(format!("{} does not change its keys while it is measured", self.title())))
     }
 
+    /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        None
+    }
+
     /// How a program that is not Tithe's reaches the server as Tithe's clients do.
     ///
     /// # Errors
@@ -218,6 +223,32 @@ pub trait Database: Sync {
 
     /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
     fn close(&self, _server: &Server) {}
+}
+
+/// A protocol that programs and servers of several products speak. By it programs choose what they drive, never by the
+/// name of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireProtocol {
+    /// PostgreSQL's.
+    Postgres,
+    /// MySQL's, which MariaDB speaks as well.
+    MySql,
+    /// Redis's, RESP.
+    Redis,
+    /// Cassandra's, CQL.
+    Cql,
+}
+
+impl WireProtocol {
+    /// What follows "the protocol of".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "PostgreSQL",
+            Self::MySql => "MySQL",
+            Self::Redis => "Redis",
+            Self::Cql => "Cassandra",
+        }
+    }
 }
 
 /// How another program reaches a server: where, as whom, and how protected.

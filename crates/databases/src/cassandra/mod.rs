@@ -20,7 +20,7 @@ mod target;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server},
+    database::{Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, WireProtocol},
     fault::Fault,
     inspect::Observation,
     protection::{Protection, Setup},
@@ -104,6 +104,10 @@ impl Database for Cassandra {
 
     fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         store::settle(server, setup, table)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::Cql)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

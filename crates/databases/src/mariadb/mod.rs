@@ -15,7 +15,9 @@ mod rotation;
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
+    database::{
+        CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored, WireProtocol,
+    },
     fault::Fault,
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
@@ -127,6 +129,10 @@ impl Database for MariaDb {
 
     fn canary_checks(&self) -> Option<FindCanaryChecks> {
         Some(inspect::canary_checks)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::MySql)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -16,7 +16,9 @@ mod protection;
 use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
+    database::{
+        CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored, WireProtocol,
+    },
     fault::Fault,
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
@@ -131,6 +133,10 @@ impl Database for MySql {
 
     fn canary_checks(&self) -> Option<FindCanaryChecks> {
         Some(inspect::canary_checks)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::MySql)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

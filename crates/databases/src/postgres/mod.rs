@@ -21,7 +21,9 @@ mod target;
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored},
+    database::{
+        CacheUse, Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, Stored, WireProtocol,
+    },
     fault::Fault,
     inspect::{FindCanaryChecks, Observation},
     protection::{Protection, Setup},
@@ -125,6 +127,10 @@ impl Database for Postgres {
 
     fn canary_checks(&self) -> Option<FindCanaryChecks> {
         Some(inspect::canary_checks)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::Postgres)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

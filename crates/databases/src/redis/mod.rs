@@ -15,7 +15,7 @@ mod store;
 mod target;
 
 use tithe_harness::{
-    database::{Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server},
+    database::{Connect, Database, Install, Launch, Missing, Place, Reach, Search, Server, WireProtocol},
     fault::Fault,
     inspect::Observation,
     protection::{Protection, Setup},
@@ -89,6 +89,10 @@ impl Database for Redis {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::Redis)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

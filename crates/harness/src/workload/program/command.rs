@@ -18,7 +18,7 @@ use super::{
     unknown, whole, words,
 };
 use crate::{
-    database::{self, Content, Missing},
+    database::{self, Content, Missing, WireProtocol},
     fault::Fault,
     workload::Workload,
 };
@@ -197,8 +197,8 @@ impl Program for Command {
         name.unwrap_or("command")
     }
 
-    fn drives(&self) -> &[&'static str] {
-        &["cassandra", "mariadb", "postgres", "redis"]
+    fn drives(&self) -> &[WireProtocol] {
+        &[WireProtocol::Postgres, WireProtocol::MySql, WireProtocol::Redis, WireProtocol::Cql]
     }
 
     fn refuses(&self, arrivals: Arrivals) -> Option<String> {

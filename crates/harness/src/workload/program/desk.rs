@@ -12,7 +12,7 @@ use super::{At, Job, Program, Told};
 use crate::{
     clock::{Clock, Modes},
     data,
-    database::{Command, Connect, Content, Database, Reach, Server},
+    database::{Command, Connect, Content, Database, Reach, Server, WireProtocol},
     fault::Fault,
     protection::Setup,
     sandbox::{account::Account, make_folder, process, write},
@@ -34,7 +34,7 @@ const PRINTED: &str = "printed";
 /// One program on one server.
 pub struct Desk {
     executable: PathBuf,
-    database: &'static str,
+    protocol: WireProtocol,
     reach: Reach,
     folder: PathBuf,
     data: PathBuf,
@@ -66,10 +66,12 @@ impl Desk {
     ) -> Result<Self, Fault> {
         let executable = program.find().map_err(|missing| Fault::Machine(format!("{} is gone", missing.what)))?;
         let arm = server.folder.file_name().unwrap_or_default().to_string_lossy();
+        let reach = database.reach(server, setup)?;
+        let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
         let desk = Self {
             executable,
-            database: database.id(),
-            reach: database.reach(server, setup)?,
+            protocol: database.wire_protocol().ok_or_else(unknown)?,
+            reach,
             folder: setup.materials.authority.with_file_name(format!("{name}-{arm}")),
             data: server.folder.join(name),
             account: Account::unprivileged()?,
@@ -141,7 +143,7 @@ impl Desk {
     fn at(&self) -> At<'_> {
         At {
             executable: &self.executable,
-            database: self.database,
+            protocol: self.protocol,
             reach: &self.reach,
             folder: &self.folder,
             data: &self.data,

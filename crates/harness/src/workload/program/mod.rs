@@ -34,7 +34,7 @@ use tithe_model::{
 
 use super::{ArmState, Client, Parts, Table, Workload};
 use crate::{
-    database::{Command, Content, Database, Missing, Reach},
+    database::{Command, Content, Database, Missing, Reach, WireProtocol},
     fault::Fault,
     protection::{Setup, named},
     session::{Progress, Session},
@@ -45,16 +45,16 @@ pub trait Program: Send + Sync {
     /// Its name in reports.
     fn name(&self) -> &str;
 
-    /// The databases that it drives, by their names in experiment files.
-    fn drives(&self) -> &[&'static str];
+    /// The protocols that it speaks: it drives every database whose servers speak one of them.
+    fn drives(&self) -> &[WireProtocol];
 
     /// Why the load cannot be offered like this; the words follow `pgbench`.
     fn refuses(&self, _arrivals: Arrivals) -> Option<String> {
         None
     }
 
-    /// Why it cannot speak to a server of `database` that is set up as `setup` says; the words follow `pgbench`.
-    fn refuses_setup(&self, _database: &str, _setup: &Setup) -> Option<String> {
+    /// Why it cannot speak `protocol` to a server that is set up as `setup` says; the words follow `pgbench`.
+    fn refuses_setup(&self, _protocol: WireProtocol, _setup: &Setup) -> Option<String> {
         None
     }
 
@@ -102,8 +102,8 @@ pub trait Program: Send + Sync {
 pub struct At<'a> {
     /// The program itself.
     pub executable: &'a Path,
-    /// The database, by its name in experiment files.
-    pub database: &'a str,
+    /// What the server speaks.
+    pub protocol: WireProtocol,
     /// How it is reached.
     pub reach: &'a Reach,
     /// The program's own folder; not on the volume of the server.
@@ -256,9 +256,14 @@ pub fn check(database: &dyn Database, experiment: &Experiment, workloads: &[Box<
     for (workload, described) in workloads.iter().zip(&experiment.workloads) {
         let Some(program) = workload.program() else { continue };
         let refused = |why: String| Err(format!("workload {}: {} {why}", described.name, program.name()));
-        if !program.drives().contains(&database.id()) {
-            return refused(format!("does not drive {}; it drives {}", database.id(), program.drives().join(", ")));
-        }
+        let Some(protocol) = database.wire_protocol().filter(|protocol| program.drives().contains(protocol)) else {
+            let spoken: Vec<&str> = program.drives().iter().map(|protocol| protocol.name()).collect();
+            let spoken = spoken.join(" or ");
+            return refused(format!(
+                "does not drive {}; it drives what speaks the protocol of {spoken}",
+                database.id()
+            ));
+        };
         let loads = experiment.resources.iter().map(|resources| resources.arrivals);
         for arrivals in loads.map(|arrivals| arrivals.unwrap_or(experiment.load.arrivals)) {
             if let Some(why) = program.refuses(arrivals) {
@@ -276,7 +281,7 @@ pub fn check(database: &dyn Database, experiment: &Experiment, workloads: &[Box<
             if setup.columns.is_some() || !setup.session_statements.is_empty() {
                 return refused(format!("has none of what arm {} asks of Tithe's own clients", arm.name));
             }
-            if let Some(why) = program.refuses_setup(database.id(), &setup) {
+            if let Some(why) = program.refuses_setup(protocol, &setup) {
                 return refused(format!("{why} (arm {})", arm.name));
             }
         }

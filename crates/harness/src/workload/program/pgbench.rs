@@ -14,7 +14,7 @@ use tithe_model::{
 
 use super::{At, ByProgram, Job, Program, Told, find_in, libpq, one_of, output, unknown, whole};
 use crate::{
-    database::{Command, Content, Missing},
+    database::{Command, Content, Missing, WireProtocol},
     fault::Fault,
     workload::Workload,
 };
@@ -132,8 +132,8 @@ impl Program for Pgbench {
         "pgbench"
     }
 
-    fn drives(&self) -> &[&'static str] {
-        &["postgres"]
+    fn drives(&self) -> &[WireProtocol] {
+        &[WireProtocol::Postgres]
     }
 
     fn refuses(&self, arrivals: Arrivals) -> Option<String> {
