@@ -11,6 +11,8 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{Bench, err, out, server::installed, status};
+use tithe_databases::mysql::MySql;
+use tithe_harness::database::{Database, Search};
 
 /// A short experiment on `database` with slices of a second.
 fn experiment(database: &str, records: u64, workload: &str, arms: &str) -> String {
@@ -151,6 +153,26 @@ fn sysbench_over_tls_is_proven_and_priced() {
 }
 
 #[test]
+fn sysbench_drives_mysql() {
+    if !mysql_is_there() || !there("sysbench") {
+        return;
+    }
+    let arms = SECURED.replace("PASSWORD", "password").replace("\"tls\"", "\"tls\", mutual = true");
+    let (bench, cell) = run("sysbench-mysql", &experiment("mysql", 1000, "sysbench = \"oltp_write_only\"", &arms));
+    assert_is_proven(&bench, &cell);
+}
+
+/// True when a server of MySQL is installed, which no package of Debian's brings; told when not.
+fn mysql_is_there() -> bool {
+    let found = MySql.find(&Search::default());
+    if let Err(missing) = &found {
+        assert!(std::env::var_os("CI").is_none(), "{missing:?}");
+        eprintln!("SKIPPED: {missing:?}");
+    }
+    found.is_ok()
+}
+
+#[test]
 fn sysbench_drives_postgres() {
     if installed().is_none() || !there("sysbench") {
         return;
@@ -225,7 +247,7 @@ fn what_programs_cannot_do_is_refused_before_anything_starts() {
     refused(
         &of("mariadb", "pgbench = \"select-only\""),
         expect![[r#"
-        tithe: workload select-only: pgbench does not drive mariadb; it drives postgres; nothing was started
+        tithe: workload select-only: pgbench does not drive mariadb; it drives what speaks the protocol of PostgreSQL; nothing was started
     "#]],
     );
     refused(
@@ -296,7 +318,7 @@ fn what_programs_cannot_do_is_refused_before_anything_starts() {
     refused(
         &experiment("mariadb", 2000, "sysbench = \"oltp_insert\"", &one_sided),
         expect![[r#"
-        tithe: workload oltp_insert: sysbench speaks TLS to MariaDB with certificates on both sides only: write `use = "tls", mutual = true` (arm secured); nothing was started
+        tithe: workload oltp_insert: sysbench speaks TLS to MySQL and MariaDB with certificates on both sides only: write `use = "tls", mutual = true` (arm secured); nothing was started
     "#]],
     );
     let columns = "[[arm]]\nname = \"columns\"\nprotections = [{ use = \"columns\" }]\n";

@@ -153,3 +153,26 @@ fn settings_of_other_protections_are_free() {
         }
     }
 }
+
+/// Which program drives which database follows from the protocols that either speaks: what drives MariaDB drives MySQL.
+#[test]
+fn programs_drive_what_speaks_their_protocol() {
+    let data = experiment::Data { records: 100_000, values: experiment::Values::Ycsb };
+    let driven = |kind: &str, properties: &[(&str, &str)]| {
+        let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let described = experiment::Workload { name: kind.to_owned(), kind: kind.to_owned(), properties };
+        let workload = workload::make(&described, &data, 1).expect("a workload");
+        let spoken = workload.program().expect("a program").drives().to_vec();
+        let all = tithe_databases::all().iter();
+        let driven = all.filter(|database| database.wire_protocol().is_some_and(|it| spoken.contains(&it)));
+        let names: Vec<&str> = driven.map(|database| database.id()).collect();
+        format!("{kind}: {}\n", names.join(", "))
+    };
+    let all = [driven("pgbench", &[]), driven("sysbench", &[]), driven("command", &[("run", "load {port}")])];
+    expect![[r#"
+        pgbench: postgres
+        sysbench: postgres, mariadb, mysql
+        command: postgres, mariadb, mysql, redis, cassandra
+    "#]]
+    .assert_eq(&all.concat());
+}

@@ -160,9 +160,11 @@ pub fn check_programs(
     for (workload, described) in workloads.iter().zip(&experiment.workloads) {
         let Some(program) = workload.program() else { continue };
         let refused = |why: String| Err(format!("workload {}: {} {why}", described.name, program.name()));
-        if !program.drives().contains(&product.id()) {
-            return refused(format!("does not drive {}; it drives {}", product.id(), program.drives().join(", ")));
-        }
+        let Some(protocol) = product.wire_protocol().filter(|protocol| program.drives().contains(protocol)) else {
+            let spoken: Vec<&str> = program.drives().iter().map(|protocol| protocol.name()).collect();
+            let spoken = spoken.join(" or ");
+            return refused(format!("does not drive {}; it drives what speaks the protocol of {spoken}", product.id()));
+        };
         let loads = experiment.resources.iter().map(|resources| resources.arrivals);
         for arrivals in loads.map(|arrivals| arrivals.unwrap_or(experiment.load.arrivals)) {
             if let Some(why) = program.refuses(arrivals) {
@@ -177,7 +179,7 @@ pub fn check_programs(
             if setup.columns.is_some() || !setup.session_statements.is_empty() {
                 return refused(format!("has none of what arm {} asks of Tithe's own clients", arm.name));
             }
-            if let Some(why) = program.refuses_setup(product.id(), &setup) {
+            if let Some(why) = program.refuses_setup(protocol, &setup) {
                 return refused(format!("{why} (arm {})", arm.name));
             }
         }

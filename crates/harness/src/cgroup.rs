@@ -13,6 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tithe_model::quantity;
+
 use crate::{fault::Fault, proc::value};
 
 /// Processor time is shared out anew this often, µs. The kernel's own 100 ms are longer than a slot: a server would use up
@@ -247,7 +249,7 @@ impl Group {
 
     /// What the kernel did because the memory was too little, in words; `None` where it did nothing.
     pub fn short_of_memory(&self) -> Option<String> {
-        let limit = crate::checks::scan::size(self.limits.memory_bytes?);
+        let limit = quantity::size(self.limits.memory_bytes?);
         // Version 2 and version 1 of control groups.
         let files = ["memory.events", "memory.oom_control"];
         let all = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
@@ -261,10 +263,8 @@ impl Group {
     /// `processors 1, memory 512.0 MB with page cache, by control groups of version 1`.
     pub fn in_words(&self) -> String {
         let cpus = self.limits.cpus.map(|cpus| format!("processors {cpus}"));
-        let memory = self
-            .limits
-            .memory_bytes
-            .map(|bytes| format!("memory {} with page cache", crate::checks::scan::size(bytes)));
+        let in_words = |bytes| format!("memory {} with page cache", quantity::size(bytes));
+        let memory = self.limits.memory_bytes.map(in_words);
         let account = self.limits.account.then(|| "processor time counted".to_owned());
         let what: Vec<String> = cpus.into_iter().chain(memory).chain(account).collect();
         format!("{}, by control groups of version {}", what.join(", "), if self.unified { 2 } else { 1 })

@@ -7,17 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_model::{experiment::Url, record::ArmFacts};
 
-use crate::{
-    clock::Clock,
-    fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
-    observation::Observation,
-    proc::TreeUsage,
-    rotation::Rotator,
-    session::{Session, SqlSession, Table},
-    setup::{Reach, Setup},
-    sql::Dialect,
-};
+use crate::{clock::Clock, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, proc::TreeUsage, rotation::Rotator, session::{Session, SqlSession, Table}, setup::{Reach, Setup, WireProtocol}, sql::Dialect};
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
 pub trait Database: Sync {
@@ -182,6 +172,11 @@ pub trait Database: Sync {
     /// [`Fault::Refused`] where this database cannot; the server's error.
     fn rotator(&self, _server: &Server, _setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
         Err(Fault::Refused(format!("{} does not change its keys while it is measured", self.title())))
+    }
+
+    /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        None
     }
 
     /// How a program that is not Tithe's reaches the server as Tithe's clients do.

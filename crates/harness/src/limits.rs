@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::experiment::{self, Experiment};
-
-use crate::{
-    cgroup::{self, Limits},
-    checks::scan::size,
-    database::Database,
-    launch::Missing,
-    proc::value,
-    workloads,
+use tithe_model::{
+    experiment::{self, Experiment},
+    quantity::size,
 };
+
+use crate::{cgroup::{self, Limits}, database::Database, launch::Missing, proc::value, workloads};
 
 /// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
 pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Limits {

@@ -7,7 +7,7 @@ use tithe_model::{experiment::Arrivals, histogram::Histogram};
 use crate::{
     fault::Fault,
     launch::{Command, Content, Missing},
-    setup::{Reach, Setup},
+    setup::{Reach, Setup, WireProtocol},
 };
 
 /// A program that offers load. One file below `workloads/program/`, one line in the list of kinds.
@@ -15,16 +15,16 @@ pub trait Program: Send + Sync {
     /// Its name in reports.
     fn name(&self) -> &str;
 
-    /// The databases that it drives, by their names in experiment files.
-    fn drives(&self) -> &[&'static str];
+    /// The protocols that it speaks: it drives every database whose servers speak one of them.
+    fn drives(&self) -> &[WireProtocol];
 
     /// Why the load cannot be offered like this; the words follow `pgbench`.
     fn refuses(&self, _arrivals: Arrivals) -> Option<String> {
         None
     }
 
-    /// Why it cannot speak to a server of `database` that is set up as `setup` says; the words follow `pgbench`.
-    fn refuses_setup(&self, _database: &str, _setup: &Setup) -> Option<String> {
+    /// Why it cannot speak `protocol` to a server that is set up as `setup` says; the words follow `pgbench`.
+    fn refuses_setup(&self, _protocol: WireProtocol, _setup: &Setup) -> Option<String> {
         None
     }
 
@@ -72,8 +72,8 @@ pub trait Program: Send + Sync {
 pub struct At<'a> {
     /// The program itself.
     pub executable: &'a Path,
-    /// The database, by its name in experiment files.
-    pub database: &'a str,
+    /// What the server speaks.
+    pub protocol: WireProtocol,
     /// How it is reached.
     pub reach: &'a Reach,
     /// The program's own folder; not on the volume of the server.

@@ -28,8 +28,7 @@ impl Secret {
     /// A fresh random password of `length` letters and digits: 0–9, a–f.
     pub fn random_text(length: usize) -> Self {
         let bytes = Self::random(length.div_ceil(2));
-        let text: String = bytes.expose().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(text.as_bytes()[..length].to_vec())
+        Self(hex(bytes.expose()).as_bytes()[..length].to_vec())
     }
 
     /// The bytes themselves: for the cipher or the driver only.
@@ -47,7 +46,7 @@ impl Secret {
 
     /// The secret in hexadecimal: for the driver only.
     pub fn expose_hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.0)
     }
 }
 
@@ -69,6 +68,11 @@ pub fn owners_alone(file: &File, path: &Path) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::Refused(format!("{} is readable by others than its owner (mode {mode:o}): chmod 600", path.display())))
+}
+
+/// `bytes` in hexadecimal digits, the letters small.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes that `text` says in hexadecimal digits of either case; `None` where it says anything else.

@@ -7,6 +7,7 @@
 //! Left out: what the bytes mean, Unix sockets, and every form of fallback. TLS starts only when the caller
 //! says so, and its failure is an error.
 
+mod cursor;
 mod tls;
 
 use std::{
@@ -19,6 +20,7 @@ use std::{
 
 use rustls::{ClientConnection, pki_types::ServerName};
 
+pub use cursor::{Cursor, Format};
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 

@@ -4,6 +4,9 @@
 
 use std::ops::Range;
 
+/// Longest word that is compared with others, in characters; a longer one is no slip of the finger.
+const WORD_MAX: usize = 40;
+
 /// One problem in a text that the user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
@@ -24,5 +27,37 @@ impl Complaint {
     /// A complaint that points at no place in the text.
     pub fn general(problem: impl Into<String>, help: impl Into<String>) -> Self {
         Self { range: None, problem: problem.into(), help: help.into() }
+    }
+}
+
+/// The name among `names` that `word` was probably meant to be: at most a third of its letters differ, or one of two.
+/// Case does not count, and neighbours that changed places differ as one.
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.chars().count() > WORD_MAX {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let letters = |name: &str| name.chars().count().max(word.chars().count());
+    names
+        .into_iter()
+        .map(|name| (strsim::osa_distance(&word, &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= (letters(name) / 3).max(1) && *distance < letters(name))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_slip_of_the_finger_is_guessed_at() {
+        let names = ["tls", "pgaudit", "recordcount", "readproportion"];
+        let near = |word: &str| nearest(word, names);
+        assert_eq!(near("TSL"), Some("tls"));
+        assert_eq!(near("pgaudti"), Some("pgaudit"));
+        assert_eq!(near("recordCont"), Some("recordcount"));
+        assert_eq!(near("redproportion"), Some("readproportion"));
+        assert_eq!([near(""), near("xyz"), near("encryption"), near(&"tls".repeat(14))], [None; 4]);
     }
 }

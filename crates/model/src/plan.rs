@@ -16,6 +16,7 @@ use crate::{
     catalogue::{Catalogue, WorkloadShape},
     complaint::Complaint,
     experiment::{Arrivals, Design, Experiment, Limits, Workload},
+    quantity,
     record::{Frame, Slot},
     schedule::SplitMix64,
 };
@@ -346,7 +347,7 @@ fn program_objection(cells: &[Cell]) -> Option<Objection> {
         problem: format!(
             "the load of cell `{}` comes from another program, which cannot run for {}",
             cell.id,
-            outline::duration(cell.slot_ns as f64 / 1e9)
+            quantity::precise_duration(cell.slot_ns as f64 / 1e9)
         ),
         help: "write whole seconds, for example `slot = \"3 s\"`, or leave `slot` out".to_owned(),
     })
@@ -358,7 +359,10 @@ fn slot_objection(cells: &[Cell]) -> Option<Objection> {
     let minimum = minimum(short);
     Some(Objection {
         key: "slot",
-        problem: format!("a slot of {} is too short for this rate", outline::duration(short.slot_ns as f64 / 1e9)),
+        problem: format!(
+            "a slot of {} is too short for this rate",
+            quantity::precise_duration(short.slot_ns as f64 / 1e9)
+        ),
         help: format!(
             "leave `slot` out or write at least `slot = \"{} ms\"`: an open loop drains after each slot, and a slot \
              needs {OPERATIONS_PER_SLOT} operations for each client thread",
@@ -378,7 +382,7 @@ fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<Objection
         key: "budget",
         problem: format!(
             "a budget of {}{cells_text} buys {} frames of cell `{}`, and an interval needs {FRAMES_MIN}",
-            outline::duration(experiment.measure.budget_s),
+            quantity::precise_duration(experiment.measure.budget_s),
             short.frames_max,
             short.id
         ),

@@ -22,7 +22,7 @@ mod slots;
 mod stand_in;
 mod sweep;
 
-use tithe_model::{experiment::{Arm, Arrivals, Design, Metric}, record::{CIPHER_DRIVER, Finding, Host, Verdict}, records::Records};
+use tithe_model::{experiment::{Arm, Arrivals, Design, Metric}, quantity, record::{CIPHER_DRIVER, Finding, Host, Verdict}, records::Records};
 
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, statistics, stopping};
 use measured::Measured;
@@ -227,20 +227,10 @@ fn adjust_p(arms: &mut [ArmAnalysis]) {
 fn arrivals(arrivals: Arrivals) -> String {
     match arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Even(rate) => format!("{}/s, even arrivals", thousands(rate)),
-        Arrivals::Poisson(rate) => format!("{}/s, Poisson arrivals", thousands(rate)),
+        Arrivals::Even(rate) => format!("{}/s, even arrivals", quantity::rate(rate)),
+        Arrivals::Poisson(rate) => format!("{}/s, Poisson arrivals", quantity::rate(rate)),
         Arrivals::OfSaturation(share) => format!("{:.0} % of saturation, Poisson arrivals", 100.0 * share),
     }
-}
-
-/// A rate with commas between thousands; below 10 with the digits that it has.
-fn thousands(rate: f64) -> String {
-    if rate < 10.0 {
-        return rate.to_string();
-    }
-    let digits = format!("{rate:.0}");
-    let grouped = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    grouped.collect::<Vec<_>>().join(",")
 }
 
 /// Mean of the machine's state; a figure that no frame has stays unknown.

@@ -1,14 +1,15 @@
 //! How numbers are written, for all media.
 //!
-//! A figure is written in two parts, the estimate and its interval, because a table aligns them apart.
+//! Quantities that are one number are written by [`tithe_model::quantity`]. A figure is written in two parts, the
+//! estimate and its interval, because a table aligns them apart.
+
+use tithe_model::quantity::{MINUS, decimals, fixed, readable, with_unit};
+pub use tithe_model::quantity::{amount, count, duration, memory};
 
 use crate::{Interval, Outcome};
 
 /// From here on a cost reads as a factor (`×6.4`) instead of a percentage: twice the plain level.
 const FACTOR_FROM: f64 = std::f64::consts::LN_2;
-
-/// The sign of a number below zero, as wide as a plus.
-const MINUS: char = '−';
 
 /// What is read where too few frames, or groups of them, leave no interval.
 const TOO_FEW: &str = "not enough data";
@@ -179,106 +180,11 @@ pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
     Figure { lead: with_unit(text(value), &unit), rest }
 }
 
-/// An absolute level alone: `1.53 ms`.
-pub fn amount(value: f64, unit: &str) -> String {
-    let (divisor, unit) = readable(value.abs(), unit);
-    with_unit(fixed(value / divisor, decimals(value / divisor)), &unit)
-}
-
 /// How a level changed, both ends in one unit: `41.2 → 43.0 µs`.
 pub fn change(plain: f64, guarded: f64, unit: &str) -> String {
     let (divisor, unit) = readable(plain.abs().max(guarded.abs()), unit);
     let text = |value: f64| fixed(value / divisor, decimals(value / divisor));
     with_unit(format!("{} → {}", text(plain), text(guarded)), &unit)
-}
-
-/// Bytes of memory, in binary units: `23.4 GiB`.
-pub fn memory(bytes: u64) -> String {
-    let gib = bytes as f64 / f64::from(1 << 30);
-    if gib >= 1.0 {
-        format!("{} GiB", fixed(gib, decimals(gib)))
-    } else {
-        format!("{} MiB", fixed(gib * 1024.0, decimals(gib * 1024.0)))
-    }
-}
-
-/// A length of time to be understood, not to be computed with: `40 s`, `6 min`, `1 h 20 min`.
-pub fn duration(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).round();
-    if !seconds.is_finite() {
-        "∞".to_owned()
-    } else if seconds < 99.5 {
-        format!("{seconds:.0} s")
-    } else if minutes < 60.0 {
-        format!("{minutes:.0} min")
-    } else {
-        format!("{} h {:.0} min", fixed((minutes / 60.0).floor(), 0), minutes % 60.0)
-    }
-}
-
-/// A whole number with thousands separated: `24,310`.
-pub fn count(number: u64) -> String {
-    group(&number.to_string())
-}
-
-/// The divisor and the unit in which `size` reads best: microseconds become ms and s, bytes become kB, MB and GB.
-fn readable(size: f64, unit: &str) -> (f64, String) {
-    let steps: &[(f64, f64, &str)] = match unit.split('/').next() {
-        Some("µs") => &[(1e6, 1e6, "s"), (1e3, 1e3, "ms")],
-        Some("bytes") => &[(1e9, 1e9, "GB"), (1e6, 1e6, "MB"), (1e4, 1e3, "kB")],
-        _ => &[],
-    };
-    let Some((_, divisor, larger)) = steps.iter().find(|(from, ..)| size >= *from) else {
-        return (1.0, unit.to_owned());
-    };
-    let per = unit.split_once('/').map(|(_, per)| format!("/{per}")).unwrap_or_default();
-    (*divisor, format!("{larger}{per}"))
-}
-
-/// Decimals that leave three significant digits, at most six.
-fn decimals(value: f64) -> usize {
-    let size = value.abs();
-    if size >= 100.0 || size == 0.0 || !size.is_finite() {
-        return 0;
-    }
-    (2.0 - size.log10().floor()).clamp(0.0, 6.0) as usize
-}
-
-/// `value` with `decimals` decimals, thousands separated, no negative zero.
-fn fixed(value: f64, decimals: usize) -> String {
-    if !value.is_finite() {
-        return if value.is_nan() {
-            "?"
-        } else if value < 0.0 {
-            "−∞"
-        } else {
-            "∞"
-        }
-        .to_owned();
-    }
-    let text = format!("{:.decimals$}", value.abs());
-    let negative = value < 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
-    let sign = if negative { MINUS.to_string() } else { String::new() };
-    match text.split_once('.') {
-        Some((whole, fraction)) => format!("{sign}{}.{fraction}", group(whole)),
-        None => format!("{sign}{}", group(&text)),
-    }
-}
-
-/// A comma before every third digit from the right.
-fn group(digits: &str) -> String {
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-fn with_unit(text: String, unit: &str) -> String {
-    if unit.is_empty() { text } else { format!("{text} {unit}") }
 }
 
 #[cfg(test)]
@@ -333,30 +239,10 @@ mod tests {
         assert_eq!(level(24310.4, 24100.0, 24512.0, "op/s").to_string(), "24,310 op/s [24,100, 24,512]");
         assert_eq!(level(1534.0, 990.0, 1600.0, "µs/op").to_string(), "1.53 ms/op [0.99, 1.60]");
         assert_eq!(level(1534.0, f64::NEG_INFINITY, f64::INFINITY, "µs").to_string(), "1.53 ms [not enough data]");
-        assert_eq!(amount(2_500_000.0, "µs"), "2.50 s");
-        assert_eq!(amount(9216.0, "bytes/op"), "9,216 bytes/op");
-        assert_eq!(amount(15_100_000.0, "bytes"), "15.1 MB");
-        assert_eq!(amount(0.0342, "switches/op"), "0.0342 switches/op");
-        assert_eq!(amount(0.0, "bytes/op"), "0 bytes/op");
-        assert_eq!(amount(3.0, ""), "3.00");
         assert_eq!(change(310.0, 12_400.0, "bytes/op"), "0.310 → 12.4 kB/op");
-        assert_eq!(memory(25_125_000_000), "23.4 GiB");
-    }
-
-    #[test]
-    fn times_are_rounded_to_what_one_plans_with() {
-        let all: Vec<String> = [4.4, 99.0, 100.0, 3540.0, 4800.0, f64::INFINITY].map(duration).to_vec();
-        assert_eq!(all.join("; "), "4 s; 99 s; 2 min; 59 min; 1 h 20 min; ∞");
     }
 
     proptest! {
-        #[test]
-        fn grouping_only_adds_commas(number: u64) {
-            let text = count(number);
-            prop_assert_eq!(text.replace(',', ""), number.to_string());
-            prop_assert!(text.split(',').skip(1).all(|group| group.len() == 3));
-        }
-
         #[test]
         fn rounding_keeps_order(a in -500.0..500.0f64, b in -500.0..500.0f64) {
             let back = |value: f64| digits(value).replace(MINUS, "-").parse::<f64>().unwrap();

@@ -1,7 +1,7 @@
 //! `tithe doctor`: what this machine offers, and what will stand in the way of a precise figure.
 
 use tithe_harness::{cgroup, launch::Install, sandbox::account::Account, volumes, watch::host};
-use tithe_model::experiment;
+use tithe_model::{experiment, quantity};
 
 use crate::{
     MachineArgs,
@@ -18,12 +18,11 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
     row("processor", format!("{} ({} usable)", machine.processor, machine.processors));
     row("crypto flags", list(&machine.crypto_flags));
     row("kernel crypto", list(&machine.kernel_crypto));
-    row("memory", format!("{:.1} GiB", machine.memory_bytes as f64 / (1u64 << 30) as f64));
+    row("memory", quantity::memory(machine.memory_bytes));
     row("system", format!("{}, Linux {}", machine.system, machine.kernel));
     row("virtualised", if machine.virtualised { "yes" } else { "no" }.to_owned());
     row("clock", machine.clock);
-    let free =
-        host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{:.1} GB free", bytes as f64 / 1e9));
+    let free = host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{} free", quantity::size(bytes)));
     row("disk here", format!("{free}, {}", machine.file_system));
     row("swap", machine.swap);
     for volume in volumes::PROTECTIONS {

@@ -11,7 +11,7 @@ use tithe_harness::{
 
 use super::protocol::{
     Body, Consistency, Frame, next_frame, opcode, put_frame, put_query, put_string, put_value, rows, server_error,
-    unexpected,
+    take_string, take_value, unexpected,
 };
 use crate::target::Target;
 
@@ -92,7 +92,7 @@ impl CqlConnection {
     }
 
     fn text_of(&self, frame: &Frame) -> Result<String, Fault> {
-        let class = Body(&self.wire.unread()[frame.message.clone()]).string()?;
+        let class = take_string(&mut Body::new(&self.wire.unread()[frame.message.clone()]))?;
         let class = String::from_utf8_lossy(class).into_owned();
         Ok(class.rsplit_once('.').map_or(class.clone(), |(_, name)| name.to_owned()))
     }
@@ -125,7 +125,7 @@ impl CqlConnection {
         let mut table = Table::new();
         if let Some(mut found) = rows(&self.wire.unread()[answer.message.clone()])? {
             for _ in 0..found.count {
-                let row = (0..found.columns).map(|_| Ok(found.values.value()?.map(<[u8]>::to_vec)));
+                let row = (0..found.columns).map(|_| Ok(take_value(&mut found.values)?.map(<[u8]>::to_vec)));
                 table.push(row.collect::<Result<_, Fault>>()?);
             }
         }

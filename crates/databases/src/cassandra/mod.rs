@@ -19,16 +19,7 @@ mod target;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_harness::{
-    database::{Connect, Database},
-    fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server},
-    observation::Observation,
-    product::Product,
-    protection::Protection,
-    session::{Session, Table},
-    setup::{Reach, Setup},
-};
+use tithe_harness::{database::{Connect, Database}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server}, observation::Observation, product::Product, protection::Protection, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{cluster::Cluster, connection::CqlConnection, session::CassandraSession};
@@ -102,6 +93,10 @@ impl Database for Cassandra {
 
     fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         store::settle(server, setup, table)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::Cql)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

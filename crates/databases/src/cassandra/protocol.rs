@@ -6,7 +6,10 @@
 
 use std::ops::Range;
 
-use tithe_harness::fault::Fault;
+use tithe_harness::{
+    fault::Fault,
+    wire::{Cursor, Format},
+};
 
 /// Kinds of messages (section 2.4).
 pub mod opcode {
@@ -136,7 +139,7 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, Fault> {
 
 /// `body` without what `flags` put before the message.
 fn after_flags(body: &[u8], flags: u8) -> Result<&[u8], Fault> {
-    let mut body = Body(body);
+    let mut body = Body::new(body);
     if flags & frame_flag::COMPRESSED != 0 {
         return Err(Fault::Protocol("a compressed frame, though no compression was agreed on".to_owned()));
     }
@@ -144,81 +147,49 @@ fn after_flags(body: &[u8], flags: u8) -> Result<&[u8], Fault> {
         body.bytes(16)?;
     }
     if flags & frame_flag::WARNINGS != 0 {
-        for _ in 0..body.short()? {
-            body.string()?;
+        for _ in 0..body.be_u16()? {
+            take_string(&mut body)?;
         }
     }
     if flags & frame_flag::PAYLOAD != 0 {
-        for _ in 0..body.short()? {
-            body.string()?;
-            body.value()?;
+        for _ in 0..body.be_u16()? {
+            take_string(&mut body)?;
+            take_value(&mut body)?;
         }
     }
-    Ok(body.0)
+    Ok(body.rest())
 }
 
 /// Reads a message from its start (section 3).
+pub type Body<'a> = Cursor<'a, Frames>;
+
+/// The frames of CQL as a format.
 #[derive(Debug, Clone, Copy)]
-pub struct Body<'a>(pub &'a [u8]);
+pub struct Frames;
 
-impl<'a> Body<'a> {
-    /// The next `count` bytes.
-    ///
-    /// # Errors
-    /// [`Fault::Protocol`] when there are fewer.
-    #[inline]
-    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    /// A whole number of two bytes.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    #[inline]
-    pub fn short(&mut self) -> Result<u16, Fault> {
-        let (&taken, rest) = self.0.split_first_chunk::<2>().ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(u16::from_be_bytes(taken))
-    }
-
-    /// A whole number of four bytes.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    #[inline]
-    pub fn int(&mut self) -> Result<u32, Fault> {
-        let (&taken, rest) = self.0.split_first_chunk::<4>().ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(u32::from_be_bytes(taken))
-    }
-
-    /// Text with its length before it, in two bytes.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    pub fn string(&mut self) -> Result<&'a [u8], Fault> {
-        let length = self.short()?;
-        self.bytes(usize::from(length))
-    }
-
-    /// A value with its length before it, in four bytes; a negative length is NULL.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    #[inline]
-    pub fn value(&mut self) -> Result<Option<&'a [u8]>, Fault> {
-        match self.int()? as i32 {
-            negative if negative < 0 => Ok(None),
-            length => self.bytes(length as usize).map(Some),
-        }
-    }
+impl Format for Frames {
+    const CUT_SHORT: &'static str = "a frame ends before its content";
 }
 
-fn cut_short() -> Fault {
-    Fault::Protocol("a frame ends before its content".to_owned())
+/// Takes text with its length before it, in two bytes.
+///
+/// # Errors
+/// As [`Cursor::bytes`].
+pub fn take_string<'a>(body: &mut Body<'a>) -> Result<&'a [u8], Fault> {
+    let length = body.be_u16()?;
+    body.bytes(usize::from(length))
+}
+
+/// Takes a value with its length before it, in four bytes; a negative length is NULL.
+///
+/// # Errors
+/// As [`Cursor::bytes`].
+#[inline]
+pub fn take_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Fault> {
+    match body.be_i32()? {
+        negative if negative < 0 => Ok(None),
+        length => body.bytes(length as usize).map(Some),
+    }
 }
 
 /// Rows, as they lie in a result.
@@ -228,7 +199,7 @@ pub struct RowsOf<'a> {
     pub columns: usize,
     /// Number of rows.
     pub count: usize,
-    /// The values of all rows, one after the other, each read by [`Body::value`].
+    /// The values of all rows, one after the other, each read by [`take_value`].
     pub values: Body<'a>,
 }
 
@@ -238,22 +209,22 @@ pub struct RowsOf<'a> {
 /// [`Fault::Protocol`] for one that is cut short, or says more than it can hold, or goes on in further pages.
 #[inline]
 pub fn rows(message: &[u8]) -> Result<Option<RowsOf<'_>>, Fault> {
-    let mut body = Body(message);
-    if body.int()? != result_kind::ROWS {
+    let mut body = Body::new(message);
+    if body.be_u32()? != result_kind::ROWS {
         return Ok(None);
     }
-    let flags = body.int()?;
-    let columns = body.int()? as usize;
+    let flags = body.be_u32()?;
+    let columns = body.be_u32()? as usize;
     if flags & metadata_flag::MORE_PAGES != 0 {
         return Err(Fault::Protocol("rows in pages, which were not asked for".to_owned()));
     }
     if flags & metadata_flag::NO_METADATA == 0 {
         skip_columns(&mut body, flags, columns)?;
     }
-    let count = body.int()? as usize;
+    let count = body.be_u32()? as usize;
     // Every value takes four bytes at least. A row without values would take none.
-    if columns == 0 || count.saturating_mul(columns) > body.0.len() / 4 {
-        return Err(cut_short());
+    if columns == 0 || count.saturating_mul(columns) > body.rest().len() / 4 {
+        return Err(Body::cut_short());
     }
     Ok(Some(RowsOf { columns, count, values: body }))
 }
@@ -261,15 +232,15 @@ pub fn rows(message: &[u8]) -> Result<Option<RowsOf<'_>>, Fault> {
 fn skip_columns(body: &mut Body<'_>, flags: u32, columns: usize) -> Result<(), Fault> {
     let global = flags & metadata_flag::GLOBAL_TABLE != 0;
     if global {
-        body.string()?;
-        body.string()?;
+        take_string(body)?;
+        take_string(body)?;
     }
     for _ in 0..columns {
         if !global {
-            body.string()?;
-            body.string()?;
+            take_string(body)?;
+            take_string(body)?;
         }
-        body.string()?;
+        take_string(body)?;
         skip_type(body)?;
     }
     Ok(())
@@ -285,8 +256,8 @@ fn skip_type(body: &mut Body<'_>) -> Result<(), Fault> {
     let mut missing = 1usize;
     while missing > 0 {
         missing -= 1;
-        match body.short()? {
-            CUSTOM => drop(body.string()?),
+        match body.be_u16()? {
+            CUSTOM => drop(take_string(body)?),
             LIST | SET => missing += 1,
             MAP => missing += 2,
             0x01..LIST => {}
@@ -301,19 +272,19 @@ fn skip_type(body: &mut Body<'_>) -> Result<(), Fault> {
 /// # Errors
 /// [`Fault::Protocol`] for another result.
 pub fn prepared(message: &[u8]) -> Result<&[u8], Fault> {
-    let mut body = Body(message);
-    if body.int()? != result_kind::PREPARED {
+    let mut body = Body::new(message);
+    if body.be_u32()? != result_kind::PREPARED {
         return Err(Fault::Protocol("an answer that prepares nothing".to_owned()));
     }
-    body.string()
+    take_string(&mut body)
 }
 
 /// The server's error as a fault: who may not come in or do something is refused (section 9).
 pub fn server_error(message: &[u8]) -> Fault {
     const BAD_CREDENTIALS: u32 = 0x0100;
     const UNAUTHORIZED: u32 = 0x2100;
-    let mut body = Body(message);
-    let (Ok(code), Ok(words)) = (body.int(), body.string()) else { return cut_short() };
+    let mut body = Body::new(message);
+    let (Ok(code), Ok(words)) = (body.be_u32(), take_string(&mut body)) else { return Body::cut_short() };
     let text = format!("0x{code:04x}: {}", String::from_utf8_lossy(words));
     if matches!(code, BAD_CREDENTIALS | UNAUTHORIZED) { Fault::Refused(text) } else { Fault::Server(text) }
 }
@@ -421,7 +392,7 @@ mod tests {
         assert_eq!(server_error(b"\0\0\x21\0\0\x02no"), Fault::Refused("0x2100: no".to_owned()));
         assert_eq!(server_error(b"\0\0\x01\0\0\x02no"), Fault::Refused("0x0100: no".to_owned()));
         assert_eq!(server_error(b"\0\0\x10\0\0\x02no and more"), Fault::Server("0x1000: no".to_owned()));
-        assert_eq!(server_error(b"\0\0\x10"), cut_short());
+        assert_eq!(server_error(b"\0\0\x10"), Body::cut_short());
     }
 
     #[test]
@@ -433,8 +404,8 @@ mod tests {
         for message in [described.concat(), bare.concat()] {
             let mut rows = rows(&message).expect("a result").expect("with rows");
             assert_eq!((rows.columns, rows.count), (2, 1));
-            assert_eq!(rows.values.value(), Ok(Some(&b"a"[..])));
-            assert_eq!(rows.values.value(), Ok(None));
+            assert_eq!(take_value(&mut rows.values), Ok(Some(&b"a"[..])));
+            assert_eq!(take_value(&mut rows.values), Ok(None));
         }
         assert!(matches!(rows(b"\0\0\0\x01"), Ok(None)));
         // A page that is not the last one: rows would be missing without a word.
@@ -484,7 +455,7 @@ mod tests {
             if let Ok(Some(mut rows)) = rows(&message) {
                 let mut read = 0;
                 for _ in 0..rows.columns * rows.count {
-                    match rows.values.value() {
+                    match take_value(&mut rows.values) {
                         Ok(value) => read += 4 + value.map_or(0, <[u8]>::len),
                         Err(_) => break,
                     }
@@ -497,11 +468,11 @@ mod tests {
         fn values_are_read_back(values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 0..10)) {
             let mut out = Vec::new();
             values.iter().for_each(|value| put_value(&mut out, value));
-            let mut body = Body(&out);
+            let mut body = Body::new(&out);
             for value in &values {
-                prop_assert_eq!(body.value(), Ok(Some(&value[..])));
+                prop_assert_eq!(take_value(&mut body), Ok(Some(&value[..])));
             }
-            prop_assert!(body.0.is_empty());
+            prop_assert!(body.rest().is_empty());
         }
     }
 }

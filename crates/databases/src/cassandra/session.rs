@@ -23,7 +23,7 @@ use super::{
     connection::CqlConnection,
     protocol::{
         Consistency, next_frame, opcode, prepared, put_execution, put_frame, put_query, put_value, rows, server_error,
-        unexpected,
+        take_value, unexpected,
     },
     store::{KEY, field_of, qualified},
 };
@@ -113,9 +113,9 @@ fn deliver(message: &[u8], fields: Fields, scan: bool, to: &mut dyn Rows) -> Res
     let mut delivered = 0;
     let columns = found.columns.saturating_sub(usize::from(scan));
     for _ in 0..found.count {
-        let key = if scan { found.values.value()? } else { None };
+        let key = if scan { take_value(&mut found.values)? } else { None };
         if key.is_some_and(|key| key.starts_with(KEY_PREFIX.as_bytes())) {
-            (0..columns).try_for_each(|_| found.values.value().map(drop))?;
+            (0..columns).try_for_each(|_| take_value(&mut found.values).map(drop))?;
             continue;
         }
         to.row(key);
@@ -124,7 +124,7 @@ fn deliver(message: &[u8], fields: Fields, scan: bool, to: &mut dyn Rows) -> Res
                 Fields::All => column,
                 Fields::One(field) => field,
             };
-            to.field(field, found.values.value()?);
+            to.field(field, take_value(&mut found.values)?);
         }
         delivered += 1;
     }

@@ -14,17 +14,7 @@ mod rotation;
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{CacheUse, Connect, Database, SqlDatabase},
-    fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
-    observation::Observation,
-    product::{FindCanaryChecks, Product},
-    protection::Protection,
-    rotation::Rotator,
-    session::{Session, Table},
-    setup::{Reach, Setup},
-};
+use tithe_harness::{database::{CacheUse, Connect, Database, SqlDatabase}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, product::{FindCanaryChecks, Product}, protection::Protection, rotation::Rotator, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::flavour::FLAVOUR;
@@ -120,6 +110,10 @@ impl Database for MariaDb {
 
     fn rotator(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
         Ok(Box::new(rotation::KeyRotator::new(server, setup)?))
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::MySql)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use tithe_harness::{
     launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
     secret::Secret,
@@ -64,7 +65,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         }
     }
     if let Some(AtRest { key, .. }) = &setup.at_rest {
-        let content = Content::Secret(Secret::new(base64(key.expose()) + "\n"));
+        let content = Content::Secret(Secret::new(STANDARD.encode(key.expose()) + "\n"));
         steps.push(Step::Write { path: place.folder.join(KEY_FILE), content, mode: 0o600 });
     }
     let configuration = place.folder.join("mongod.conf");
@@ -174,30 +175,9 @@ fn quoted(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// Base64 with padding (RFC 4648, section 4), as the server reads its key file.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize] as char;
-            text.push(if place <= chunk.len() { digit } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn settings_are_nested_by_their_dots() {

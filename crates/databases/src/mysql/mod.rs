@@ -15,16 +15,7 @@ mod protection;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_harness::{
-    database::{CacheUse, Connect, Database, SqlDatabase},
-    fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
-    observation::Observation,
-    product::{FindCanaryChecks, Product},
-    protection::Protection,
-    session::{Session, Table},
-    setup::{Reach, Setup},
-};
+use tithe_harness::{database::{CacheUse, Connect, Database, SqlDatabase}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, product::{FindCanaryChecks, Product}, protection::Protection, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::flavour::FLAVOUR;
@@ -124,6 +115,10 @@ impl Database for MySql {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         mysql_family::inspect::inspect(&FLAVOUR, &inspect::LOOKS, server, setup)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::MySql)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -65,11 +65,9 @@ fn mixed(mut left: Vec<u8>, right: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tithe_harness::secret::hex;
 
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
+    use super::*;
 
     fn proof(plugin: &str, password: &str, salt: &[u8]) -> Result<String, Fault> {
         prove(plugin, Some(&Secret::new(password)), salt).map(|proof| hex(&proof))

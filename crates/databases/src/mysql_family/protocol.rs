@@ -3,7 +3,10 @@
 //! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out: packets
 //! of 16 MB and more, compression, `LOAD DATA LOCAL`, several statements in one request.
 
-use tithe_harness::fault::Fault;
+use tithe_harness::{
+    fault::Fault,
+    wire::{Cursor, Format},
+};
 
 /// Capabilities that are asked for (MariaDB documentation, "Connection", "Capabilities").
 pub mod capability {
@@ -83,94 +86,51 @@ pub fn next_packet(bytes: &[u8]) -> Result<Option<Packet>, Fault> {
 }
 
 /// Reads a packet's body from its start.
+pub type Body<'a> = Cursor<'a, Packets>;
+
+/// The packets of MariaDB and MySQL as a format.
 #[derive(Debug, Clone, Copy)]
-pub struct Body<'a>(pub &'a [u8]);
+pub struct Packets;
 
-impl<'a> Body<'a> {
-    /// The next `count` bytes.
-    ///
-    /// # Errors
-    /// [`Fault::Protocol`] when there are fewer.
-    #[inline]
-    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(taken)
-    }
+impl Format for Packets {
+    const CUT_SHORT: &'static str = "a packet ends before its content";
+}
 
-    /// The next byte.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    #[inline]
-    pub fn byte(&mut self) -> Result<u8, Fault> {
-        let (&first, rest) = self.0.split_first().ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(first)
-    }
-
-    /// The next `N` bytes as a whole number, lowest byte first.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    #[inline]
-    pub fn number<const N: usize>(&mut self) -> Result<u64, Fault> {
-        let mut wide = [0; 8];
-        wide[..N].copy_from_slice(self.bytes(N)?);
-        Ok(u64::from_le_bytes(wide))
-    }
-
-    /// A length-encoded whole number.
-    ///
-    /// # Errors
-    /// [`Fault::Protocol`] for a byte that begins none.
-    #[inline]
-    pub fn length(&mut self) -> Result<u64, Fault> {
-        match self.byte()? {
-            small @ 0..=250 => Ok(u64::from(small)),
-            252 => self.number::<2>(),
-            253 => self.number::<3>(),
-            254 => self.number::<8>(),
-            other => Err(Fault::Protocol(format!("0x{other:02x} begins no length"))),
-        }
-    }
-
-    /// Bytes with their length before them.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`] and [`Body::length`].
-    #[inline]
-    pub fn value(&mut self) -> Result<&'a [u8], Fault> {
-        let length = self.length()?;
-        self.bytes(usize::try_from(length).unwrap_or(usize::MAX))
-    }
-
-    /// As [`Body::value`], in a row of the text protocol, where 251 is SQL's NULL.
-    ///
-    /// # Errors
-    /// As [`Body::value`].
-    pub fn text_value(&mut self) -> Result<Option<&'a [u8]>, Fault> {
-        if self.0.first() == Some(&251) {
-            self.0 = &self.0[1..];
-            return Ok(None);
-        }
-        self.value().map(Some)
-    }
-
-    /// Bytes up to a zero, which is skipped.
-    ///
-    /// # Errors
-    /// [`Fault::Protocol`] when there is none.
-    pub fn zero_ended(&mut self) -> Result<&'a [u8], Fault> {
-        let end = self.0.iter().position(|&byte| byte == 0).ok_or_else(cut_short)?;
-        let text = self.bytes(end)?;
-        self.byte()?;
-        Ok(text)
+/// Takes a length-encoded whole number.
+///
+/// # Errors
+/// As [`Cursor::bytes`], and [`Fault::Protocol`] for a byte that begins none.
+#[inline]
+pub fn take_length(body: &mut Body<'_>) -> Result<u64, Fault> {
+    match body.byte()? {
+        small @ 0..=250 => Ok(u64::from(small)),
+        252 => body.le::<2>(),
+        253 => body.le::<3>(),
+        254 => body.le::<8>(),
+        other => Err(Fault::Protocol(format!("0x{other:02x} begins no length"))),
     }
 }
 
-fn cut_short() -> Fault {
-    Fault::Protocol("a packet ends before its content".to_owned())
+/// Takes bytes with their length before them.
+///
+/// # Errors
+/// As [`take_length`].
+#[inline]
+pub fn take_value<'a>(body: &mut Body<'a>) -> Result<&'a [u8], Fault> {
+    let length = take_length(body)?;
+    body.bytes(usize::try_from(length).unwrap_or(usize::MAX))
+}
+
+/// As [`take_value`], in a row of the text protocol, where 251 is SQL's NULL.
+///
+/// # Errors
+/// As [`take_value`].
+pub fn take_text_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Fault> {
+    if body.rest().first() == Some(&251) {
+        body.byte()?;
+        return Ok(None);
+    }
+    take_value(body).map(Some)
 }
 
 /// What the server says first.
@@ -194,7 +154,7 @@ pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
     if body.first() == Some(&0xff) {
         return Err(server_error(body));
     }
-    let mut body = Body(body);
+    let mut body = Body::new(body);
     if body.byte()? != 10 {
         return Err(Fault::Protocol("the server does not greet as MariaDB and MySQL do".to_owned()));
     }
@@ -202,15 +162,15 @@ pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
     body.bytes(4)?;
     let mut salt = body.bytes(8)?.to_vec();
     body.byte()?;
-    let low = body.number::<2>()? as u32;
+    let low = body.le::<2>()? as u32;
     body.bytes(3)?;
-    let capabilities = low | (body.number::<2>()? as u32) << 16;
+    let capabilities = low | (body.le::<2>()? as u32) << 16;
     let salt_length = usize::from(body.byte()?);
     body.bytes(10)?;
     // The second part is at least 13 bytes, a zero at its end included.
     let second = body.bytes(salt_length.saturating_sub(8).max(13))?;
     salt.extend_from_slice(second.strip_suffix(&[0]).unwrap_or(second));
-    let plugin = body.zero_ended().unwrap_or(body.0);
+    let plugin = body.zero_ended().unwrap_or(body.rest());
     Ok(Greeting { version, capabilities, salt, plugin: String::from_utf8_lossy(plugin).into_owned() })
 }
 
@@ -219,10 +179,10 @@ pub fn server_error(body: &[u8]) -> Fault {
     /// Access denied (1044, 1045, 1142, 1143, 1227, 1698), host or plugin not allowed (1130, 1251, 1524, 1275), TLS
     /// demanded (3159, and 4151: the account is locked).
     const REFUSALS: [u64; 12] = [1044, 1045, 1130, 1142, 1143, 1227, 1251, 1275, 1524, 1698, 3159, 4151];
-    let mut body = Body(body.get(1..).unwrap_or_default());
-    let Ok(code) = body.number::<2>() else { return cut_short() };
-    let state = body.0.strip_prefix(b"#").and_then(|rest| rest.split_at_checked(5));
-    let (state, words) = state.map_or((&b"?"[..], body.0), |(state, words)| (state, words));
+    let mut body = Body::new(body.get(1..).unwrap_or_default());
+    let Ok(code) = body.le::<2>() else { return Body::cut_short() };
+    let state = body.rest().strip_prefix(b"#").and_then(|rest| rest.split_at_checked(5));
+    let (state, words) = state.map_or((&b"?"[..], body.rest()), |(state, words)| (state, words));
     let text = format!("{code} ({}): {}", String::from_utf8_lossy(state), String::from_utf8_lossy(words));
     if REFUSALS.contains(&code) { Fault::Refused(text) } else { Fault::Server(text) }
 }
@@ -238,7 +198,7 @@ pub fn is_unprepared(body: &[u8]) -> bool {
 /// # Errors
 /// [`Fault::Protocol`] for a packet that is cut short.
 pub fn affected(body: &[u8]) -> Result<u64, Fault> {
-    Body(body.get(1..).unwrap_or_default()).length()
+    take_length(&mut Body::new(body.get(1..).unwrap_or_default()))
 }
 
 /// True for the packet that ends rows: an OK packet with its own first byte. A row that began so would have a first
@@ -267,7 +227,7 @@ pub fn column_type(body: &[u8]) -> Result<u8, Fault> {
 /// [`Fault::Protocol`] for a row that does not fit its columns, and for types that no workload of Tithe's has.
 #[inline]
 pub fn binary_row(body: &[u8], columns: &[u8], mut each: impl FnMut(usize, Option<&[u8]>)) -> Result<(), Fault> {
-    let mut body = Body(body);
+    let mut body = Body::new(body);
     if body.byte()? != 0 {
         return Err(Fault::Protocol("a binary row of another form".to_owned()));
     }
@@ -280,7 +240,7 @@ pub fn binary_row(body: &[u8], columns: &[u8], mut each: impl FnMut(usize, Optio
             continue;
         }
         match *kind {
-            kind::VARCHAR | kind::BIT | kind::JSON..=kind::GEOMETRY => each(column, Some(body.value()?)),
+            kind::VARCHAR | kind::BIT | kind::JSON..=kind::GEOMETRY => each(column, Some(take_value(&mut body)?)),
             kind => each(column, Some(number_text(&mut body, kind)?.as_bytes())),
         }
     }
@@ -290,12 +250,12 @@ pub fn binary_row(body: &[u8], columns: &[u8], mut each: impl FnMut(usize, Optio
 /// A number of the binary protocol as text. Whole numbers are taken as signed.
 fn number_text(body: &mut Body<'_>, kind: u8) -> Result<String, Fault> {
     Ok(match kind {
-        kind::TINY => (body.number::<1>()? as i8).to_string(),
-        kind::SHORT | kind::YEAR => (body.number::<2>()? as i16).to_string(),
-        kind::LONG | kind::INT24 => (body.number::<4>()? as i32).to_string(),
-        kind::LONGLONG => (body.number::<8>()? as i64).to_string(),
-        kind::FLOAT => f32::from_bits(body.number::<4>()? as u32).to_string(),
-        kind::DOUBLE => f64::from_bits(body.number::<8>()?).to_string(),
+        kind::TINY => (body.le::<1>()? as i8).to_string(),
+        kind::SHORT | kind::YEAR => (body.le::<2>()? as i16).to_string(),
+        kind::LONG | kind::INT24 => (body.le::<4>()? as i32).to_string(),
+        kind::LONGLONG => (body.le::<8>()? as i64).to_string(),
+        kind::FLOAT => f32::from_bits(body.le::<4>()? as u32).to_string(),
+        kind::DOUBLE => f64::from_bits(body.le::<8>()?).to_string(),
         kind => return Err(Fault::Protocol(format!("a column of type {kind} is not read"))),
     })
 }
@@ -403,9 +363,9 @@ mod tests {
         fn lengths_are_read_back(length in prop_oneof![0..300usize, 0..70_000usize, 0..20_000_000usize, any::<usize>()]) {
             let mut out = Vec::new();
             put_length(&mut out, length);
-            let mut body = Body(&out);
-            prop_assert_eq!(body.length().expect("a length"), length as u64);
-            prop_assert!(body.0.is_empty());
+            let mut body = Body::new(&out);
+            prop_assert_eq!(take_length(&mut body).expect("a length"), length as u64);
+            prop_assert!(body.rest().is_empty());
         }
 
         #[test]
@@ -427,7 +387,7 @@ mod tests {
             let _ = affected(&bytes);
             let _ = column_type(&bytes);
             let _ = binary_row(&bytes, &columns, |_, _| {});
-            let _ = Body(&bytes).text_value();
+            let _ = take_text_value(&mut Body::new(&bytes));
         }
 
         #[test]

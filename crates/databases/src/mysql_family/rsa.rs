@@ -121,6 +121,7 @@ fn element<'a>(der: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tithe_harness::secret::hex;
 
     use super::*;
 
@@ -135,10 +136,6 @@ eocKIEvcrhcxTO0H7523YecUaqjfX1S+dN5IbLGacWmS+VRLnuGIY6PBXjJUpLfD\n\
 IRYjO6AuOKqi68xl7x95i7SYsQAIzFxP0C2ifGCG2U21scQAMJLWDSuQ/VTj4D5E\n\
 IQIDAQAB\n\
 -----END PUBLIC KEY-----\n";
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
 
     /// The SHA-256 of what the formulas of the RFC give in Python, which OpenSSL decrypted again.
     #[test]

@@ -17,7 +17,7 @@ use super::{
     Flavour,
     protocol::{
         BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
-        ends_rows, is_unprepared, next_packet, put_packet, put_value, server_error,
+        ends_rows, is_unprepared, next_packet, put_packet, put_value, server_error, take_length, take_text_value,
     },
     sql::DIALECT,
     startup,
@@ -193,7 +193,7 @@ impl WireSession {
                 (Awaited::First, Some(0)) => done = Some(affected(body)),
                 (Awaited::First, _) => {
                     self.columns.clear();
-                    self.awaited = Awaited::Columns(Body(body).length()?);
+                    self.awaited = Awaited::Columns(take_length(&mut Body::new(body))?);
                 }
                 (Awaited::Columns(left), _) => {
                     self.columns.push(column_type(body)?);
@@ -230,10 +230,10 @@ impl WireSession {
 
 /// The fields of a row of the text protocol.
 fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
-    let mut body = Body(body);
+    let mut body = Body::new(body);
     let mut texts = Vec::new();
-    while !body.0.is_empty() {
-        texts.push(body.text_value()?.map(|value| String::from_utf8_lossy(value).into_owned()));
+    while !body.rest().is_empty() {
+        texts.push(take_text_value(&mut body)?.map(|value| String::from_utf8_lossy(value).into_owned()));
     }
     Ok(texts)
 }
@@ -271,9 +271,9 @@ impl SqlSession for WireSession {
         if answer.first() != Some(&0) {
             return Err(server_error(&answer));
         }
-        let mut body = Body(&answer[1..]);
-        let number = body.number::<4>()? as u32;
-        let (columns, parameters) = (body.number::<2>()?, body.number::<2>()?);
+        let mut body = Body::new(&answer[1..]);
+        let number = body.le::<4>()? as u32;
+        let (columns, parameters) = (body.le::<2>()?, body.le::<2>()?);
         // Definitions of parameters and columns: they are not needed before the rows, which bring them again.
         for _ in 0..columns + parameters {
             self.packet()?;

@@ -115,9 +115,9 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: 
             }
             Some((0xff, _)) => return Err(server_error(body)),
             Some((0xfe, rest)) => {
-                let mut rest = Body(rest);
+                let mut rest = Body::new(rest);
                 plugin = String::from_utf8_lossy(rest.zero_ended()?).into_owned();
-                salt = rest.0.to_vec();
+                salt = rest.rest().to_vec();
                 reply = Some(prove(&plugin, target.password.as_ref(), &salt)?);
             }
             Some((1, REMEMBERED)) if plugin == CACHING_SHA2 => {}

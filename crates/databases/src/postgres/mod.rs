@@ -20,16 +20,7 @@ mod target;
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{CacheUse, Connect, Database},
-    fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
-    observation::Observation,
-    product::{FindCanaryChecks, Product},
-    protection::Protection,
-    session::{Session, SqlSession as _, Table},
-    setup::{Reach, Setup},
-};
+use tithe_harness::{database::{CacheUse, Connect, Database}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, product::{FindCanaryChecks, Product}, protection::Protection, session::{Session, SqlSession as _, Table}, setup::{Reach, Setup, WireProtocol}};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{session::PostgresSession, target::PRODUCT};
@@ -119,6 +110,10 @@ impl Database for Postgres {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::Postgres)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -5,7 +5,10 @@
 //! sends is foreign input: every length is checked, and nothing is allocated because a length says so.
 //! Left out: COPY, function calls, cancelling, replication.
 
-use tithe_harness::fault::Fault;
+use tithe_harness::{
+    fault::Fault,
+    wire::{Cursor, Format},
+};
 
 /// Largest message that is taken, bytes. PostgreSQL itself sends up to 1 GiB; no record of a benchmark is
 /// larger than this, and a wrong length must not make the client wait or fill its memory.
@@ -46,77 +49,26 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, Fault> {
 }
 
 /// Reads the parts of a message's body, in order.
+pub type Body<'a> = Cursor<'a, Messages>;
+
+/// PostgreSQL's messages as a format.
 #[derive(Debug, Clone, Copy)]
-pub struct Body<'a>(pub &'a [u8]);
+pub struct Messages;
 
-impl<'a> Body<'a> {
-    /// The next `count` bytes.
-    ///
-    /// # Errors
-    /// [`Fault::Protocol`] when the message ends before.
-    #[inline]
-    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    /// The next byte.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    pub fn byte(&mut self) -> Result<u8, Fault> {
-        Ok(self.bytes(1)?[0])
-    }
-
-    /// The next 16-bit number.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    #[inline]
-    pub fn i16(&mut self) -> Result<i16, Fault> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(i16::from_be_bytes(*taken))
-    }
-
-    /// The next 32-bit number.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    #[inline]
-    pub fn i32(&mut self) -> Result<i32, Fault> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or_else(cut_short)?;
-        self.0 = rest;
-        Ok(i32::from_be_bytes(*taken))
-    }
-
-    /// The bytes before the next zero byte, which is taken too.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`].
-    pub fn text(&mut self) -> Result<&'a [u8], Fault> {
-        let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(cut_short)?;
-        let taken = self.bytes(end)?;
-        self.bytes(1)?;
-        Ok(taken)
-    }
-
-    /// The next value: its length and its bytes; `None` is SQL's NULL.
-    ///
-    /// # Errors
-    /// As [`Body::bytes`], and for a negative length other than −1.
-    #[inline]
-    pub fn value(&mut self) -> Result<Option<&'a [u8]>, Fault> {
-        match self.i32()? {
-            -1 => Ok(None),
-            length => self.bytes(usize::try_from(length).map_err(|_| cut_short())?).map(Some),
-        }
-    }
+impl Format for Messages {
+    const CUT_SHORT: &'static str = "a message is shorter than its parts";
 }
 
-fn cut_short() -> Fault {
-    Fault::Protocol("a message is shorter than its parts".to_owned())
+/// Takes the next value of `body`: its length and its bytes; `None` is SQL's NULL.
+///
+/// # Errors
+/// As [`Cursor::bytes`], and for a negative length other than −1.
+#[inline]
+pub fn take_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Fault> {
+    match body.be_i32()? {
+        -1 => Ok(None),
+        length => body.bytes(usize::try_from(length).map_err(|_| Body::cut_short())?).map(Some),
+    }
 }
 
 /// What the server asks for before it lets a client in.
@@ -139,8 +91,8 @@ pub enum Asked<'a> {
 /// # Errors
 /// [`Fault::Protocol`] when it is malformed.
 pub fn authentication(body: &[u8]) -> Result<Asked<'_>, Fault> {
-    let mut body = Body(body);
-    Ok(match body.i32()? {
+    let mut body = Body::new(body);
+    Ok(match body.be_i32()? {
         0 => Asked::Nothing,
         2 => Asked::Other("Kerberos V5"),
         3 => Asked::Other("a password in the clear"),
@@ -150,14 +102,14 @@ pub fn authentication(body: &[u8]) -> Result<Asked<'_>, Fault> {
         10 => {
             let mut mechanisms = Vec::new();
             loop {
-                match body.text()? {
+                match body.zero_ended()? {
                     b"" => break Asked::Sasl(mechanisms),
                     name => mechanisms.push(name),
                 }
             }
         }
-        11 => Asked::SaslContinue(body.0),
-        12 => Asked::SaslFinal(body.0),
+        11 => Asked::SaslContinue(body.rest()),
+        12 => Asked::SaslFinal(body.rest()),
         _ => Asked::Other("an unknown method"),
     })
 }
@@ -178,14 +130,14 @@ pub struct ServerError {
 /// # Errors
 /// [`Fault::Protocol`] when it is malformed.
 pub fn server_error(body: &[u8]) -> Result<ServerError, Fault> {
-    let mut body = Body(body);
+    let mut body = Body::new(body);
     let mut error = ServerError { fatal: false, sqlstate: String::new(), message: String::new() };
     loop {
         let field = body.byte()?;
         if field == 0 {
             return Ok(error);
         }
-        let text = body.text()?;
+        let text = body.zero_ended()?;
         match field {
             // `V` is the severity that is never translated.
             b'V' => error.fatal = matches!(text, b"FATAL" | b"PANIC"),
@@ -223,7 +175,7 @@ impl ServerError {
 /// [`Fault::Protocol`] when it is malformed.
 #[inline]
 pub fn rows_of_tag(body: &[u8]) -> Result<u64, Fault> {
-    let tag = Body(body).text()?;
+    let tag = Body::new(body).zero_ended()?;
     let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     // The number is small in every true answer; a foreign one may be anything.
     Ok(tag[tag.len() - digits..]
@@ -236,9 +188,9 @@ pub fn rows_of_tag(body: &[u8]) -> Result<u64, Fault> {
 /// # Errors
 /// [`Fault::Protocol`] when it is malformed.
 pub fn parameter_types(body: &[u8]) -> Result<Vec<i32>, Fault> {
-    let mut body = Body(body);
-    let count = body.i16()?;
-    (0..count).map(|_| body.i32()).collect()
+    let mut body = Body::new(body);
+    let count = body.be_i16()?;
+    (0..count).map(|_| body.be_i32()).collect()
 }
 
 /// Number of columns of a result (message `T`).
@@ -246,14 +198,14 @@ pub fn parameter_types(body: &[u8]) -> Result<Vec<i32>, Fault> {
 /// # Errors
 /// [`Fault::Protocol`] when it is malformed.
 pub fn column_types(body: &[u8]) -> Result<Vec<i32>, Fault> {
-    let mut body = Body(body);
-    let count = body.i16()?;
+    let mut body = Body::new(body);
+    let count = body.be_i16()?;
     let mut types = Vec::new();
     for _ in 0..count {
-        body.text()?;
+        body.zero_ended()?;
         // Number of the table and of the column in it.
         body.bytes(6)?;
-        types.push(body.i32()?);
+        types.push(body.be_i32()?);
         // Size, modifier and format of the type.
         body.bytes(8)?;
     }
@@ -481,10 +433,10 @@ mod tests {
             let _ = authentication(body);
             let _ = server_error(body).map(ServerError::fault);
             let _ = (rows_of_tag(body), parameter_types(body), column_types(body));
-            let mut values = Body(body);
-            if let Ok(count) = values.i16() {
+            let mut values = Body::new(body);
+            if let Ok(count) = values.be_i16() {
                 for _ in 0..count {
-                    if values.value().is_err() {
+                    if take_value(&mut values).is_err() {
                         break;
                     }
                 }

@@ -7,6 +7,7 @@
 
 use std::num::NonZeroU32;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use ring::{digest, hmac, pbkdf2};
 use tithe_harness::{fault::Fault, secret::Secret};
 
@@ -32,7 +33,7 @@ pub struct Expected {
 impl Exchange {
     /// Begins with a fresh nonce.
     pub fn begin() -> Self {
-        Self::with_nonce("", encode(Secret::random(18).expose()))
+        Self::with_nonce("", STANDARD.encode(Secret::random(18).expose()))
     }
 
     fn with_nonce(user: &str, nonce: String) -> Self {
@@ -66,7 +67,7 @@ impl Exchange {
         let client_signature = sign(stored_key.as_ref(), exchange.as_bytes());
         let proof: Vec<u8> = client_key.iter().zip(&client_signature).map(|(key, mask)| key ^ mask).collect();
         let signature = sign(&sign(&salted, b"Server Key"), exchange.as_bytes());
-        Ok((format!("{without_proof},p={}", encode(&proof)), Expected { signature }))
+        Ok((format!("{without_proof},p={}", STANDARD.encode(&proof)), Expected { signature }))
     }
 }
 
@@ -77,7 +78,7 @@ impl Expected {
     /// [`Fault::Refused`] when it does not.
     pub fn check(&self, server_final: &[u8]) -> Result<(), Fault> {
         let said = std::str::from_utf8(server_final).ok().and_then(|text| text.strip_prefix("v="));
-        let said = said.and_then(|text| decode(text.split(',').next().unwrap_or_default()));
+        let said = said.and_then(|text| STANDARD.decode(text.split(',').next().unwrap_or_default()).ok());
         if said.is_some_and(|said| said == self.signature) {
             Ok(())
         } else {
@@ -91,7 +92,7 @@ fn challenge(text: &str) -> Result<(&str, Vec<u8>, NonZeroU32), Fault> {
     let mut parts = text.split(',');
     let mut part = |name: &str| parts.next().and_then(|part| part.strip_prefix(name)).ok_or_else(malformed);
     let nonce = part("r=")?;
-    let salt = decode(part("s=")?).ok_or_else(malformed)?;
+    let salt = STANDARD.decode(part("s=")?).map_err(|_| malformed())?;
     let rounds = part("i=")?.parse::<NonZeroU32>().map_err(|_| malformed())?;
     if rounds.get() > MOST_ROUNDS {
         return Err(Fault::Protocol(format!("SCRAM: the server asks for {rounds} rounds, more than {MOST_ROUNDS}")));
@@ -107,40 +108,9 @@ fn sign(key: &[u8], message: &[u8]) -> Vec<u8> {
     hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message).as_ref().to_vec()
 }
 
-/// Base64 (RFC 4648, section 4).
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let number = group.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for index in 0..4 {
-            let sextet = number >> (18 - 6 * index) & 63;
-            text.push(if index <= group.len() { ALPHABET[sextet as usize] as char } else { '=' });
-        }
-    }
-    text
-}
-
-/// `None` for anything that [`encode`] does not write.
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    for group in text.as_bytes().chunks(4) {
-        let signs = group.iter().position(|sign| *sign == b'=').unwrap_or(group.len());
-        let mut number = 0u32;
-        for sign in &group[..signs] {
-            number = number << 6 | ALPHABET.iter().position(|known| known == sign)? as u32;
-        }
-        number <<= 6 * (4 - signs);
-        bytes.extend_from_slice(&number.to_be_bytes()[1..signs.max(1)]);
-    }
-    (encode(&bytes) == text).then_some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use proptest::prelude::*;
 
     use super::*;
 
@@ -179,34 +149,15 @@ mod tests {
             &b"r=another,s=AAAA,i=4096"[..],
             b"r=rOprNGfwEbeRWgbNEkqO,s=AAAA,i=4096",
             b"r=rOprNGfwEbeRWgbNEkqOx,s=A,i=4096",
+            // No encoder writes this: bits are set that stand for nothing.
+            b"r=rOprNGfwEbeRWgbNEkqOx,s=AB==,i=4096",
+            b"r=rOprNGfwEbeRWgbNEkqOx,s=AA,i=4096",
             b"r=rOprNGfwEbeRWgbNEkqOx,s=AAAA,i=0",
             b"r=rOprNGfwEbeRWgbNEkqOx,s=AAAA,i=4000000000",
             b"",
         ] {
             let outcome = published().prove(challenge, &Secret::new("pencil"));
             assert!(matches!(outcome.err(), Some(Fault::Protocol(_))), "{}", challenge.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        for (plain, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(encode(plain.as_bytes()), text);
-            assert_eq!(decode(text).as_deref(), Some(plain.as_bytes()));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn base64_goes_there_and_back(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
-            prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
-        }
-
-        #[test]
-        fn foreign_base64_never_panics(text in "[A-Za-z0-9+/= é]{0,12}") {
-            if let Some(bytes) = decode(&text) {
-                prop_assert_eq!(encode(&bytes), text);
-            }
         }
     }
 }

@@ -22,7 +22,7 @@ use tithe_harness::{
 use super::{
     protocol::{
         Body, Writer, column_types, next_frame, number_parameters, parameter_types, put_text, put_value, rows_of_tag,
-        server_error,
+        server_error, take_value,
     },
     sql,
     startup::{Greeting, open, unexpected},
@@ -134,11 +134,11 @@ fn read_error(body: &[u8]) -> Result<Fault, Fault> {
 /// Hands the fields of one row over.
 #[inline]
 fn deliver(body: &[u8], rows: &mut dyn Rows) -> Result<(), Fault> {
-    let mut body = Body(body);
-    let count = body.i16()?;
+    let mut body = Body::new(body);
+    let count = body.be_i16()?;
     rows.row(None);
     for column in 0..count {
-        rows.field(column as usize, body.value()?);
+        rows.field(column as usize, take_value(&mut body)?);
     }
     Ok(())
 }
@@ -344,10 +344,10 @@ impl SqlSession for PostgresSession {
 
 /// The fields of a row as text.
 fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
-    let mut body = Body(body);
-    let count = body.i16()?;
+    let mut body = Body::new(body);
+    let count = body.be_i16()?;
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    (0..count).map(|_| body.value().map(|value| value.map(text))).collect()
+    (0..count).map(|_| take_value(&mut body).map(|value| value.map(text))).collect()
 }
 
 impl Drop for PostgresSession {

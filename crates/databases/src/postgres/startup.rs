@@ -161,7 +161,7 @@ fn await_ready(wire: &mut Wire) -> Result<Option<i32>, Fault> {
         let frame = receive(wire)?;
         let body = &wire.unread()[frame.body.clone()];
         match frame.kind {
-            b'K' => process = Some(Body(body).i32()?),
+            b'K' => process = Some(Body::new(body).be_i32()?),
             b'E' => return Err(server_error(body)?.fault()),
             b'S' | b'N' | b'Z' => {}
             kind => return Err(unexpected(kind)),

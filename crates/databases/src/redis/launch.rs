@@ -6,11 +6,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use ring::digest::{SHA256, digest};
-use tithe_harness::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
-    secret::Secret,
-    setup::{Authentication, Setup, TlsVersion, Transport},
-};
+use tithe_harness::{launch::{Address, Command, Content, Install, Launch, Paths, Place, Step}, secret::{Secret, hex}, setup::{Authentication, Setup, TlsVersion, Transport}};
 
 use super::{
     install::PROGRAM,
@@ -90,7 +86,7 @@ fn secret_file(mechanism: &str, password: &Secret) -> (&'static str, Secret) {
     if mechanism != ACL {
         return ("password.conf", Secret::new(format!("requirepass {}\n", password.expose_text())));
     }
-    let hash: String = digest(&SHA256, password.expose()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex(digest(&SHA256, password.expose()).as_ref());
     let accounts = format!(
         "user default off resetpass -@all\n\
          user {USER} on #{hash} resetkeys ~tithe ~tithe:* -@all {CLIENT_RIGHTS}\n\

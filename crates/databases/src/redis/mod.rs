@@ -14,16 +14,7 @@ mod session;
 mod store;
 mod target;
 
-use tithe_harness::{
-    database::{Connect, Database},
-    fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server},
-    observation::Observation,
-    product::Product,
-    protection::Protection,
-    session::{Session, Table},
-    setup::{Reach, Setup},
-};
+use tithe_harness::{database::{Connect, Database}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server}, observation::Observation, product::Product, protection::Protection, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{connection::RedisConnection, session::RedisSession};
@@ -87,6 +78,10 @@ impl Database for Redis {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn wire_protocol(&self) -> Option<WireProtocol> {
+        Some(WireProtocol::Redis)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

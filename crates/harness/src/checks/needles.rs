@@ -9,6 +9,10 @@ use std::{
     io::{self, Read},
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
+
+use crate::secret::hex;
+
 /// How a needle was written where it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
@@ -143,7 +147,7 @@ fn pair(bytes: &[u8]) -> usize {
 }
 
 fn forms(needle: &[u8]) -> Vec<(Form, Vec<u8>)> {
-    let lower: String = needle.iter().map(|byte| format!("{byte:02x}")).collect();
+    let lower = hex(needle);
     let upper = lower.to_uppercase();
     let mut all = vec![(Form::Raw, needle.to_vec()), (Form::Hexadecimal, lower.clone().into_bytes())];
     if upper != lower {
@@ -156,14 +160,10 @@ fn forms(needle: &[u8]) -> Vec<(Form, Vec<u8>)> {
 /// The characters of the base64 (RFC 4648, section 4) of a text that are given by `needle` alone, when `before` bytes
 /// modulo 3 stand before it and anything after it.
 fn base64_inner(needle: &[u8], before: usize) -> Vec<u8> {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let bit = |index: usize| index / 8 >= before && needle[index / 8 - before] >> (7 - index % 8) & 1 == 1;
-    let first = (before * 8).div_ceil(6);
-    let end = (before + needle.len()) * 8 / 6;
-    (first..end)
-        .map(|character| (0..6).fold(0, |value, offset| value << 1 | usize::from(bit(character * 6 + offset))))
-        .map(|value| ALPHABET[value])
-        .collect()
+    let text = STANDARD_NO_PAD.encode([&[0; 2][..before], needle].concat());
+    // Six bits a character: the first and the last that no neighbour has a part in.
+    let given = (before * 8).div_ceil(6)..(before + needle.len()) * 8 / 6;
+    text.as_bytes().get(given).unwrap_or_default().to_vec()
 }
 
 /// How often needles were found.

@@ -2,11 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tithe_model::record::Role;
+use tithe_model::{quantity::size, record::Role};
 
 use super::{
     relay::{Conversation, Relay},
-    scan::size,
 };
 use crate::{
     evidence::{Evidence, Scene},

@@ -15,6 +15,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tithe_model::quantity;
+
 use crate::{
     checks::needles::{Needles, Tally},
     launch::Server,
@@ -256,16 +258,7 @@ impl Report {
     /// `43 files, 38.1 MB`.
     pub fn extent(&self) -> String {
         let files = if self.files == 1 { "file" } else { "files" };
-        format!("{} {files}, {}", self.files, size(self.bytes))
-    }
-}
-
-/// `812 B`, `3.4 kB`, `38.1 MB`, `1.2 GB`.
-pub fn size(bytes: u64) -> String {
-    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    match units.into_iter().find(|(unit, _)| bytes as f64 >= *unit) {
-        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit),
-        None => format!("{bytes} B"),
+        format!("{} {files}, {}", self.files, quantity::size(self.bytes))
     }
 }
 

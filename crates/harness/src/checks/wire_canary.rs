@@ -1,11 +1,12 @@
 //! Is data readable between client and server?
 
+use tithe_model::quantity::size;
+
 use crate::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::{Needles, Tally},
         relay::{Conversation, Relay},
-        scan::size,
     },
     evidence::{Evidence, Scene},
     fault::Fault,

@@ -1,28 +1,28 @@
 //! Empties the page cache, so that what is read next comes from the disk.
 
-use std::{fs, os::fd::AsRawFd, path::Path};
-
-use crate::{
-    checks::scan::{Places, files_of},
-    fault::Fault,
-    launch::Server,
+use std::{
+    fs,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
 };
 
-/// Empties the cache: of the whole machine where this process may (root), else of the files of `servers`. A file that a
-/// running server has mapped stays. Returns what was done.
+use crate::fault::Fault;
+
+/// Empties the cache: of the whole machine where this process may (root), else of the servers' `files`, which are looked
+/// for only then. A file that a running server has mapped stays. Returns what was done.
 ///
 /// # Errors
 /// When neither can be done.
-pub fn empty<'a>(servers: impl Iterator<Item = &'a Server>) -> Result<&'static str, Fault> {
+pub fn empty(files: impl Iterator<Item = PathBuf>) -> Result<&'static str, Fault> {
     // SAFETY: sync has no preconditions. Only clean pages can be let go of.
     unsafe { libc::sync() };
     // Pages, and the kernel's memory of folders and inodes (Documentation/admin-guide/sysctl/vm.rst).
     if fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
         return Ok("drop_caches = 3");
     }
-    for file in servers.flat_map(|server| files_of(server, Places::ALL)) {
-        let_go(&file.path)
-            .map_err(|error| Fault::machine(format!("cannot empty the cache of {}", file.name), error))?;
+    for file in files {
+        let_go(&file)
+            .map_err(|error| Fault::machine(format!("cannot empty the cache of {}", file.display()), error))?;
     }
     Ok("posix_fadvise(DONTNEED) on every file of the servers")
 }

@@ -11,7 +11,7 @@ use crate::{
     checks::{
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
         needles::Needles,
-        scan::{Places, files_of, scan, size},
+        scan::{Places, files_of, scan},
     },
     evidence::{Control, Evidence, Scene},
     fault::Fault,
@@ -71,7 +71,7 @@ impl RawImage {
         Ok(Sight::Protected(format!(
             "none of {of} canaries and no marker file in {} written to the raw image; in the mounted view {canaries} of {of} \
              and the file",
-            size(bytes)
+            quantity::size(bytes)
         )))
     }
 }

@@ -1,12 +1,9 @@
 //! How complaints quote, list and suggest.
 
-use crate::experiment::mask;
+use crate::{complaint::nearest, experiment::mask};
 
 /// Longest piece of the user's text that a complaint quotes, in characters.
 const QUOTE_MAX: usize = 60;
-
-/// Longest word that is compared with others; a longer one is no slip of the finger.
-const WORD_MAX: usize = 40;
 
 /// `text` in backquotes, on one line, without a password and not longer than a line can bear.
 pub(super) fn quote(text: &str) -> String {
@@ -22,21 +19,6 @@ pub(super) fn quote(text: &str) -> String {
 pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
-}
-
-/// The name that `word` was probably meant to be: at most a third of its letters differ, or one of two.
-pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.chars().count() > WORD_MAX {
-        return None;
-    }
-    let word = word.to_lowercase();
-    let letters = |name: &str| name.chars().count().max(word.chars().count());
-    names
-        .into_iter()
-        .map(|name| (strsim::osa_distance(&word, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= (letters(name) / 3).max(1) && *distance < letters(name))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
 }
 
 /// "did you mean `x`? " where something is near, then what there is: `lead` and the list.

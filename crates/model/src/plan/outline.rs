@@ -8,6 +8,7 @@ use super::{Cell, FRAMES_MIN, Plan, shape};
 use crate::{
     catalogue::Catalogue,
     experiment::{Arm, Arrivals, Experiment, Metric, OptionValue, Protection, Values},
+    quantity,
 };
 
 // Orders of magnitude, for a guess that calls itself rough.
@@ -39,7 +40,7 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
     writeln!(
         text,
         "{database}, {} records, {values}, seed {}",
-        grouped(experiment.data.records),
+        quantity::count(experiment.data.records),
         experiment.measure.seed
     )?;
     writeln!(text, "\nArms")?;
@@ -79,8 +80,8 @@ fn describe_protection(protection: &Protection) -> String {
 fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
     let mut load = match cell.arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Even(rate) => format!("{rate}/s, evenly spaced"),
-        Arrivals::Poisson(rate) => format!("{rate}/s, Poisson arrivals"),
+        Arrivals::Even(rate) => format!("{}/s, evenly spaced", quantity::rate(rate)),
+        Arrivals::Poisson(rate) => format!("{}/s, Poisson arrivals", quantity::rate(rate)),
         Arrivals::OfSaturation(share) => format!("{:.0}% of saturation", 100.0 * share),
     };
     if let Some(every) = cell.reconnect_every {
@@ -93,8 +94,8 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
         cell.id.clone(),
         cell.clients.to_string(),
         load,
-        duration(cell.slot_ns as f64 / 1e9),
-        duration(cell.frame_ns(arms) as f64 / 1e9),
+        quantity::precise_duration(cell.slot_ns as f64 / 1e9),
+        quantity::precise_duration(cell.frame_ns(arms) as f64 / 1e9),
         format!("{FRAMES_MIN} to {}", cell.frames_max),
         cell.epochs.to_string(),
     ]
@@ -119,9 +120,13 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
         "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",
         percent(measure.precision)
     )?;
-    writeln!(text, "Measured load     at most {}", duration(load_s))?;
-    writeln!(text, "Everything else   roughly {}: starting, loading, warming up, evidence", duration(rough_s(rest_s)))?;
-    writeln!(text, "Disk              roughly {} at a time", bytes(disk_bytes(plan, catalogue)))
+    writeln!(text, "Measured load     at most {}", quantity::precise_duration(load_s))?;
+    writeln!(
+        text,
+        "Everything else   roughly {}: starting, loading, warming up, evidence",
+        quantity::precise_duration(rough_s(rest_s))
+    )?;
+    writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))
 }
 
 fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
@@ -173,21 +178,6 @@ fn percent(ratio: f64) -> f64 {
     ratio.exp_m1() * 100.0
 }
 
-/// `20 ms`, `1.5 s`, `5 min`, `2 h 5 min`.
-pub(super) fn duration(seconds: f64) -> String {
-    let round = |value: f64| (value * 10.0).round() / 10.0;
-    if seconds < 0.9995 {
-        return format!("{} ms", round(seconds * 1e3));
-    }
-    if seconds < 99.95 {
-        return format!("{} s", round(seconds));
-    }
-    let whole = seconds.round() as u64;
-    let parts = [(whole / 3600, "h"), (whole / 60 % 60, "min"), (whole % 60, "s")];
-    let parts = parts.iter().filter(|(count, _)| *count > 0).take(2);
-    parts.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
-}
-
 /// A guess without digits that it does not have.
 fn rough_s(seconds: f64) -> f64 {
     let step = if seconds < 60.0 {
@@ -198,26 +188,4 @@ fn rough_s(seconds: f64) -> f64 {
         300.0
     };
     (seconds / step).ceil() * step
-}
-
-/// `1.2 GB`, in powers of ten.
-fn bytes(count: f64) -> String {
-    let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
-    let unit = units.iter().find(|(_, size)| count >= *size);
-    let (name, size) = unit.unwrap_or(&("B", 1.0));
-    let digits = usize::from(count / size < 10.0);
-    format!("{:.digits$} {name}", count / size)
-}
-
-/// `100,000`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

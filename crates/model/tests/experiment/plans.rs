@@ -216,11 +216,11 @@ fn outline_of_everything() {
               all    tls, pgaudit (catalogue = false, log = read,write), columns (share = 0.5)
 
             Cells
-              cell            clients  load                      slot    frame  frames    epochs
-              c.in-memory     4        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
-              c.on-disk       2        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
-              mine.in-memory  4        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
-              mine.on-disk    2        2000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+              cell            clients  load                       slot    frame  frames    epochs
+              c.in-memory     4        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+              c.on-disk       2        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+              mine.in-memory  4        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
+              mine.on-disk    2        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
 
             A cell ends when net time per operation is known to ±1.00%, or with its last frame.
             Measured load     at most 15 min

@@ -16,7 +16,7 @@ use std::{
 use aes_kw::{KeyInit, KwAes256};
 use tithe_harness::{
     fault::Fault,
-    secret::{owners_alone, unhex},
+    secret::{hex, owners_alone, unhex},
 };
 use zeroize::Zeroizing;
 
@@ -143,10 +143,6 @@ pub fn master_key_path(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(".master-key");
     PathBuf::from(name)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

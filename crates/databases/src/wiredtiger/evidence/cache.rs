@@ -1,12 +1,7 @@
 //! Did the working set fit the cache?
 
-use tithe_harness::{
-    checks::scan::size,
-    evidence::{Control, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
-use tithe_model::record::Role;
+use tithe_harness::{evidence::{Control, Evidence, Scene}, fault::Fault, sight::Sight};
+use tithe_model::{quantity::size, record::Role};
 
 use crate::wiredtiger::{engine, opened};
 

@@ -163,6 +163,7 @@ fn parse_all(mut bytes: &[u8], depth: usize) -> Option<Vec<Item<'_>>> {
 mod tests {
     use expect_test::expect;
     use proptest::prelude::*;
+    use tithe_harness::secret::hex;
 
     use super::*;
 
@@ -171,10 +172,6 @@ mod tests {
         item.write(&mut bytes);
         assert_eq!(parse(&bytes).as_ref(), Some(item));
         expect.assert_eq(&bytes.chunks(4).map(hex).collect::<Vec<_>>().join(" "));
-    }
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]

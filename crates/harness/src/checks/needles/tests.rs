@@ -10,10 +10,6 @@ fn check(haystack: &[u8], expected: Expect) {
     expected.assert_eq(&needles.count(haystack).describe());
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn needles_are_found_in_every_form() {
     check(b"", expect!["nothing"]);

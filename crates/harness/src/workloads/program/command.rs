@@ -17,12 +17,7 @@ use super::{
     output::{PATTERNS, Read},
     unknown, whole, words,
 };
-use crate::{
-    fault::Fault,
-    launch::{self, Content, Missing},
-    program::{At, Job, Program, Told},
-    workload::Workload,
-};
+use crate::{fault::Fault, launch::{self, Content, Missing}, program::{At, Job, Program, Told}, setup::WireProtocol, workload::Workload};
 
 /// File in the program's folder that holds the password.
 const PASSWORD: &str = "password";
@@ -198,8 +193,8 @@ impl Program for Command {
         name.unwrap_or("command")
     }
 
-    fn drives(&self) -> &[&'static str] {
-        &["cassandra", "mariadb", "postgres", "redis"]
+    fn drives(&self) -> &[WireProtocol] {
+        &[WireProtocol::Postgres, WireProtocol::MySql, WireProtocol::Redis, WireProtocol::Cql]
     }
 
     fn refuses(&self, arrivals: Arrivals) -> Option<String> {

@@ -8,17 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    clock::{Clock, Modes},
-    data,
-    database::{Connect, Database},
-    fault::Fault,
-    launch::{Command, Content, Server},
-    program::{At, Job, Program, Told},
-    sandbox::{account::Account, make_folder, process, write},
-    setup::{Reach, Setup},
-    workload::Workload,
-};
+use crate::{clock::{Clock, Modes}, data, database::{Connect, Database}, fault::Fault, launch::{Command, Content, Server}, program::{At, Job, Program, Told}, sandbox::{account::Account, make_folder, process, write}, setup::{Reach, Setup, WireProtocol}, workload::Workload};
 
 /// How much longer than asked for a slice may take, with starting, connecting and printing.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -35,7 +25,7 @@ const PRINTED: &str = "printed";
 /// One program on one server.
 pub struct Desk {
     executable: PathBuf,
-    database: &'static str,
+    protocol: WireProtocol,
     reach: Reach,
     folder: PathBuf,
     data: PathBuf,
@@ -67,10 +57,12 @@ impl Desk {
     ) -> Result<Self, Fault> {
         let executable = program.find().map_err(|missing| Fault::Machine(format!("{} is gone", missing.what)))?;
         let arm = server.folder.file_name().unwrap_or_default().to_string_lossy();
+        let reach = database.reach(server, setup)?;
+        let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
         let desk = Self {
             executable,
-            database: database.id(),
-            reach: database.reach(server, setup)?,
+            protocol: database.wire_protocol().ok_or_else(unknown)?,
+            reach,
             folder: setup.materials.authority.with_file_name(format!("{name}-{arm}")),
             data: server.folder.join(name),
             account: Account::unprivileged()?,
@@ -142,7 +134,7 @@ impl Desk {
     fn at(&self) -> At<'_> {
         At {
             executable: &self.executable,
-            database: self.database,
+            protocol: self.protocol,
             reach: &self.reach,
             folder: &self.folder,
             data: &self.data,

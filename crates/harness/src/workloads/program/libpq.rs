@@ -5,20 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    launch::Content,
-    program::At,
-    secret::Secret,
-    setup::{Reach, TlsVersion},
-};
+use crate::{launch::Content, program::At, secret::Secret, setup::{Reach, TlsVersion, WireProtocol}};
 
 /// File in the program's folder that holds the password.
 const PASSWORD: &str = "pgpass";
 
-/// The environment of a program at `at`; nothing where the server is no PostgreSQL.
+/// The environment of a program at `at`; nothing where the server speaks another protocol.
 pub fn environment(at: &At<'_>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    if at.database != "postgres" {
+    if at.protocol != WireProtocol::Postgres {
         return all;
     }
     let mut set = |name: &str, value: String| drop(all.insert(name.to_owned(), value));
@@ -63,5 +58,5 @@ pub fn files(at: &At<'_>) -> Vec<(String, Content)> {
         let password = password.expose_text().replace('\\', "\\\\").replace(':', "\\:");
         (PASSWORD.to_owned(), Content::Secret(Secret::new(format!("*:*:*:*:{password}\n"))))
     };
-    at.reach.password.iter().filter(|_| at.database == "postgres").map(line).collect()
+    at.reach.password.iter().filter(|_| at.protocol == WireProtocol::Postgres).map(line).collect()
 }

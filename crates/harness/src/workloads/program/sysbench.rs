@@ -1,10 +1,11 @@
-//! sysbench 1.0 with the scripts `oltp_*` that come with it, on MariaDB and PostgreSQL.
+//! sysbench 1.0 with the scripts `oltp_*` that come with it, on what speaks the protocol of MySQL or PostgreSQL.
 //!
 //! What stands elsewhere in an experiment is not repeated: the threads are the clients of `[load]`, the rows of all tables
 //! together are its records, and the seconds are those of a slot. Latencies are those of sysbench's own histogram.
 //!
-//! Of TLS on MariaDB sysbench knows on and off, and files of fixed names in the folder that it is started in. Whether it
-//! checks whose certificate the server shows is up to its library and is not claimed here.
+//! Of TLS in MySQL's protocol sysbench knows on and off, and files of fixed names in the folder that it is started in.
+//! Whether it checks whose certificate the server shows is up to its library and is not claimed here. So is the proof of
+//! a password: the library of Debian's sysbench (libmariadb) has a plugin for MySQL's `caching_sha2_password`.
 
 use std::{fs, path::PathBuf};
 
@@ -14,19 +15,12 @@ use tithe_model::{
 };
 
 use super::{ByProgram, find_in, libpq, one_of, output, unknown, whole};
-use crate::{
-    fault::Fault,
-    launch::{Command, Content, Missing},
-    program::{At, Job, Program, Told},
-    secret::Secret,
-    setup::{Setup, Transport},
-    workload::Workload,
-};
+use crate::{fault::Fault, launch::{Command, Content, Missing}, program::{At, Job, Program, Told}, secret::Secret, setup::{Setup, Transport, WireProtocol}, workload::Workload};
 
 /// A row: two whole numbers, 120 and 60 letters.
 const ROW_BYTES: u64 = 188;
 
-/// MariaDB's database of sysbench's tables: that of Tithe holds nothing but what Tithe has marked.
+/// The database of sysbench's tables on MySQL and MariaDB: that of Tithe holds nothing but what Tithe has marked.
 const DATABASE: &str = "sbtest";
 
 /// Options in a file, for the password among them.
@@ -135,20 +129,20 @@ impl Program for Sysbench {
         "sysbench"
     }
 
-    fn drives(&self) -> &[&'static str] {
-        &["mariadb", "postgres"]
+    fn drives(&self) -> &[WireProtocol] {
+        &[WireProtocol::MySql, WireProtocol::Postgres]
     }
 
     fn refuses(&self, arrivals: Arrivals) -> Option<String> {
         (arrivals != Arrivals::Closed).then(|| "is offered a closed loop only: leave `rate` out".to_owned())
     }
 
-    /// Whenever it speaks TLS to MariaDB it shows a client's certificate, and a server that was told of no authority for
-    /// those refuses it.
-    fn refuses_setup(&self, database: &str, setup: &Setup) -> Option<String> {
+    /// Whenever it speaks TLS in MySQL's protocol it shows a client's certificate, and a server that was told of no
+    /// authority for those refuses it: MariaDB does, and of MySQL it is not known.
+    fn refuses_setup(&self, protocol: WireProtocol, setup: &Setup) -> Option<String> {
         let one_sided = matches!(setup.transport, Transport::Tls { mutual: false, .. });
-        (database == "mariadb" && one_sided).then(|| {
-            "speaks TLS to MariaDB with certificates on both sides only: write `use = \"tls\", mutual = true`"
+        (protocol == WireProtocol::MySql && one_sided).then(|| {
+            "speaks TLS to MySQL and MariaDB with certificates on both sides only: write `use = \"tls\", mutual = true`"
                 .to_owned()
         })
     }
@@ -162,13 +156,16 @@ impl Program for Sysbench {
     }
 
     fn statements(&self, at: &At<'_>) -> Vec<String> {
-        if at.database == "mariadb" { vec![format!("CREATE DATABASE {DATABASE}")] } else { Vec::new() }
+        match at.protocol {
+            WireProtocol::MySql => vec![format!("CREATE DATABASE {DATABASE}")],
+            _ => Vec::new(),
+        }
     }
 
     fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault> {
         let mut files = libpq::files(at);
         files.push((OPTIONS.to_owned(), Content::Secret(Secret::new(options(at)))));
-        if let Some(tls) = at.reach.tls.as_ref().filter(|_| at.database == "mariadb") {
+        if let Some(tls) = at.reach.tls.as_ref().filter(|_| at.protocol == WireProtocol::MySql) {
             let (certificate, key) = &tls.identity;
             for (name, path) in CERTIFICATES.iter().zip([&tls.authority, certificate, key]) {
                 let bytes = fs::read(path).map_err(|error| Fault::machine(path.display(), error))?;
@@ -212,7 +209,10 @@ impl Program for Sysbench {
             ("script".to_owned(), self.script.clone()),
             ("tables".to_owned(), format!("{} of {} rows", self.tables, self.rows)),
             ("rand_type".to_owned(), self.rand_type.clone()),
-            ("certificates".to_owned(), "on MariaDB, whether sysbench checks the server's is not known".to_owned()),
+            (
+                "certificates".to_owned(),
+                "on MySQL and MariaDB, whether sysbench checks the server's is not known".to_owned(),
+            ),
         ]
     }
 }
@@ -220,7 +220,7 @@ impl Program for Sysbench {
 /// The options that say where the server is and who comes. On PostgreSQL the library's environment says the rest.
 fn options(at: &At<'_>) -> String {
     let reach = at.reach;
-    if at.database == "postgres" {
+    if at.protocol == WireProtocol::Postgres {
         let host = libpq::name(reach);
         return format!(
             "db-driver=pgsql\npgsql-host={host}\npgsql-port={}\npgsql-user={}\npgsql-db={}\n",

@@ -8,13 +8,7 @@ use tithe_model::{
 };
 
 use super::*;
-use crate::{
-    launch::{Command, Content},
-    program::{At, Job, Told},
-    secret::Secret,
-    setup::{Reach, ReachTls, Setup, TlsVersion},
-    workloads,
-};
+use crate::{launch::{Command, Content}, program::{At, Job, Told}, secret::Secret, setup::{Reach, ReachTls, Setup, TlsVersion, WireProtocol}, workloads};
 
 const PASSWORD: &str = "0123secret:4567";
 
@@ -35,8 +29,8 @@ fn reach(tls: bool) -> Reach {
     }
 }
 
-fn at<'a>(database: &'a str, reach: &'a Reach) -> At<'a> {
-    At { executable: Path::new("/bin/program"), database, reach, folder: Path::new("/f"), data: Path::new("/d") }
+fn at(protocol: WireProtocol, reach: &Reach) -> At<'_> {
+    At { executable: Path::new("/bin/program"), protocol, reach, folder: Path::new("/f"), data: Path::new("/d") }
 }
 
 fn properties(pairs: &[(&str, &str)]) -> Properties {
@@ -67,9 +61,9 @@ fn told(workload: &dyn Workload, at: &At<'_>) -> String {
 }
 
 /// As [`told`], on a server with TLS and a password; the password must not be told.
-fn told_in_secret(workload: &dyn Workload, database: &str, expect: Expect) {
+fn told_in_secret(workload: &dyn Workload, protocol: WireProtocol, expect: Expect) {
     let reach = reach(true);
-    let text = told(workload, &at(database, &reach));
+    let text = told(workload, &at(protocol, &reach));
     assert!(!text.contains("secret"), "{text}");
     expect.assert_eq(&text);
 }
@@ -79,7 +73,7 @@ fn pgbench_is_told_by_arguments_and_environment() {
     let workload = make("pgbench", 200_000, &[("protocol", "prepared"), ("jobs", "30")]).expect("a workload");
     told_in_secret(
         workload.as_ref(),
-        "postgres",
+        WireProtocol::Postgres,
         expect![[r#"
         /bin/program -i -q -s 2
           PGDATABASE=postgres
@@ -133,15 +127,15 @@ fn pgbench_is_told_by_arguments_and_environment() {
           PGSSLMODE=disable
           PGUSER=tithe
     "#]]
-    .assert_eq(&told(own.as_ref(), &at("postgres", &plain)));
-    let files = own.program().expect("a program").files(&at("postgres", &plain)).expect("files");
+    .assert_eq(&told(own.as_ref(), &at(WireProtocol::Postgres, &plain)));
+    let files = own.program().expect("a program").files(&at(WireProtocol::Postgres, &plain)).expect("files");
     assert_eq!(files, [("script.sql".to_owned(), Content::Text("SELECT 1;\n".to_owned()))]);
 }
 
 #[test]
 fn the_password_stands_in_a_file() {
     let reach = reach(true);
-    let files = libpq::files(&at("postgres", &reach));
+    let files = libpq::files(&at(WireProtocol::Postgres, &reach));
     assert_eq!(files, [("pgpass".to_owned(), Content::Secret(Secret::new("*:*:*:*:0123secret\\:4567\n")))]);
 }
 
@@ -150,7 +144,7 @@ fn sysbench_is_told_by_arguments_and_a_file() {
     let workload = make("sysbench", 30_000, &[("script", "oltp_read_only"), ("tables", "3")]).expect("a workload");
     told_in_secret(
         workload.as_ref(),
-        "mariadb",
+        WireProtocol::MySql,
         expect![[r#"
         statement: CREATE DATABASE sbtest
         /bin/program oltp_read_only --config-file=/f/options --tables=3 --table-size=10000 prepare
@@ -158,11 +152,11 @@ fn sysbench_is_told_by_arguments_and_a_file() {
     "#]],
     );
     let plain = reach(false);
-    for database in ["mariadb", "postgres"] {
-        let files = workload.program().expect("a program").files(&at(database, &plain)).expect("files");
+    for protocol in [WireProtocol::MySql, WireProtocol::Postgres] {
+        let files = workload.program().expect("a program").files(&at(protocol, &plain)).expect("files");
         let Content::Secret(options) = &files[0].1 else { panic!("{files:?}") };
-        let expect = match database {
-            "mariadb" => expect![[r#"
+        let expect = match protocol {
+            WireProtocol::MySql => expect![[r#"
                 db-driver=mysql
                 mysql-host=127.0.0.1
                 mysql-port=5432
@@ -190,7 +184,7 @@ fn a_command_is_filled_in() {
     let workload = make("command", 1000, &pairs).expect("a workload");
     told_in_secret(
         workload.as_ref(),
-        "redis",
+        WireProtocol::Redis,
         expect![[r#"
         /opt/load 5432
         /bin/program --at 127.0.0.1:5432 --as tithe of postgres -c20 3 7 1000 /d /f/password /m/ca.pem /m/client.pem /m/client.key

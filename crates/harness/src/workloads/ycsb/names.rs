@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::catalogue::PropertyProblem;
+use tithe_model::{catalogue::PropertyProblem, complaint};
 
 /// Properties that Tithe uses, with the meaning that they have in YCSB.
 const USED: &[&str] = &[
@@ -116,28 +116,10 @@ pub(super) fn unknown(properties: &BTreeMap<String, String>) -> Vec<PropertyProb
         .collect()
 }
 
-/// The known name that differs least from `name`, if it differs in a third of its letters at most.
+/// The known name that `name` was probably meant to be.
 fn nearest(name: &str) -> Option<&'static str> {
     let ignored = IGNORED.iter().map(|&(name, _)| name).filter(|name| !name.ends_with('.'));
-    let known = USED.iter().copied().chain(ignored);
-    let (distance, nearest) = known.map(|known| (edits(name, known), known)).min()?;
-    (distance * 3 <= nearest.len()).then_some(nearest)
-}
-
-/// Letters to insert, remove or replace to turn `from` into `to` (Levenshtein 1966), case aside.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, other) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(!letter.eq_ignore_ascii_case(other));
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
+    complaint::nearest(name, USED.iter().copied().chain(ignored))
 }
 
 #[cfg(test)]
@@ -151,12 +133,6 @@ mod tests {
         let ignored: Vec<&str> = ignored(&properties).into_iter().map(|(name, _)| name).collect();
         assert_eq!(ignored, ["db", "db.passwd", "measurement.interval", "mongodb.url", "threadcount"]);
         assert_eq!(unknown(&properties), []);
-    }
-
-    #[test]
-    fn distances() {
-        let cases = [("", ""), ("abc", "abc"), ("abc", "ABC"), ("abc", ""), ("kitten", "sitting"), ("ab", "ba")];
-        assert_eq!(cases.map(|(from, to)| edits(from, to)), [0, 0, 0, 3, 3, 2]);
     }
 
     #[test]
