@@ -2,7 +2,7 @@
 //!
 //! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
 
-mod support;
+use crate::support;
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 

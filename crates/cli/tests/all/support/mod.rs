@@ -1,5 +1,4 @@
 //! Runs the built program in a folder of its own.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub mod server;
 

@@ -1,6 +1,6 @@
 //! The whole program on the simulated database, whose costs are known: plan, run, records, report.
 
-mod support;
+use crate::support;
 
 use std::{process::Stdio, time::Duration};
 

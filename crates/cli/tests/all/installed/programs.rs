@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 
-mod support;
+use crate::support;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -218,8 +218,8 @@ fn refused(text: &str, expect: Expect) {
     expect.assert_eq(&lines.map(|line| format!("{}\n", line.trim())).collect::<String>());
 }
 
-#[test]
-fn what_programs_cannot_do_is_refused_before_anything_starts() {
+/// Needs nothing that is installed: the test is in `refused`.
+pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
     let again = "[[arm]]\nname = \"again\"\n";
     let of = |database: &str, workload: &str| experiment(database, 100_000, workload, again);
     refused(

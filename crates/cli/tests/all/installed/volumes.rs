@@ -4,7 +4,7 @@
 //! What a volume needs (root, loop devices, tools) or a database that is not installed skips a test, loudly; with `CI` set
 //! that fails.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,

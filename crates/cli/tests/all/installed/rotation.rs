@@ -2,7 +2,7 @@
 //!
 //! Without MariaDB the run is skipped, loudly; with `CI` set that fails.
 
-mod support;
+use crate::support;
 
 use std::fs;
 
@@ -81,8 +81,8 @@ fn refuse_text(experiment: &str, expect: Expect) {
     expect.assert_eq(&format!("{}\n{}", status(&output), err(&output)));
 }
 
-#[test]
-fn what_cannot_be_measured_is_refused_before_anything_starts() {
+/// Needs nothing that is installed: the test is in `refused`.
+pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
     refuse(
         "epochs = 1",
         "epochs = 1\ndesign = \"duet\"",
