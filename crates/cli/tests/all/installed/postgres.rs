@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::{
     Bench, err, out,
     server::{Server, installed},
-    status,
+    status, wait_until,
 };
 
 /// A short experiment with these arms.
@@ -126,12 +126,7 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     child.kill().expect("kill -9");
     child.wait().expect("the child ends");
     // The kernel ends the servers with their parent; it may take them a moment to go.
-    for _ in 0..500 {
-        if processes_in(&run).is_empty() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(|| processes_in(&run).is_empty());
     assert_eq!(processes_in(&run), Vec::<String>::new());
 
     let before = frames();
@@ -155,8 +150,9 @@ fn a_server_that_dies_ends_the_cell_and_keeps_what_was_measured() {
     let bench = Bench::new("pg-dies");
     bench.file("e.toml", &experiment(LAUNCHED).replace("48 s", "1 h").replace("50%", "0.01%"));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     let run = loop {
+        assert!(child.try_wait().expect("a state").is_none(), "the run ended before its server was killed");
         let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
         let found = runs
             .map(|run| run.path())
