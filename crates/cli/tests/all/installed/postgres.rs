@@ -89,7 +89,12 @@ fn protections_are_proven_and_priced() {
         assert_eq!(arm["proof"]["proof"], "proven", "{arm}");
         let estimates = arm["estimates"].as_array().expect("estimates");
         let cost = estimates.iter().find(|estimate| estimate["name"] == "cpu").expect("CPU per operation");
-        assert!(cost["effect"]["low"].as_f64() < cost["effect"]["high"].as_f64(), "{cost}");
+        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number in {cost}"));
+        let [estimate, low, high] = ["estimate", "low", "high"].map(|name| number(&cost["effect"][name]));
+        assert!(low < high && (low..=high).contains(&estimate), "{cost}");
+        // It is the price of the two levels beside it, which are centres of the same frames.
+        let [plain, guarded] = [0usize, 1].map(|level| number(&cost["levels"][level]));
+        assert!(plain > 0.0 && ((guarded / plain).ln() - estimate).abs() < 0.5, "{cost}");
     }
     let run = bench.run_folder();
     for (path, bytes) in files(&run) {
