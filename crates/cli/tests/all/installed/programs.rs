@@ -60,7 +60,7 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     let cell = report["tithe_report"]["cells"][0].clone();
     assert_eq!(cell["mode"], "twin, slices, the other servers stopped, not bound to processors");
     let slots = fs::read_to_string(bench.run_folder().join("slots.csv")).expect("the slots");
-    let (mut rows, mut sums) = (0, [0; 5]);
+    let (mut rows, mut sums) = (0, [0u64; 5]);
     for row in slots.lines().skip(1) {
         let row = row.strip_suffix(',').expect("nobody sees what neighbours took");
         let fields: Vec<u64> = row.split(',').map(|field| field.parse().expect("a number")).collect();
