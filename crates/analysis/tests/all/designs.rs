@@ -44,13 +44,31 @@ fn an_arm_of_the_experiments_that_protects_nothing_says_nothing_about_the_others
     assert!(!estimate(&records, 2, "net").flags.contains(&Flag::Asymmetric), "the guard arm does not differ");
 }
 
+/// The same records as if `arm` had not been measured.
+fn without(mut records: Records, arm: usize) -> Records {
+    records.plan.experiment.arms.remove(arm);
+    records.facts[0].remove(arm);
+    records.frames.iter_mut().for_each(|frame| drop(frame.arms.remove(arm)));
+    records.findings.retain(|finding| finding.arm as usize != arm);
+    records.slots.retain(|slot| slot.arm as usize != arm);
+    let renumber = |number: &mut u32| *number -= u32::from(*number as usize > arm);
+    records.findings.iter_mut().for_each(|finding| renumber(&mut finding.arm));
+    records.slots.iter_mut().for_each(|slot| renumber(&mut slot.arm));
+    records
+}
+
 #[test]
 fn p_is_adjusted_over_the_arms() {
-    let records = Invented { effects: vec![0.0, 0.004, 0.0], frames: 30, ..Invented::default() }.records();
-    let alone = Invented { effects: vec![0.0, 0.004], frames: 30, ..Invented::default() }.records();
+    let records = || Invented { effects: vec![0.0, 0.004, 0.0], frames: 30, ..Invented::default() }.records();
     let p = |records: &Records, arm: usize| estimate(records, arm, "net").p.expect("a series of frames");
-    assert!((0.0..=1.0).contains(&p(&records, 1)) && p(&records, 2) > 0.05);
-    assert!(p(&alone, 1) < 1.0);
+    let alone = [2, 1].map(|other| p(&without(records(), other), 1));
+    let together = [1, 2].map(|arm| p(&records(), arm));
+    // Of two, the smaller one counts twice, and the larger one is at least that (Holm 1979).
+    let least = (2.0 * alone[0].min(alone[1])).min(1.0);
+    assert!(least > alone[0].min(alone[1]), "nothing to adjust: {alone:?}");
+    for (alone, together) in alone.into_iter().zip(together) {
+        assert!((together - alone.max(least)).abs() < 1e-12, "{alone} alone and {together} of two");
+    }
 }
 
 #[test]

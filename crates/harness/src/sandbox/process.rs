@@ -346,10 +346,15 @@ mod tests {
     fn a_server_that_stands_still_is_stopped_all_the_same() {
         let log = std::env::temp_dir().join(format!("tithe-test-process-{}", std::process::id()));
         File::create(&log).expect("a log");
-        let arguments = vec!["-c".to_owned(), "trap 'exit 0' TERM; while :; do sleep 0.05; done".to_owned()];
+        let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+        let arguments = vec!["-c".to_owned(), script.to_owned()];
         let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
         let running = start(&command, None, None, &log, libc::SIGTERM).expect("a shell");
-        std::thread::sleep(Duration::from_millis(300));
+        let begun = Instant::now();
+        while std::fs::read_to_string(&log).is_ok_and(|said| said.is_empty()) {
+            assert!(begun.elapsed().as_secs() < 60, "it said nothing");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         running.signal(libc::SIGSTOP);
         let begun = Instant::now();
         assert_eq!(running.stop_cleanly(), Ok(()));

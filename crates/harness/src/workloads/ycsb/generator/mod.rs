@@ -1,7 +1,7 @@
 //! YCSB's random generators, draw for draw.
 //!
 //! Each generator gives the same numbers as its namesake in `site.ycsb:core:0.17.0` on Java 17, from the same
-//! random source in the same state; `tests/ycsb_conformance.rs` compares them with the real classes. None
+//! random source in the same state; `tests/ycsb_conformance` compares them with the real classes. None
 //! allocates or locks per draw.
 //!
 //! One thing is not the same by construction: `Math.pow` and `Math.log` of a Java virtual machine and `powf` and

@@ -2,7 +2,7 @@
 //!
 //! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
 
-mod support;
+use crate::support;
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::{
     Bench, err, out,
     server::{Server, installed},
-    status,
+    status, wait_until,
 };
 
 /// A short experiment with these arms.
@@ -89,7 +89,12 @@ fn protections_are_proven_and_priced() {
         assert_eq!(arm["proof"]["proof"], "proven", "{arm}");
         let estimates = arm["estimates"].as_array().expect("estimates");
         let cost = estimates.iter().find(|estimate| estimate["name"] == "cpu").expect("CPU per operation");
-        assert!(cost["effect"]["low"].as_f64() < cost["effect"]["high"].as_f64(), "{cost}");
+        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number in {cost}"));
+        let [estimate, low, high] = ["estimate", "low", "high"].map(|name| number(&cost["effect"][name]));
+        assert!(low < high && (low..=high).contains(&estimate), "{cost}");
+        // It is the price of the two levels beside it, which are centres of the same frames.
+        let [plain, guarded] = [0usize, 1].map(|level| number(&cost["levels"][level]));
+        assert!(plain > 0.0 && ((guarded / plain).ln() - estimate).abs() < 0.5, "{cost}");
     }
     let run = bench.run_folder();
     for (path, bytes) in files(&run) {
@@ -126,12 +131,7 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     child.kill().expect("kill -9");
     child.wait().expect("the child ends");
     // The kernel ends the servers with their parent; it may take them a moment to go.
-    for _ in 0..500 {
-        if processes_in(&run).is_empty() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(|| processes_in(&run).is_empty());
     assert_eq!(processes_in(&run), Vec::<String>::new());
 
     let before = frames();
@@ -155,8 +155,9 @@ fn a_server_that_dies_ends_the_cell_and_keeps_what_was_measured() {
     let bench = Bench::new("pg-dies");
     bench.file("e.toml", &experiment(LAUNCHED).replace("48 s", "1 h").replace("50%", "0.01%"));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     let run = loop {
+        assert!(child.try_wait().expect("a state").is_none(), "the run ended before its server was killed");
         let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
         let found = runs
             .map(|run| run.path())

@@ -2,7 +2,7 @@
 //!
 //! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
 
-mod support;
+use crate::support;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use support::{Bench, err, out, server::installed, status};
+use support::{Bench, err, out, server::installed, status, wait_until};
 
 const ARMS: &str = "[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
 
@@ -89,13 +89,8 @@ fn await_end(processes: &BTreeSet<i32>) {
         let name = |process: &&i32| fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
         processes.iter().filter(|process| name(process).trim() == "postgres").copied().collect::<Vec<i32>>()
     };
-    for _ in 0..500 {
-        if left().is_empty() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("still there: {:?}", left());
+    wait_until(|| left().is_empty());
+    assert_eq!(left(), Vec::<i32>::new());
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! TPC-C with encrypted columns as a user runs it, on the built-in SQLite: every arm, and what is refused before it starts.
 
-mod support;
-
-use support::{Bench, err, out, status};
+use crate::support::{Bench, err, out, status};
 
 /// The smallest data set with the arms `arms` behind the plain one.
 fn experiment(compute: &str, arms: &str) -> String {

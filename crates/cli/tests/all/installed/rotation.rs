@@ -2,7 +2,7 @@
 //!
 //! Without MariaDB the run is skipped, loudly; with `CI` set that fails.
 
-mod support;
+use crate::support;
 
 use std::fs;
 
@@ -37,6 +37,20 @@ name = "rotating"
 protections = [{ use = "encryption", rotate = true }]
 "#;
 
+/// Runs `experiment` to its end.
+fn measured(experiment: &str) -> Bench {
+    let bench = Bench::new("rotation");
+    bench.file("e.toml", experiment);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    bench
+}
+
+/// The record `name` of the only run.
+fn read(bench: &Bench, name: &str) -> String {
+    fs::read_to_string(bench.run_folder().join(name)).expect("a record")
+}
+
 #[test]
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn keys_are_changed_while_measuring_and_it_is_proven() {
@@ -44,11 +58,12 @@ fn keys_are_changed_while_measuring_and_it_is_proven() {
         assert!(std::env::var_os("CI").is_none(), "{missing:?}");
         return eprintln!("SKIPPED: {missing:?}");
     }
-    let bench = Bench::new("rotation");
-    bench.file("e.toml", EXPERIMENT);
-    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
-    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let record = |name: &str| fs::read_to_string(bench.run_folder().join(name)).expect("a record");
+    let mut bench = measured(EXPERIMENT);
+    // On a busy machine no change of the key may come to its end within the least that can be measured.
+    if read(&bench, "cells.json").contains("none came to its end while measuring") {
+        bench = measured(&EXPERIMENT.replace("24 s", "5 min").replace("50%", "0.01%"));
+    }
+    let record = |name: &str| read(&bench, name);
     let cells: Value = serde_json::from_str(&record("cells.json")).expect("JSON");
     let rotations = |arm: usize| cells[0]["arms"][arm]["facts"]["key rotations"].as_str();
     assert_eq!((rotations(0), rotations(1)), (None, None));
@@ -81,8 +96,8 @@ fn refuse_text(experiment: &str, expect: Expect) {
     expect.assert_eq(&format!("{}\n{}", status(&output), err(&output)));
 }
 
-#[test]
-fn what_cannot_be_measured_is_refused_before_anything_starts() {
+/// Needs nothing that is installed: the test is in `refused`.
+pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
     refuse(
         "epochs = 1",
         "epochs = 1\ndesign = \"duet\"",

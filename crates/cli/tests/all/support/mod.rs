@@ -1,5 +1,4 @@
 //! Runs the built program in a folder of its own.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub mod server;
 
@@ -7,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
 };
 
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
@@ -65,6 +65,14 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Waits until `holds` does. It gives up after minutes, which no machine is too busy for, and the caller looks again.
+pub fn wait_until(holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() && begun.elapsed() < Duration::from_secs(300) {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A product that is not installed is left out and said so; with `CI` set it fails.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 

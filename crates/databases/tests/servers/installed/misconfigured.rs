@@ -418,7 +418,7 @@ fn await_reload(look: impl Fn() -> String) -> String {
         std::thread::sleep(std::time::Duration::from_millis(300));
         look()
     });
-    waited.take(20).find(|seen| seen.ends_with("whole server\n")).expect("the file is loaded")
+    waited.take(400).find(|seen| seen.ends_with("whole server\n")).expect("the file is loaded")
 }
 
 #[test]

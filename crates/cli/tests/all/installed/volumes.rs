@@ -4,7 +4,7 @@
 //! What a volume needs (root, loop devices, tools) or a database that is not installed skips a test, loudly; with `CI` set
 //! that fails.
 
-mod support;
+use crate::support;
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use support::{Bench, err, out, status};
+use support::{Bench, err, out, status, wait_until};
 use tithe_databases::all;
 use tithe_harness::{arms::named, launch::Search, volumes::own_swap};
 use tithe_model::experiment::Protection;
@@ -90,12 +90,7 @@ fn interrupt(database: &str, volume: &str, processes: usize) {
     let output = child.wait_with_output().expect("the child ends");
     assert_eq!(status(&output), 130, "{}", err(&output));
     // The kernel lets a loop device go shortly after its last user.
-    for _ in 0..500 {
-        if count("/sys/block") == 0 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(|| count("/sys/block") == 0);
     assert_eq!(left(tithe, &run), Vec::<String>::new());
     let frames = fs::read_to_string(run.join("frames.jsonl")).expect("frames");
     assert!(!frames.is_empty(), "what was measured is kept");

@@ -1,9 +1,9 @@
 //! Page encryption of MongoDB's storage engine as a user runs it, with the master key from a key server.
-#![cfg(feature = "wiredtiger")]
 
-#[path = "../../databases/tests/support/pykmip.rs"]
+#[path = "../../../../databases/tests/support/pykmip.rs"]
 mod pykmip;
-mod support;
+
+use crate::support;
 
 use pykmip::TestServer;
 use support::{Bench, err, out, status};

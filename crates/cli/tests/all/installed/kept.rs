@@ -2,7 +2,7 @@
 //!
 //! A product that is not installed is skipped, loudly; with `CI` set that fails.
 
-mod support;
+use crate::support;
 
 use std::{collections::BTreeMap, fs};
 
