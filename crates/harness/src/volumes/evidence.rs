@@ -6,6 +6,8 @@ use std::{
     os::fd::AsRawFd,
 };
 
+use tithe_model::quantity;
+
 use super::cipher;
 use crate::{
     checks::{

@@ -12,7 +12,7 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{Bench, err, out, server::installed, status};
 use tithe_databases::mysql::MySql;
-use tithe_harness::database::{Database, Search};
+use tithe_harness::{database::Database, launch::Search};
 
 /// A short experiment on `database` with slices of a second.
 fn experiment(database: &str, records: u64, workload: &str, arms: &str) -> String {
