@@ -96,7 +96,9 @@ fn comments_are_as_wide_as_the_code() {
     for folder in crates() {
         for source in sources(&folder) {
             let comments = source.text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
-            let over = comments.filter(|(_, line)| line.chars().count() > WIDTH);
+            // A row of a table cannot be broken.
+            let text = |line: &str| line.trim_start().trim_start_matches(['/', '!']).trim_start().to_owned();
+            let over = comments.filter(|(_, line)| line.chars().count() > WIDTH && !text(line).starts_with('|'));
             wide.extend(over.map(|(number, _)| format!("{}:{}", source.path.display(), number + 1)));
         }
     }
