@@ -1,18 +1,20 @@
 //! TPC-C's rows and statements beside the databases' own clients.
 //!
-//! `cargo bench --bench tpcc` starts a PostgreSQL and a MariaDB of its own and runs two contests in rounds, the order turning
-//! round by round:
+//! `cargo bench --bench tpcc` starts a PostgreSQL and a MariaDB of its own and runs two contests in rounds, the order
+//! turning round by round:
 //!
-//! * *Loading:* the rows of one warehouse into empty tables with their keys and indexes, over one connection. Tithe makes the
-//!   rows and sends them by binary `COPY` to PostgreSQL and as many-row `INSERT`s to MariaDB; `psql` sends them by `COPY` and
-//!   `mariadb` by `LOAD DATA LOCAL INFILE` from files that were written before. Tithe's time includes making the rows, the peer's reading them.
+//! * *Loading:* the rows of one warehouse into empty tables with their keys and indexes, over one connection. Tithe
+//!   makes the rows and sends them by binary `COPY` to PostgreSQL and as many-row `INSERT`s to MariaDB; `psql` sends
+//!   them by `COPY` and `mariadb` by `LOAD DATA LOCAL INFILE` from files that were written before. Tithe's time
+//!   includes making the rows, the peer's reading them.
 //! * *Statements:* the four statements of Stock-Level, one client, by Tithe's terminal and by pgbench with prepared
 //!   statements: client processor time per statement.
 //!
-//! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows what the machine
-//! could not tell apart. A third time it loads as a run does, over a connection per processor.
+//! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows what
+//! the machine could not tell apart. A third time it loads as a run does, over a connection per processor.
 //!
-//! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Who is not installed is left out, and said so.
+//! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Who is not installed is left out, and said
+//! so.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 

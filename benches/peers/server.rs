@@ -20,8 +20,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Starts `database` with `settings`, has Tithe load its table, and gives `copy` a session and the name of the table
-    /// to make what the peers read.
+    /// Starts `database` with `settings`, has Tithe load its table, and gives `copy` a session and the name of the
+    /// table to make what the peers read.
     ///
     /// # Errors
     /// No server, or whatever it refuses.

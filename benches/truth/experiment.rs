@@ -45,8 +45,8 @@ pub fn ycsb(workload: &str) -> String {
     }
 }
 
-/// The `[settings]` of `database` under which `workload` says what is asked: updates alone wait for the disk, which SQLite does
-/// only when told, and SQLite's pages are decrypted only where its cache does not hold them all.
+/// The `[settings]` of `database` under which `workload` says what is asked: updates alone wait for the disk, which
+/// SQLite does only when told, and SQLite's pages are decrypted only where its cache does not hold them all.
 pub fn settings(database: &str, workload: &str) -> String {
     let synchronous = if workload == "u" { "FULL" } else { "NORMAL" };
     match database {

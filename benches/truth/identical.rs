@@ -1,4 +1,5 @@
-//! Four identical arms of one product: how often an interval leaves zero out, and whether an arm's place in the file matters.
+//! Four identical arms of one product: how often an interval leaves zero out, and whether an arm's place in the file
+//! matters.
 
 use serde_json::Value;
 use tithe_analysis::{

@@ -1,11 +1,11 @@
 //! Arms of PostgreSQL that burn counted processor time in every statement (`benches/known_cost/known_cost.c`).
 //!
-//! All arms have the same settings and no protections: the server finds out by its folder which arm it is, and Tithe does
-//! not know that one is dearer. A pilot run says what a statement costs the plain arm and what a round burns. The truth of the
-//! measured runs comes from what their own servers counted, and from the level of their own plain arm.
+//! All arms have the same settings and no protections: the server finds out by its folder which arm it is, and Tithe
+//! does not know that one is dearer. A pilot run says what a statement costs the plain arm and what a round burns. The
+//! truth of the measured runs comes from what their own servers counted, and from the level of their own plain arm.
 //!
-//! Burned time is added to processor time and to net time alike, and to the latency where nobody waits for a processor. Where
-//! clients wait the latency has no known truth: whoever uses the processor longer also waits longer for it.
+//! Burned time is added to processor time and to net time alike, and to the latency where nobody waits for a processor.
+//! Where clients wait the latency has no known truth: whoever uses the processor longer also waits longer for it.
 
 use std::{
     fs,
@@ -115,8 +115,8 @@ impl Measured {
         Ok((held, of))
     }
 
-    /// The interval of the difference, where the report has one, and whether it holds what was burned, if that is the truth
-    /// (`known`). No level stands between the two.
+    /// The interval of the difference, where the report has one, and whether it holds what was burned, if that is the
+    /// truth (`known`). No level stands between the two.
     fn difference(&self, arm: usize, metric: &str, known: bool) -> String {
         let own = find(&self.report, 0, arm, metric).map(|estimate| &estimate["difference"]);
         let found = own.and_then(interval_of).map(|(low_us, high_us)| (low_us * 1e3, high_us * 1e3));
@@ -130,8 +130,8 @@ impl Measured {
         format!("{} | {name} | {statements} | {:.0} {:+.0} ns", self.beside, self.loop_ns(arm), self.rest_ns(arm))
     }
 
-    /// What the server has counted that a statement costs arm `arm` beyond the plain arm, ns: the loop, and the rest that the
-    /// loop made dearer.
+    /// What the server has counted that a statement costs arm `arm` beyond the plain arm, ns: the loop, and the rest
+    /// that the loop made dearer.
     fn extra_ns(&self, arm: usize) -> f64 {
         self.loop_ns(arm) + self.rest_ns(arm)
     }
@@ -146,8 +146,8 @@ impl Measured {
         self.counts[arm].rest_each_ns() - self.counts[0].rest_each_ns()
     }
 
-    /// The true cost of arm `arm` against the plain arm's `level`, with the ends that the level's interval leaves open: natural-log
-    /// ratios. `None` where burned time is not all that is added.
+    /// The true cost of arm `arm` against the plain arm's `level`, with the ends that the level's interval leaves open:
+    /// natural-log ratios. `None` where burned time is not all that is added.
     fn truth(&self, arm: usize, level: &str) -> Result<Option<(f64, Ends)>, String> {
         if level == "latency_mean" && wait_share(&self.report["cells"][0]) > UNDISTURBED {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! What a protection costs, measured in quiet and beside others: an operation's cost is the same whoever else runs, or it is
-//! not, and then by how much.
+//! What a protection costs, measured in quiet and beside others: an operation's cost is the same whoever else runs, or
+//! it is not, and then by how much.
 
 use serde_json::Value;
 
@@ -82,8 +82,8 @@ fn row(report: &Value) -> Vec<String> {
     levels.into_iter().chain(ratios).chain(differences).chain(host).collect()
 }
 
-/// What an operation costs more in µs: the report's own difference, or what the ratio makes of the plain level; a dash where
-/// there is no interval.
+/// What an operation costs more in µs: the report's own difference, or what the ratio makes of the plain level; a dash
+/// where there is no interval.
 fn difference(report: &Value, metric: &str, level_name: &str) -> String {
     let own = find(report, 0, 1, metric).map(|estimate| &estimate["difference"]);
     match own

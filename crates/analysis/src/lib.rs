@@ -124,7 +124,8 @@ pub struct ArmAnalysis {
     pub protections: Vec<String>,
     /// Version, ciphers, configuration.
     pub facts: ArmFacts,
-    /// Lines of the configuration that the baseline does not have, and those that only the baseline has (`+`/`-` in front).
+    /// Lines of the configuration that the baseline does not have, and those that only the baseline has (`+`/`-` in
+    /// front).
     pub difference: Vec<String>,
     /// Was the protection proven to be on?
     pub proof: Proof,
@@ -200,8 +201,8 @@ pub struct Estimate {
     pub effect: Interval,
     /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
     pub total: Option<Interval>,
-    /// Guarded less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` of a figure that
-    /// is not an amount per operation.
+    /// Guarded less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` of a figure
+    /// that is not an amount per operation.
     pub difference: Option<Interval>,
     /// The difference with every stall counted, beside `total`.
     pub total_difference: Option<Interval>,
@@ -221,8 +222,8 @@ pub struct Estimate {
     pub flags: Vec<Flag>,
     /// Seconds of measured load still needed for the asked precision; `None` when reached or not to be told.
     pub more_s: Option<f64>,
-    /// p of the signed-rank test of no effect, adjusted over the arms by Holm's procedure; `None` where the figure is no
-    /// series of frames.
+    /// p of the signed-rank test of no effect, adjusted over the arms by Holm's procedure; `None` where the figure is
+    /// no series of frames.
     pub p: Option<f64>,
 }
 

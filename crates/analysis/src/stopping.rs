@@ -3,8 +3,8 @@
 //! [`Live`] takes the slots of each complete frame as they come, keeps the frame's effects only, and can be
 //! asked after every frame. What it shows after any frame is an estimate for display; that it is *enough* it
 //! says only at the frame counts of [`precision::looks`], from 15 frames on, and by the width of the intervals
-//! alone. While frames are added the intervals are those that the analysis of a cell ended by precision gives; once the cell
-//! has ended, [`Live::ended`] gives the intervals of the analysis itself.
+//! alone. While frames are added the intervals are those that the analysis of a cell ended by precision gives; once the
+//! cell has ended, [`Live::ended`] gives the intervals of the analysis itself.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +40,8 @@ pub const BY_DECISION: &str = "decided";
 
 /// The inference on a cell's frame effects, or their differences, that all reports and the progress of a run print.
 ///
-/// `by_decision`: the answers were looked at after every frame, so only an interval that holds at all of them at once may be
-/// read.
+/// `by_decision`: the answers were looked at after every frame, so only an interval that holds at all of them at once
+/// may be read.
 pub fn inference(effects: &[f64], alpha: f64, by_decision: bool) -> Inference {
     let mut inference = infer(effects, alpha);
     if by_decision {
@@ -57,8 +57,8 @@ pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
 
 /// The metric that decides.
 ///
-/// Net time needs slots that say what neighbours took of them (`net_seen`), the server's processor time a server that can be
-/// seen. Both give way to the processor time that is seen.
+/// Net time needs slots that say what neighbours took of them (`net_seen`), the server's processor time a server that
+/// can be seen. Both give way to the processor time that is seen.
 pub fn deciding(asked: Metric, net_seen: bool, server_seen: bool) -> Metric {
     match asked {
         Metric::Net if !net_seen => Metric::Cpu,
@@ -83,7 +83,8 @@ pub struct Decision {
     pub arms: Vec<Interval>,
     /// Seconds of measured load until the widest arm is precise enough; 0 when it is, `None` when it cannot be told.
     pub more_s: Option<f64>,
-    /// Half-width that the widest arm would have after the last frame that the budget buys; `None` where there is no width.
+    /// Half-width that the widest arm would have after the last frame that the budget buys; `None` where there is no
+    /// width.
     pub bought: Option<f64>,
 }
 
@@ -146,8 +147,8 @@ impl Live {
         self.deciding
     }
 
-    /// The deciding metric of each guarded arm now that the cell has ended for `reason`: the figures of the report. `None`
-    /// where the frames are too few for an interval.
+    /// The deciding metric of each guarded arm now that the cell has ended for `reason`: the figures of the report.
+    /// `None` where the frames are too few for an interval.
     pub fn ended(&self, reason: &str) -> Option<Vec<Interval>> {
         let alpha = alpha(self.effects.len(), reason == BY_PRECISION);
         let of = |effects: &Vec<f64>| inference(effects, alpha, reason == BY_DECISION).interval;

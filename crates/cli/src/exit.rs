@@ -14,13 +14,13 @@ pub const USAGE: i32 = 2;
 pub const MISSING: i32 = 3;
 /// Some cell could not be measured.
 pub const FAILED: i32 = 4;
-/// Everything was measured, and some protection was seen not to do what it claims; of `inspect`, something that was required is
-/// not enforced; of `calibrate`, the instrument was not shown to be in order. Outranks [`CANNOT_TELL`].
+/// Everything was measured, and some protection was seen not to do what it claims; of `inspect`, something that was
+/// required is not enforced; of `calibrate`, the instrument was not shown to be in order. Outranks [`CANNOT_TELL`].
 pub const DISPROVEN: i32 = 5;
 /// A cost lies beyond the threshold that `compare` was given.
 pub const BEYOND: i32 = 6;
-/// Everything was measured, but of some protection it cannot be told whether it was on: it is unproven; of `inspect`, whether
-/// something that was required is enforced could not be told, or for one account only.
+/// Everything was measured, but of some protection it cannot be told whether it was on: it is unproven; of `inspect`,
+/// whether something that was required is enforced could not be told, or for one account only.
 pub const CANNOT_TELL: i32 = 7;
 /// Stopped by ctrl-C; what was measured is kept.
 pub const INTERRUPTED: i32 = 130;
@@ -43,8 +43,8 @@ pub fn worse(one: i32, other: i32) -> i32 {
 /// Damaged frames that are named one by one on standard error; the report names them all.
 const DAMAGE_SHOWN: usize = 10;
 
-/// Says on standard error what of the records in the run folder at `path` is damaged; the exit status for that, `None` where
-/// nothing is.
+/// Says on standard error what of the records in the run folder at `path` is damaged; the exit status for that, `None`
+/// where nothing is.
 pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
     let count = damage.len();
     for line in damage.iter().take(DAMAGE_SHOWN) {

@@ -116,8 +116,8 @@ pub struct InspectArgs {
     /// URLs of the servers; passwords are better given by PGPASSWORD, MYSQL_PWD, REDISCLI_AUTH or CASSANDRA_PASSWORD
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
-    /// Features that must be enforced on the whole server: tls, audit, authentication, ... Else the exit status is 5, or 7
-    /// where that cannot be told, or for one account only
+    /// Features that must be enforced on the whole server: tls, audit, authentication, ... Else the exit status is 5,
+    /// or 7 where that cannot be told, or for one account only
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     require: Vec<String>,
     /// Also write records into a table of Tithe's own, look for them in the server's logs and, where they are on this

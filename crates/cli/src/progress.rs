@@ -149,8 +149,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Has the status tell the figures of the report, now that the cell has ended for `reason`; the number of frames where
-    /// they are too few.
+    /// Has the status tell the figures of the report, now that the cell has ended for `reason`; the number of frames
+    /// where they are too few.
     fn end(&mut self, reason: &str) -> Option<usize> {
         let live = self.live.as_ref().filter(|live| live.frames() > 0)?;
         let intervals = live.ended(reason);

@@ -129,7 +129,8 @@ impl Bare {
         let sql = format!("SELECT {} FROM usertable WHERE ycsb_key = ?", fields.join(", "));
         let sql = CString::new(sql).expect("no zero byte");
         let (mut connection, mut statement) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: all texts end with a zero byte and live through the calls; both handles are written before they are used.
+        // SAFETY: all texts end with a zero byte and live through the calls; both handles are written before they are
+        // used.
         unsafe {
             assert_eq!(sqlite3_open(name.as_ptr(), &raw mut connection), 0);
             assert_eq!(sqlite3_exec(connection, c"PRAGMA cache_size = -65536".as_ptr(), 0, 0, 0), 0);

@@ -1,4 +1,5 @@
-//! What the inspections of all servers share: trying doors that must be closed, and judging the whole server by its rules.
+//! What the inspections of all servers share: trying doors that must be closed, and judging the whole server by its
+//! rules.
 //!
 //! A door that was tried tells about one account. What the server lets all others do stands in its rules and lists of
 //! accounts; each product reads them, and judges them without asking anything more.
@@ -53,8 +54,9 @@ impl Judgement {
         Self::account(State::Unseen, why)
     }
 
-    /// The same with what the server's rules say of everybody: an exception lowers what is enforced for this account, and
-    /// only rules without doubts make it an answer about the whole server. `right` is what an account needs to read them.
+    /// The same with what the server's rules say of everybody: an exception lowers what is enforced for this account,
+    /// and only rules without doubts make it an answer about the whole server. `right` is what an account needs to read
+    /// them.
     pub fn with_rules(self, rules: Result<Rules, Fault>, right: &str) -> Self {
         let rules = match rules {
             Ok(rules) => rules,
@@ -139,8 +141,8 @@ pub fn client_rows(transport: Judgement) -> [Observation; 2] {
     [Feature::Transport, Feature::ClientToNode].map(|feature| transport.clone().of(feature))
 }
 
-/// What the names of the accounts that may do everything say about authorisation, of so many accounts that may log in: one
-/// administrator is nobody's mistake.
+/// What the names of the accounts that may do everything say about authorisation, of so many accounts that may log in:
+/// one administrator is nobody's mistake.
 pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
     let seen = format!("{} of {all} accounts may do everything ({shown})", unlimited.len());
     match unlimited.len() {

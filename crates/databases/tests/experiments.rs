@@ -126,7 +126,8 @@ fn every_setting_of_a_protection_is_refused() {
     .assert_eq(&Vec::from_iter(combined).join("\n"));
 }
 
-/// Nor what the server's files say in the protection's stead, which is not in any list of settings that are Tithe's own.
+/// Nor what the server's files say in the protection's stead, which is not in any list of settings that are Tithe's
+/// own.
 #[test]
 fn settings_that_a_launch_writes_for_a_protection_are_refused() {
     let catalogue = whole_catalogue();
@@ -142,7 +143,8 @@ fn settings_that_a_launch_writes_for_a_protection_are_refused() {
     }
 }
 
-/// Settings that no protection of the experiment touches are the experiment's, also where another protection would set them.
+/// Settings that no protection of the experiment touches are the experiment's, also where another protection would set
+/// them.
 #[test]
 fn settings_of_other_protections_are_free() {
     let catalogue = whole_catalogue();

@@ -187,8 +187,8 @@ pub fn check_programs(
     Ok(())
 }
 
-/// What the reader of `experiment` should know where an arm protects data at rest on this machine, and `swaps` hold a place
-/// that is not known to be encrypted.
+/// What the reader of `experiment` should know where an arm protects data at rest on this machine, and `swaps` hold a
+/// place that is not known to be encrypted.
 pub fn swap_warning(product: &dyn Product, experiment: &Experiment, swaps: &[Swap]) -> Option<String> {
     let all = all(product);
     let at_rest = |chosen: &experiment::Protection| {

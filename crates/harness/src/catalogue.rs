@@ -55,8 +55,8 @@ fn overrides(database: &'static dyn Product, protection: &'static dyn Protection
 /// A value that is nobody's, and that every server's file holds as it is.
 const GIVEN: &str = "tithe0given0this0";
 
-/// True when nothing is left of the value that an experiment gives `setting`, or two values stand beside each other: in what
-/// `protection` makes of a plain set-up, or in the files that the server is started with.
+/// True when nothing is left of the value that an experiment gives `setting`, or two values stand beside each other: in
+/// what `protection` makes of a plain set-up, or in the files that the server is started with.
 fn overridden(
     database: &dyn Product,
     protection: &dyn Protection,

@@ -1,8 +1,8 @@
 //! Control groups: what a server may use of processors and memory, whatever its clients use, and what all its processes
 //! have used together, ended ones included.
 //!
-//! Both versions of Linux's interface (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/) as plain files. Groups carry
-//! the name of their sandbox, and are removed with it or by the next start.
+//! Both versions of Linux's interface (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/) as plain files. Groups
+//! carry the name of their sandbox, and are removed with it or by the next start.
 
 use std::{
     ffi::CString,
@@ -17,8 +17,8 @@ use tithe_model::quantity;
 
 use crate::{fault::Fault, proc::value};
 
-/// Processor time is shared out anew this often, µs. The kernel's own 100 ms are longer than a slot: a server would use up
-/// its share in one and find none in the next.
+/// Processor time is shared out anew this often, µs. The kernel's own 100 ms are longer than a slot: a server would use
+/// up its share in one and find none in the next.
 const PERIOD_US: u64 = 10_000;
 
 /// How long processes that were killed may take to leave a group.

@@ -50,8 +50,8 @@ impl Clock {
 
     /// Processor time of the calling thread in user mode and in the kernel, ns; `None` where time is invented.
     ///
-    /// getrusage(2). Where the kernel counts by ticks, one reading is a guess and the sum over many slots is not: a tick
-    /// falls into either mode as often as the thread is in it.
+    /// getrusage(2). Where the kernel counts by ticks, one reading is a guess and the sum over many slots is not: a
+    /// tick falls into either mode as often as the thread is in it.
     pub fn thread_modes(&self) -> Option<Modes> {
         match self {
             Self::Real => Modes::of_this_thread(),

@@ -39,9 +39,9 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
     }
 }
 
-/// Wraps `session` so that the values of the selected fields are encrypted before they reach it, and decrypted when they
-/// come back. A stored value is [`OVERHEAD`] bytes longer than its plaintext (deterministic: [`DETERMINISTIC_OVERHEAD`]),
-/// and binary.
+/// Wraps `session` so that the values of the selected fields are encrypted before they reach it, and decrypted when
+/// they come back. A stored value is [`OVERHEAD`] bytes longer than its plaintext (deterministic:
+/// [`DETERMINISTIC_OVERHEAD`]), and binary.
 /// A value that does not decrypt makes the answer [`Fault::Wrong`].
 ///
 /// # Errors

@@ -41,14 +41,15 @@ pub trait Database: Sync {
     }
 
     /// True when a server that is stopped and started again has its data: then it is started anew for every frame of a
-    /// workload that only reads. An embedded database that says so has a cache that its sessions share, and is closed and
-    /// opened again; of one that does not, every session has a cache of its own, and every frame opens new sessions.
+    /// workload that only reads. An embedded database that says so has a cache that its sessions share, and is closed
+    /// and opened again; of one that does not, every session has a cache of its own, and every frame opens new
+    /// sessions.
     fn restarts(&self) -> bool {
         false
     }
 
-    /// True when a server that is stopped and started again has its data, however long that takes: then its caches can be
-    /// emptied.
+    /// True when a server that is stopped and started again has its data, however long that takes: then its caches can
+    /// be emptied.
     fn keeps_data(&self) -> bool {
         self.restarts()
     }
@@ -58,8 +59,8 @@ pub trait Database: Sync {
         None
     }
 
-    /// Pages that the server has looked for in its own cache so far, and those of them that it did not find there; `None`
-    /// where it does not say.
+    /// Pages that the server has looked for in its own cache so far, and those of them that it did not find there;
+    /// `None` where it does not say.
     fn cache_use(&self, _server: &Server, _setup: &Setup) -> Option<CacheUse> {
         None
     }
@@ -93,8 +94,8 @@ pub trait Database: Sync {
         None
     }
 
-    /// Downloads its programs for this user where no package of the system brings them; `None` is the version that Tithe
-    /// was tested with. Returns the folder that they are in.
+    /// Downloads its programs for this user where no package of the system brings them; `None` is the version that
+    /// Tithe was tested with. Returns the folder that they are in.
     ///
     /// # Errors
     /// When nothing is downloaded for this database, or a program that it takes is missing or fails.
@@ -105,8 +106,8 @@ pub trait Database: Sync {
     /// Everything that starts one server of this arm in `place`. Pure.
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch;
 
-    /// What a server of this arm leaves when it is stopped cleanly, if another one can be started on a copy of it; `None`
-    /// where data are loaded for every start. Pure.
+    /// What a server of this arm leaves when it is stopped cleanly, if another one can be started on a copy of it;
+    /// `None` where data are loaded for every start. Pure.
     fn stored(&self, _setup: &Setup) -> Option<Stored> {
         None
     }
@@ -137,8 +138,9 @@ pub trait Database: Sync {
     /// When the server refuses.
     fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
-    /// Has a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files: [`Database::settle`]
-    /// leaves it to such a server's owner when pages are written. A launched server needs no more than settling.
+    /// Has a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files:
+    /// [`Database::settle`] leaves it to such a server's owner when pages are written. A launched server needs no more
+    /// than settling.
     ///
     /// # Errors
     /// When the server refuses, with the rights that are missing.
@@ -192,8 +194,8 @@ pub trait Database: Sync {
         None
     }
 
-    /// What an embedded database has used so far beside its clients' threads, as far as it can tell; `None` for a server,
-    /// whose processes are looked at.
+    /// What an embedded database has used so far beside its clients' threads, as far as it can tell; `None` for a
+    /// server, whose processes are looked at.
     fn usage(&self, _server: &Server, _setup: &Setup) -> Option<TreeUsage> {
         None
     }

@@ -4,7 +4,8 @@
 
 use crate::fault::Fault;
 
-/// Files that one connection may hold open: a socket, or an embedded database's file, its journal and the index of that.
+/// Files that one connection may hold open: a socket, or an embedded database's file, its journal and the index of
+/// that.
 const PER_CONNECTION: u64 = 3;
 
 /// Files beside connections: records, logs, what checks and administrators open.

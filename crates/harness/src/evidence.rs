@@ -32,7 +32,8 @@ pub trait Evidence: Send + Sync {
         Control::PlainArm
     }
 
-    /// Looks at the arm of `scene`. Called outside measured slots; may write canaries, open connections, run statements.
+    /// Looks at the arm of `scene`. Called outside measured slots; may write canaries, open connections, run
+    /// statements.
     fn look(&self, scene: &mut Scene<'_>) -> Sight;
 }
 

@@ -201,8 +201,8 @@ fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Result<String, Box<dy
     Ok(String::from_utf8(text)?)
 }
 
-/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out; a frame whose
-/// slots are damaged is spoiled. Frames and slots come cell by cell.
+/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out; a frame
+/// whose slots are damaged is spoiled. Frames and slots come cell by cell.
 ///
 /// # Errors
 /// When it is not a run folder, of another format, or its files do not belong together.
@@ -322,7 +322,8 @@ fn lines<T: Serialize>(values: &[T]) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// Adds `bytes` to `file` as a whole: what a full disk took of them is taken back, so that the next line stands by itself.
+/// Adds `bytes` to `file` as a whole: what a full disk took of them is taken back, so that the next line stands by
+/// itself.
 fn add(file: &mut File, bytes: &[u8], what: &str) -> Result<(), Fault> {
     let failed = |error| Fault::machine(format!("cannot write {what}"), error);
     let before = file.metadata().map_err(failed)?.len();

@@ -1,12 +1,12 @@
 //! The security matrix of one running server: ten features, each with what was seen and tried.
 //!
 //! The rows are those of a published table that compares products by their documentation; here nothing is taken from a
-//! documentation but whether a product offers a feature at all. Looking changes nothing on the server: settings are read,
-//! and logins are tried that must be refused, which a server may log. Only [`with_canary`] writes: into a table of its own,
-//! which it removes.
+//! documentation but whether a product offers a feature at all. Looking changes nothing on the server: settings are
+//! read, and logins are tried that must be refused, which a server may log. Only [`with_canary`] writes: into a table
+//! of its own, which it removes.
 //!
-//! Every answer has a [`Scope`](crate::observation::Scope): what one account met at the door says nothing of other accounts, so a server is judged
-//! whole only where the account may read the rules and lists of it.
+//! Every answer has a [`Scope`](crate::observation::Scope): what one account met at the door says nothing of other
+//! accounts, so a server is judged whole only where the account may read the rules and lists of it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,10 +21,10 @@ use crate::{
     setup::Setup,
 };
 
-/// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a canary
-/// disproves is no longer called enforced, and neither is what a canary was to show and could not be looked at: that is
-/// "cannot tell". A canary that is not found raises no state, because files that were not looked into may hold it. Where Tithe
-/// does not know where to look, nothing is written, and that is said.
+/// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a
+/// canary disproves is no longer called enforced, and neither is what a canary was to show and could not be looked at:
+/// that is "cannot tell". A canary that is not found raises no state, because files that were not looked into may hold
+/// it. Where Tithe does not know where to look, nothing is written, and that is said.
 ///
 /// # Errors
 /// When the table cannot be made or removed.

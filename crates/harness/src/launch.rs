@@ -158,9 +158,9 @@ impl Paths {
 pub struct Stored {
     /// Files and folders that hold all data, relative to [`Place::folder`]; those that are not there are not needed.
     pub paths: Vec<String>,
-    /// Everything of the set-up that decides how rows are stored there and who may ask for them, but for keys and for what
-    /// clients encrypt. Where in doubt a setting belongs to it: servers for which it is the same are started on copies of
-    /// each other's data.
+    /// Everything of the set-up that decides how rows are stored there and who may ask for them, but for keys and for
+    /// what clients encrypt. Where in doubt a setting belongs to it: servers for which it is the same are started on
+    /// copies of each other's data.
     pub alike: Vec<String>,
 }
 

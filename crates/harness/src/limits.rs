@@ -70,8 +70,8 @@ fn too_small(
     })
 }
 
-/// What the reader of a cell with these `resources` should know where its servers may need more memory together than this
-/// machine has; `None` where they do not, or where that is not known.
+/// What the reader of a cell with these `resources` should know where its servers may need more memory together than
+/// this machine has; `None` where they do not, or where that is not known.
 ///
 /// All servers of a cell are there at once, in every design: one that is stopped keeps its memory.
 pub fn crowding(database: &dyn Database, experiment: &Experiment, resources: usize) -> Option<String> {
@@ -81,7 +81,8 @@ pub fn crowding(database: &dyn Database, experiment: &Experiment, resources: usi
     crowded(servers, needed(database, experiment, &experiment.resources[resources])?, have)
 }
 
-/// What is said of so many `servers` that may each need `needed` bytes, on a machine that has `have`; `None` where they fit.
+/// What is said of so many `servers` that may each need `needed` bytes, on a machine that has `have`; `None` where they
+/// fit.
 fn crowded(servers: u64, needed: u64, have: u64) -> Option<String> {
     (servers.saturating_mul(needed) > have).then(|| {
         format!(
@@ -100,8 +101,8 @@ fn needed(database: &dyn Database, experiment: &Experiment, described: &experime
     database.memory_needed(&settings)
 }
 
-/// Bytes in a server's setting of memory, as PostgreSQL and MariaDB write them: `256MB`, `256M`, `1G`; a number alone is
-/// in units of `alone` bytes. `None` for anything else.
+/// Bytes in a server's setting of memory, as PostgreSQL and MariaDB write them: `256MB`, `256M`, `1G`; a number alone
+/// is in units of `alone` bytes. `None` for anything else.
 pub fn setting_bytes(text: &str, alone: u64) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());

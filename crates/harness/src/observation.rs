@@ -144,8 +144,8 @@ impl Observation {
 }
 
 impl Observation {
-    /// Adds what became of a canary: what it disproves is no longer called enforced, and neither is what it was to show and
-    /// could not be looked at. A canary that is not found raises no state.
+    /// Adds what became of a canary: what it disproves is no longer called enforced, and neither is what it was to show
+    /// and could not be looked at. A canary that is not found raises no state.
     pub fn add(&mut self, claim: &str, sight: &Sight) {
         let word = match sight {
             Sight::Protected(_) => "holds",

@@ -126,8 +126,8 @@ fn add(sum: &mut Option<u64>, more: Option<u64>) {
     }
 }
 
-/// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may hold spaces and
-/// brackets, so they are counted from the last bracket.
+/// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may hold spaces
+/// and brackets, so they are counted from the last bracket.
 pub fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
 }
@@ -138,7 +138,8 @@ pub fn value(text: &str, name: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The clock that counts the processor time of `process`, all its threads together; `None` where there is no such process.
+/// The clock that counts the processor time of `process`, all its threads together; `None` where there is no such
+/// process.
 pub fn cpu_clock(process: i32) -> Option<libc::clockid_t> {
     let mut cpu_clock: libc::clockid_t = 0;
     // SAFETY: `cpu_clock` is a valid place for the answer; an unknown process makes the call fail.

@@ -15,8 +15,8 @@ pub trait Product: Database {
     /// Its protections, in the order of `tithe ls`.
     fn protections(&self) -> &'static [&'static dyn Protection];
 
-    /// How it is found out what canaries can show on a running server; `None` for a product where Tithe does not know where
-    /// to look.
+    /// How it is found out what canaries can show on a running server; `None` for a product where Tithe does not know
+    /// where to look.
     fn canary_checks(&self) -> Option<FindCanaryChecks> {
         None
     }

@@ -113,13 +113,14 @@ pub struct Told {
 }
 
 impl Told {
-    /// Sum of the latencies, ns. Where the program does not say it, that of clients which were never idle (Little's law).
+    /// Sum of the latencies, ns. Where the program does not say it, that of clients which were never idle (Little's
+    /// law).
     pub fn latency_sum_ns(&self, job: &Job) -> u64 {
         self.latency_sum_ns.unwrap_or(self.wall_ns.saturating_mul(u64::from(job.clients)))
     }
 
-    /// Transactions that were intended and not done. The program draws when to begin, so that only what is missing beyond
-    /// three standard deviations of a Poisson count is missing for want of time.
+    /// Transactions that were intended and not done. The program draws when to begin, so that only what is missing
+    /// beyond three standard deviations of a Poisson count is missing for want of time.
     pub fn undrained(&self, job: &Job) -> u64 {
         let intended = job.rate.unwrap_or(0.0) * job.seconds as f64;
         let missing = intended - (self.transactions + self.failed) as f64;

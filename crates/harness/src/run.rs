@@ -72,10 +72,12 @@ pub enum Ending {
 }
 
 impl Run<'_> {
-    /// Measures every cell that `before` does not hold already; one that failed then is taken up again after its last frame.
+    /// Measures every cell that `before` does not hold already; one that failed then is taken up again after its last
+    /// frame.
     ///
     /// # Errors
-    /// When the run folder cannot be written, or this process may not have as many connections as the plan has. What goes wrong within a cell is recorded, and the next cell is measured.
+    /// When the run folder cannot be written, or this process may not have as many connections as the plan has. What
+    /// goes wrong within a cell is recorded, and the next cell is measured.
     pub fn carry_out(
         &self,
         folder: &mut RunFolder,
@@ -86,7 +88,8 @@ impl Run<'_> {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
         }
-        // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames say so.
+        // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames
+        // say so.
         let _home = Home::hold().ok();
         let mut diary = Diary { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -309,8 +312,8 @@ impl Run<'_> {
             return Ok(Some(format!("emptied before each {when}: servers stopped, then {how}")));
         }
         if limits.memory.is_some() {
-            // A page is on the account of whoever read it first: what Tithe has copied and searched would be a cache that
-            // the limit of no server holds.
+            // A page is on the account of whoever read it first: what Tithe has copied and searched would be a cache
+            // that the limit of no server holds.
             let how = stage.empty_cache()?;
             return Ok(Some(format!("emptied before each epoch, servers fill it on their own account: {how}")));
         }

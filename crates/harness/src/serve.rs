@@ -13,8 +13,8 @@ use crate::{
 /// File in a server's folder that its output goes to.
 pub const LOG: &str = "server.log";
 
-/// How long a server may take until it answers: several virtual machines that start one after the other on a busy machine
-/// take minutes. One that ends meanwhile is not waited for.
+/// How long a server may take until it answers: several virtual machines that start one after the other on a busy
+/// machine take minutes. One that ends meanwhile is not waited for.
 const START_PATIENCE: Duration = Duration::from_secs(400);
 
 /// Carries out `launch` in `place`. Without a process for an embedded database.

@@ -194,8 +194,8 @@ pub trait KeyValueSession: Connection {
     /// The server's error (the session can go on after [`Fault::Server`]), or a broken connection.
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
 
-    /// False where the rows of a scan come in another order than that of their keys, as where rows lie by hash. Then a scan
-    /// begins with the asked key and goes on with any others.
+    /// False where the rows of a scan come in another order than that of their keys, as where rows lie by hash. Then a
+    /// scan begins with the asked key and goes on with any others.
     fn scans_in_key_order(&self) -> bool {
         true
     }
@@ -256,7 +256,8 @@ pub trait SqlSession: Connection {
     /// The server's error.
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault>;
 
-    /// Prepares a statement whose parameters and results are known by column: what a session that encrypts columns needs.
+    /// Prepares a statement whose parameters and results are known by column: what a session that encrypts columns
+    /// needs.
     ///
     /// # Errors
     /// As [`SqlSession::prepare`].
@@ -274,8 +275,8 @@ pub trait SqlSession: Connection {
         false
     }
 
-    /// True when more may be submitted before the answers to what was submitted before are taken; they come in that order.
-    /// Only the last may bring rows.
+    /// True when more may be submitted before the answers to what was submitted before are taken; they come in that
+    /// order. Only the last may bring rows.
     fn pipelines(&self) -> bool {
         false
     }
@@ -314,9 +315,9 @@ pub trait SqlSession: Connection {
         self.finish(rows)
     }
 
-    /// Sends rows for `table` the product's own way of adding many: `values` are those of its columns, row by row. The answer
-    /// is taken by [`SqlSession::advance`], and none of the rows was added where that is an error. False where the product has
-    /// no such way; then nothing was sent, and `INSERT` serves.
+    /// Sends rows for `table` the product's own way of adding many: `values` are those of its columns, row by row. The
+    /// answer is taken by [`SqlSession::advance`], and none of the rows was added where that is an error. False where
+    /// the product has no such way; then nothing was sent, and `INSERT` serves.
     ///
     /// # Errors
     /// A broken connection.

@@ -27,8 +27,8 @@ pub struct Setup {
     pub authentication: Authentication,
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
-    /// The data files are encrypted by the database with another key, again and again, while they are measured: [`Materials::second_key`]
-    /// takes turns with the key of `at_rest`.
+    /// The data files are encrypted by the database with another key, again and again, while they are measured:
+    /// [`Materials::second_key`] takes turns with the key of `at_rest`.
     pub rotates: bool,
     /// Gives the key of encryption at rest; `None` where Tithe makes one.
     pub key_server: Option<KeyServer>,
@@ -75,8 +75,8 @@ impl Setup {
         self.rotates || self.rotates_volume()
     }
 
-    /// The connections that a server must allow where `usual` are too few. Those of one frame may not all have ended when
-    /// those of the next are opened, and some prove and watch.
+    /// The connections that a server must allow where `usual` are too few. Those of one frame may not all have ended
+    /// when those of the next are opened, and some prove and watch.
     pub fn more_connections(&self, usual: u32) -> Option<u32> {
         Some(2 * self.clients + 100).filter(|connections| *connections > usual)
     }
@@ -164,8 +164,9 @@ pub struct KeyServer {
 /// Encryption of values by the client.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    /// Share of the values, 0–1. Of 10 fields of a record, 0.2 encrypts `field0` and `field1`. Of SQL tables 0.2 encrypts
-    /// identifiers, 0.5 prices, dates and quantities too, 1 everything. 0 wraps the session and encrypts nothing.
+    /// Share of the values, 0–1. Of 10 fields of a record, 0.2 encrypts `field0` and `field1`. Of SQL tables 0.2
+    /// encrypts identifiers, 0.5 prices, dates and quantities too, 1 everything. 0 wraps the session and encrypts
+    /// nothing.
     pub share: f64,
     /// Columns of SQL tables or fields of records by name, in place of a share; empty where the share decides.
     pub names: Vec<String>,

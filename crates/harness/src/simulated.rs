@@ -3,8 +3,8 @@
 //! With it the whole program runs without a server: plan, load, evidence, frames, statistics, report. Records are kept
 //! in memory and written to a file when told to settle, so that evidence about files is evidence about real files.
 //! Under a virtual [`Clock`](crate::clock::Clock) each operation advances the lane's time by an invented service time;
-//! under the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the same
-//! plan gives the same run on every machine.
+//! under the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the
+//! same plan gives the same run on every machine.
 //!
 //! Left out: durability, transactions, a wire, a server process.
 

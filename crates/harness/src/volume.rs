@@ -24,7 +24,8 @@ pub trait Volume: Sync + std::fmt::Debug {
     /// The first step that failed, in the words of its tool.
     fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault>;
 
-    /// The name in `/proc/crypto` of what the kernel encrypts with: `xts(aes)`. `None` where the kernel encrypts nothing.
+    /// The name in `/proc/crypto` of what the kernel encrypts with: `xts(aes)`. `None` where the kernel encrypts
+    /// nothing.
     fn kernel_cipher(&self, asked: &Asked) -> Option<String>;
 
     /// Looks whether what stands on the disk says that it is encrypted as asked for.

@@ -333,8 +333,8 @@ impl Wire {
 }
 
 impl Drop for Wire {
-    /// Ends TLS as the protocol asks (RFC 8446, section 6.1), as far as the socket takes it: without the good-bye a server
-    /// may take the connection for one that was cut off, and its session for one that must not be resumed.
+    /// Ends TLS as the protocol asks (RFC 8446, section 6.1), as far as the socket takes it: without the good-bye a
+    /// server may take the connection for one that was cut off, and its session for one that must not be resumed.
     fn drop(&mut self) {
         if let Some(tls) = self.tls.as_mut().filter(|tls| !tls.connection.is_handshaking()) {
             tls.connection.send_close_notify();

@@ -17,7 +17,8 @@ pub trait Workload: Send + Sync {
     /// True when it changes data.
     fn writes(&self) -> bool;
 
-    /// The table that it works on; for a workload on SQL tables, a table beside them where evidence writes its canaries.
+    /// The table that it works on; for a workload on SQL tables, a table beside them where evidence writes its
+    /// canaries.
     fn table(&self) -> Table;
 
     /// The SQL tables that it works on; none for a workload on records by key.

@@ -1,5 +1,5 @@
-//! The harness knows no product by its name: what it needs of a database it asks through `Database`, such as the protocol that
-//! its servers speak.
+//! The harness knows no product by its name: what it needs of a database it asks through `Database`, such as the
+//! protocol that its servers speak.
 
 use std::{
     fs,

@@ -1,7 +1,8 @@
 //! What Tithe can do, as data: databases, their protections and options, workloads.
 //!
-//! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. What only their code can
-//! tell (properties of a workload, the settings that a protection takes for itself) is here as functions without a side effect.
+//! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. What only their code
+//! can tell (properties of a workload, the settings that a protection takes for itself) is here as functions without a
+//! side effect.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,8 +33,8 @@ pub struct DatabaseEntry {
     pub title: &'static str,
     /// True when it runs inside Tithe's own process (SQLite): no server, no wire, no address.
     pub embedded: bool,
-    /// True when a server of it, or an engine whose sessions share a cache, keeps its data over a restart, so that it may be
-    /// started anew between frames.
+    /// True when a server of it, or an engine whose sessions share a cache, keeps its data over a restart, so that it
+    /// may be started anew between frames.
     pub restarts: bool,
     /// True when a server that is stopped and started again has its data.
     pub keeps_data: bool,
@@ -75,8 +76,8 @@ pub struct ProtectionEntry {
     pub overrides: Overrides,
 }
 
-/// Tells whether a protection with these options takes a setting of this name for itself, so that what an experiment gives it
-/// would be lost.
+/// Tells whether a protection with these options takes a setting of this name for itself, so that what an experiment
+/// gives it would be lost.
 #[derive(Clone)]
 pub struct Overrides(Arc<Tells>);
 
@@ -106,8 +107,8 @@ pub fn plain_name(name: &str) -> String {
 }
 
 impl ProtectionEntry {
-    /// True when `chosen`, which is of this protection, takes the setting called `name` for itself. One whose options are not
-    /// complete is refused elsewhere.
+    /// True when `chosen`, which is of this protection, takes the setting called `name` for itself. One whose options
+    /// are not complete is refused elsewhere.
     pub fn overrides(&self, chosen: &Protection, name: &str) -> bool {
         let complete = self.options.iter().all(|option| chosen.options.contains_key(option.name));
         complete && self.overrides.tell(chosen, name)

@@ -37,7 +37,8 @@ const CLIENTS_MAX: u64 = 1024;
 /// The clients of `clients = "sweep"`: doubling, far enough for a server on a few processors to be saturated.
 const SWEEP: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// The rate of the last cell of a sweep, as a share of the slowest arm's saturation: busy, and without a queue that grows.
+/// The rate of the last cell of a sweep, as a share of the slowest arm's saturation: busy, and without a queue that
+/// grows.
 const SWEEP_SHARE: f64 = 0.7;
 
 /// Most operations of a connection: more than any run has.
@@ -209,8 +210,8 @@ fn is_attached(arms: &[Arm]) -> bool {
     arms.iter().any(|arm| arm.url.is_some())
 }
 
-/// The server settings of `table`. Some are Tithe's own, some those of a protection in `arms`, and an attached server keeps
-/// those that it has.
+/// The server settings of `table`. Some are Tithe's own, some those of a protection in `arms`, and an attached server
+/// keeps those that it has.
 fn settings(
     table: &Table<'_>,
     database: Option<&DatabaseEntry>,

@@ -120,8 +120,8 @@ pub struct Cell {
     pub warmup_ns: u64,
     /// Blocks in a frame.
     pub blocks: u32,
-    /// Frames of the planned length that the budget buys, at which the cell is stopped if the precision is not reached. Where
-    /// slots are made longer while measuring, fewer frames use up the same load.
+    /// Frames of the planned length that the budget buys, at which the cell is stopped if the precision is not reached.
+    /// Where slots are made longer while measuring, fewer frames use up the same load.
     pub frames_max: u32,
     /// Fresh starts of all servers.
     pub epochs: u32,
@@ -153,7 +153,8 @@ impl Cell {
         self.slot_ns.saturating_mul(u64::from(self.blocks)).saturating_mul(arms as u64)
     }
 
-    /// Length of the slots of `frame` as it was carried out with these `slots`, ns: they may have been made longer than planned.
+    /// Length of the slots of `frame` as it was carried out with these `slots`, ns: they may have been made longer than
+    /// planned.
     pub fn load_ns(&self, frame: &Frame, slots: &[Slot], arms: usize) -> u64 {
         let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(self.blocks);
         // Records of earlier versions do not have the length of the slots.

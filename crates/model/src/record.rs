@@ -38,8 +38,8 @@ pub struct Slot {
     /// Time that client and server of this lane were ready but had no processor, each counted by itself, ns; 0 where it
     /// cannot be seen.
     pub wait_ns: u64,
-    /// Time in which neither client nor server of this lane ran although one of them could have, because neighbours had their
-    /// processor, ns; `None` where that cannot be told.
+    /// Time in which neither client nor server of this lane ran although one of them could have, because neighbours had
+    /// their processor, ns; `None` where that cannot be told.
     pub stalled_ns: Option<u64>,
 }
 
@@ -49,7 +49,8 @@ pub struct Slot {
 pub enum Stalls {
     /// By the pressure that the kernel keeps of a control group with the lane's client and servers.
     Pressure,
-    /// By the waits of client and server for a processor, which is too long by the time in which both of them were awake.
+    /// By the waits of client and server for a processor, which is too long by the time in which both of them were
+    /// awake.
     Waits,
     /// It cannot be told, for this reason.
     Unseen(String),
@@ -101,7 +102,8 @@ pub struct Frame {
 pub struct ArmFrame {
     /// Operations that succeeded in slots that count, guard included.
     pub operations: u64,
-    /// Operations that succeeded in slots that only settle the machine and do not count; their bytes are in the counters.
+    /// Operations that succeeded in slots that only settle the machine and do not count; their bytes are in the
+    /// counters.
     #[serde(default)]
     pub operations_settling: u64,
     /// Operations that failed; never part of the throughput.
@@ -218,8 +220,8 @@ pub struct Finding {
     pub control: String,
 }
 
-/// The disclosure whose failing means that a kernel encrypted without instructions that processors have for it. Figures of
-/// the arm are flagged then.
+/// The disclosure whose failing means that a kernel encrypted without instructions that processors have for it. Figures
+/// of the arm are flagged then.
 pub const CIPHER_DRIVER: &str = "cipher-driver";
 
 /// When evidence was gathered.

@@ -71,7 +71,8 @@ fn shuffle<T>(values: &mut [T], random: &mut SplitMix64) {
 /// One slot of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The block that it belongs to; `None` for a slot that only settles the machine before a block, and does not count.
+    /// The block that it belongs to; `None` for a slot that only settles the machine before a block, and does not
+    /// count.
     pub block: Option<u32>,
     /// Index of the arm.
     pub arm: usize,
@@ -79,19 +80,20 @@ pub struct Place {
 
 /// The slots of a frame of `blocks` blocks, in the order of time.
 ///
-/// What ran before a slot changes what it costs, so *no slot follows one of its own arm*, also over the edges of blocks, and
-/// *each arm follows each other arm about as often*. A block that settles the machine stands before the first.
+/// What ran before a slot changes what it costs, so *no slot follows one of its own arm*, also over the edges of
+/// blocks, and *each arm follows each other arm about as often*. A block that settles the machine stands before the
+/// first.
 ///
-/// * Two arms alternate, in a direction that is drawn, and turn round in the middle of the frame, over one slot that does not
-///   count: a drift of the machine within the frame then favours neither.
+/// * Two arms alternate, in a direction that is drawn, and turn round in the middle of the frame, over one slot that
+///   does not count: a drift of the machine within the frame then favours neither.
 /// * More arms go through Williams' Latin squares (Williams 1949, "Experimental designs balanced for the estimation of
-///   residual effects of treatments"): one square for an even number of arms, two for an odd one. Within the blocks of a
-///   square each arm follows each other arm equally often. The arms of each square are numbered by a draw, and its blocks are
-///   drawn again until none begins with the arm that the block before ended with.
+///   residual effects of treatments"): one square for an even number of arms, two for an odd one. Within the blocks of
+///   a square each arm follows each other arm equally often. The arms of each square are numbered by a draw, and its
+///   blocks are drawn again until none begins with the arm that the block before ended with.
 ///
-/// Renaming arms does not change how likely an order is, because whatever is drawn is drawn without regard to their names: to
-/// exchange the labels of two identical arms within a frame is a symmetry of the design, on which the signed-rank interval
-/// stands.
+/// Renaming arms does not change how likely an order is, because whatever is drawn is drawn without regard to their
+/// names: to exchange the labels of two identical arms within a frame is a symmetry of the design, on which the
+/// signed-rank interval stands.
 pub fn frame_order(seed: u64, frame: u32, blocks: u32, arms: usize) -> Vec<Place> {
     let mut random = SplitMix64::new(seed ^ u64::from(frame).wrapping_mul(0xD1B5_4A32_D192_ED03).wrapping_add(1));
     let settling = drawn_order(&mut random, arms);
@@ -131,8 +133,8 @@ fn balanced_blocks(mut last: usize, blocks: u32, arms: usize, random: &mut Split
     orders
 }
 
-/// Williams' square or squares of `arms` arms with drawn names and a drawn order of rows, such that no row begins with the arm
-/// before it, which is `last` at first.
+/// Williams' square or squares of `arms` arms with drawn names and a drawn order of rows, such that no row begins with
+/// the arm before it, which is `last` at first.
 fn drawn_square(last: usize, arms: usize, random: &mut SplitMix64) -> Vec<Vec<usize>> {
     let mut rows = williams(arms);
     loop {

@@ -33,8 +33,8 @@ pub fn line(slot: &Slot) -> String {
     )
 }
 
-/// How many columns a `slots.csv` that begins with the line `header` has; `None` where they are not those of [`COLUMNS`],
-/// of which an older build wrote the first ones only.
+/// How many columns a `slots.csv` that begins with the line `header` has; `None` where they are not those of
+/// [`COLUMNS`], of which an older build wrote the first ones only.
 pub fn columns_of(header: &str) -> Option<usize> {
     let columns = header.split(',').count();
     let ours: Vec<&str> = COLUMNS.split(',').take(columns).collect();

@@ -1,10 +1,10 @@
 //! Does what an arm leaves behind for the next one move a figure?
 //!
-//! Every frame has, for each arm, ln(median latency) by the time from the slot's start to the operation's. What operations
-//! cost more, on average, than those of the slot's last phase is what the arm before may have left them. Where all arms
-//! find the same, the ratio of two of them does not move; so the baseline's is taken off. That also takes off what slots
-//! do by themselves: a thread that has slept is not preempted for a while, and a slot that nobody disturbs has more
-//! operations in its late phases.
+//! Every frame has, for each arm, ln(median latency) by the time from the slot's start to the operation's. What
+//! operations cost more, on average, than those of the slot's last phase is what the arm before may have left them.
+//! Where all arms find the same, the ratio of two of them does not move; so the baseline's is taken off. That also
+//! takes off what slots do by themselves: a thread that has slept is not preempted for a while, and a slot that nobody
+//! disturbs has more operations in its late phases.
 
 use tithe_model::record::{ArmFrame, PHASES_NS};
 
@@ -17,8 +17,8 @@ const FELT: f64 = 0.005;
 /// A phase of a frame with fewer operations says nothing.
 const FEWEST: u64 = 20;
 
-/// True when a figure of arm `arm`, over operations that began `from_ns` after their slot or later, is certain to be moved
-/// by more than half a percent.
+/// True when a figure of arm `arm`, over operations that began `from_ns` after their slot or later, is certain to be
+/// moved by more than half a percent.
 pub(super) fn is_felt(measured: &Measured<'_>, arm: usize, from_ns: u64) -> bool {
     let moved = |(baseline, guarded): (&ArmFrame, &ArmFrame)| Some(left(guarded, from_ns)? - left(baseline, from_ns)?);
     let moved: Vec<f64> = measured.pairs(arm).filter_map(moved).collect();

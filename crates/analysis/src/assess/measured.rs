@@ -128,8 +128,8 @@ impl<'a> Measured<'a> {
         self.arm(0).zip(self.arm(arm))
     }
 
-    /// Share of the lanes' wall time in which client or server waited for a neighbour; where neighbours cannot be told, for
-    /// whoever had the processor.
+    /// Share of the lanes' wall time in which client or server waited for a neighbour; where neighbours cannot be told,
+    /// for whoever had the processor.
     pub fn wait_share(&self) -> f64 {
         self.share_of_wall(|_| true, |slot| slot.stalled_ns.unwrap_or(slot.wait_ns))
     }
@@ -206,8 +206,8 @@ impl<'a> Measured<'a> {
         })
     }
 
-    /// How the log per operation of the baseline fell with the distance from the last checkpoint, where it did: a page's
-    /// first change after a checkpoint logs the page whole.
+    /// How the log per operation of the baseline fell with the distance from the last checkpoint, where it did: a
+    /// page's first change after a checkpoint logs the page whole.
     fn checkpoint_phase(&self) -> Option<String> {
         const FELL: f64 = 1.1;
         let per_op = |frame: &ArmFrame| Some(frame.counters.wal_bytes? as f64 / frame.all_operations().max(1) as f64);

@@ -209,8 +209,8 @@ fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<St
     (0..arms.len()).filter(is_guard).filter(differ).map(told).collect()
 }
 
-/// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still be
-/// called one (Holm 1979).
+/// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still
+/// be called one (Holm 1979).
 fn adjust_p(arms: &mut [ArmAnalysis]) {
     let names: Vec<String> = arms.iter().flat_map(|arm| &arm.estimates).map(|estimate| estimate.name.clone()).collect();
     for name in std::collections::BTreeSet::from_iter(names) {

@@ -43,7 +43,8 @@ impl Source {
         }
     }
 
-    /// The operations that arm `arm` did, the most frequent in all arms together first: that is the order of every report.
+    /// The operations that arm `arm` did, the most frequent in all arms together first: that is the order of every
+    /// report.
     pub fn operations<'a>(&self, measured: &Measured<'a>, arm: usize) -> Vec<&'a str> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (name, histogram) in measured.frames.iter().flat_map(|frame| &frame.record.arms).flat_map(self.read) {

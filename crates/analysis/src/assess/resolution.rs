@@ -1,5 +1,5 @@
-//! What a baseline against its own second instance says about the instrument: how finely it tells apart, how often it is
-//! wrong.
+//! What a baseline against its own second instance says about the instrument: how finely it tells apart, how often it
+//! is wrong.
 
 use tithe_model::{experiment::Metric, records::Records, schedule::SplitMix64};
 
@@ -31,8 +31,8 @@ pub struct CellResolution {
 }
 
 impl CellResolution {
-    /// True when the deciding metric found no difference where there is none, could have told one beyond the margin, and has
-    /// an interval that errs as often as it may.
+    /// True when the deciding metric found no difference where there is none, could have told one beyond the margin,
+    /// and has an interval that errs as often as it may.
     pub fn passes(&self) -> bool {
         self.metrics.first().is_some_and(|metric| metric.answer() == Answer::None)
     }
@@ -56,8 +56,9 @@ pub enum Answer {
 pub struct Resolution {
     /// How it reads in a table.
     pub title: String,
-    /// Second instance against the first, natural-log ratio; the truth is 0. The intervals of all cells together hold it with
-    /// [`CONFIDENCE`], so that a calibration of many cells gives no more false alarms than one of a single cell.
+    /// Second instance against the first, natural-log ratio; the truth is 0. The intervals of all cells together hold
+    /// it with [`CONFIDENCE`], so that a calibration of many cells gives no more false alarms than one of a single
+    /// cell.
     pub effect: Interval,
     /// Half-width of the interval of two arms after a minute of load, natural-log ratio.
     pub per_minute: f64,
@@ -137,8 +138,8 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize)
     })
 }
 
-/// Draws experiments from `effects`, each value with a random sign, so that there is no effect whatever the noise is, and
-/// counts those whose interval leaves out 0.
+/// Draws experiments from `effects`, each value with a random sign, so that there is no effect whatever the noise is,
+/// and counts those whose interval leaves out 0.
 ///
 /// Checks the interval under the design's own symmetry. That the two instances are alike is the effect's to show.
 pub fn false_alarms(effects: &[f64], seed: u64) -> f64 {

@@ -1,7 +1,7 @@
 //! One arm after the other, as is common practice: for comparison only.
 //!
-//! Each arm has its own stretch of time, one frame a second or two. The interval is what a reader would compute from the
-//! two series: Welch's t interval of the difference of the means of ln(cost). It takes the frames of an arm for
+//! Each arm has its own stretch of time, one frame a second or two. The interval is what a reader would compute from
+//! the two series: Welch's t interval of the difference of the means of ln(cost). It takes the frames of an arm for
 //! independent, which they are not where the machine drifts; that is the point of having it.
 
 use tithe_model::experiment::Metric;
@@ -42,7 +42,8 @@ fn costs(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
     spent.map(|spent| spent.per_operation() / 1e3).filter(|cost| cost.is_finite() && *cost > 0.0).collect()
 }
 
-/// Difference of the means of `guarded` and `plain` with Welch's interval (Welch 1947, Satterthwaite's degrees of freedom).
+/// Difference of the means of `guarded` and `plain` with Welch's interval (Welch 1947, Satterthwaite's degrees of
+/// freedom).
 fn welch(plain: &[f64], guarded: &[f64], alpha: f64) -> Interval {
     let estimate = mean(guarded) - mean(plain);
     if plain.len() < 2 || guarded.len() < 2 {

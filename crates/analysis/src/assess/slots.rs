@@ -93,7 +93,8 @@ fn of_metric(
     }
 }
 
-/// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound either.
+/// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound
+/// either.
 fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
     let of = |(metric, name, title): (Metric, &str, &str)| {
         let estimate = of_metric(measured, &measured.free, arm, (metric, name, title));

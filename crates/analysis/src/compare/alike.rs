@@ -13,7 +13,8 @@ pub(super) fn names(subjects: &[Subject]) -> Vec<String> {
     let version = |subject: &Subject| {
         let arms = subject.analysis.cells.iter().flat_map(|cell| &cell.arms);
         let versions = arms.map(|arm| arm.facts.version.as_str()).find(|version| !version.is_empty());
-        // `SQLite 3.54.0, SQLite3 Multiple Ciphers 2.6.1`, `PostgreSQL 15.14 (Debian 15.14-0)`: the first part tells enough.
+        // `SQLite 3.54.0, SQLite3 Multiple Ciphers 2.6.1`, `PostgreSQL 15.14 (Debian 15.14-0)`: the first part tells
+        // enough.
         let first = versions.unwrap_or(&subject.analysis.database).split([',', '(']).next().unwrap_or_default();
         first.trim_end().to_owned()
     };

@@ -137,8 +137,8 @@ pub fn plain_line(status: &Status) -> String {
     format!("{} {frame}: {}{busy}; {}", head(status), arms.join(", "), time(status))
 }
 
-/// The present costs of all arms, for when a cell has ended, on as few lines of at most `columns` characters as hold them;
-/// none where no cost is known.
+/// The present costs of all arms, for when a cell has ended, on as few lines of at most `columns` characters as hold
+/// them; none where no cost is known.
 pub fn answers(status: &Status, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     if status.arms.iter().all(|(_, interval)| interval.is_none()) {

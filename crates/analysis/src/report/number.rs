@@ -68,11 +68,11 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     Figure { lead, rest: format!("[{}, {}]", end(low), end(high)) }
 }
 
-/// A difference per operation as `+0.62 µs [0.58, 0.66]`, in the unit that reads best, and as `~ −0.10 to +0.21 µs` when it
-/// is too noisy to tell. What it is per stands in the title of the figure, and is left out.
+/// A difference per operation as `+0.62 µs [0.58, 0.66]`, in the unit that reads best, and as `~ −0.10 to +0.21 µs`
+/// when it is too noisy to tell. What it is per stands in the title of the figure, and is left out.
 ///
-/// The estimate and both ends share their decimals, which follow from the width of the interval ([`resolving`]). Ends carry
-/// their signs where the interval holds zero.
+/// The estimate and both ends share their decimals, which follow from the width of the interval ([`resolving`]). Ends
+/// carry their signs where the interval holds zero.
 pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure {
     let Interval { estimate, low, high } = *difference;
     if !(low.is_finite() && high.is_finite()) {
@@ -89,8 +89,8 @@ pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure
     Figure { lead: with_unit(signed(estimate, decimals), &unit), rest: format!("[{}, {}]", end(low), end(high)) }
 }
 
-/// A cost and, to be read beside it, its difference per operation; the difference alone where the plain arm has nothing that
-/// a percentage could be of, and the cost alone where there is no interval or no difference.
+/// A cost and, to be read beside it, its difference per operation; the difference alone where the plain arm has nothing
+/// that a percentage could be of, and the cost alone where there is no interval or no difference.
 pub fn both(
     effect: &Interval,
     difference: Option<&Interval>,
@@ -111,8 +111,8 @@ pub fn in_line(effect: &Interval, difference: Option<&Interval>, unit: &str, out
     difference.map_or(cost.to_string(), |difference| format!("{cost}, {difference}"))
 }
 
-/// Decimals with which the half-width of an interval has 2 to 20 units of the last one, as far as its larger end has four
-/// significant digits by then.
+/// Decimals with which the half-width of an interval has 2 to 20 units of the last one, as far as its larger end has
+/// four significant digits by then.
 fn resolving(low: f64, high: f64) -> usize {
     let half_width = (high - low) / 2.0;
     let by_width = if half_width > 0.0 { (-(half_width / 2.0).log10().floor()).clamp(0.0, 6.0) as usize } else { 6 };
@@ -169,8 +169,8 @@ fn signed(value: f64, decimals: usize) -> String {
     format!("{sign}{text}")
 }
 
-/// An absolute level with its interval, in the unit that reads best: `41.2 µs` and `[40.8, 41.9]`, or `[not enough data]`
-/// where an end is not finite.
+/// An absolute level with its interval, in the unit that reads best: `41.2 µs` and `[40.8, 41.9]`, or `[not enough
+/// data]` where an end is not finite.
 pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
     let (divisor, unit) = readable(value.abs(), unit);
     let decimals = decimals(value / divisor);

@@ -1,5 +1,5 @@
-//! Tables of fixed-width text: numbers aligned at the decimal point, their intervals behind them, what is to be read beside a
-//! number in a line below it, and split into several blocks where they are wider than the page.
+//! Tables of fixed-width text: numbers aligned at the decimal point, their intervals behind them, what is to be read
+//! beside a number in a line below it, and split into several blocks where they are wider than the page.
 //!
 //! Knows nothing of colour: the caller paints each finished entry, so that escapes never count as width.
 

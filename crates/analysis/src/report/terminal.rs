@@ -45,7 +45,8 @@ pub fn render(analysis: &Analysis, options: Options) -> String {
     page.text
 }
 
-/// True when an empty line belongs between two blocks: not below a heading, nor where the second goes on from the first.
+/// True when an empty line belongs between two blocks: not below a heading, nor where the second goes on from the
+/// first.
 fn apart(before: &Block, after: &Block) -> bool {
     match (before, after) {
         (_, Block::Table(_) | Block::Heading(..)) => true,

@@ -41,7 +41,8 @@ impl Estimate {
     }
 }
 
-/// From this share of their time on that clients waited for a processor, the reader of a percentage is told of neighbours.
+/// From this share of their time on that clients waited for a processor, the reader of a percentage is told of
+/// neighbours.
 const MUCH_WAIT: f64 = 0.1;
 
 /// The same for pressure, where nobody sees how long the clients waited.

@@ -136,7 +136,8 @@ pub fn holm(p_values: &[f64], alpha: f64) -> Vec<bool> {
     rejected
 }
 
-/// The p values that Holm's procedure compares with the error: each is the smallest error at which its hypothesis is rejected.
+/// The p values that Holm's procedure compares with the error: each is the smallest error at which its hypothesis is
+/// rejected.
 pub fn holm_adjusted(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

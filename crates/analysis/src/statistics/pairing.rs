@@ -12,8 +12,8 @@ pub const MIN_OPERATIONS: u64 = 20;
 pub const MIN_PAIRS: usize = 8;
 
 /// The fewest pairs of slots that make the effect of the frame with these `slots`: [`MIN_PAIRS`], or as many as it has
-/// (blocks times `lanes`) where that is fewer, and at least one. The frame itself says how many blocks it has: slots that
-/// were made longer are fewer than planned.
+/// (blocks times `lanes`) where that is fewer, and at least one. The frame itself says how many blocks it has: slots
+/// that were made longer are fewer than planned.
 pub fn fewest_pairs(slots: &[Slot], lanes: usize) -> usize {
     let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(0);
     MIN_PAIRS.min(blocks as usize * lanes).max(1)
@@ -59,9 +59,9 @@ impl std::iter::Sum for Spent {
 
 /// What `slot` spent, in the sense of `metric`, ns.
 ///
-/// `Time` counts the operations that started after the guard. `Net` is wall time less the time in which neighbours had the
-/// processor and client or server could have run: what an operation takes when nobody is in the way. It is never less than the
-/// processor time of both, and nothing where neighbours cannot be told.
+/// `Time` counts the operations that started after the guard. `Net` is wall time less the time in which neighbours had
+/// the processor and client or server could have run: what an operation takes when nobody is in the way. It is never
+/// less than the processor time of both, and nothing where neighbours cannot be told.
 pub fn spent(slot: &Slot, metric: Metric) -> Spent {
     let all = |cost: f64| Spent { cost, operations: slot.n as f64 };
     match metric {
@@ -81,17 +81,19 @@ pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
 
 /// The effect of one frame: the midmean over blocks and lanes of ln(cost of `guarded` / cost of `plain`).
 ///
-/// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used, or when more than a tenth
-/// of the slots show no cost: where waiting takes nearly all of the time, what is left of it would be chosen by chance.
+/// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used, or when more than a
+/// tenth of the slots show no cost: where waiting takes nearly all of the time, what is left of it would be chosen by
+/// chance.
 pub fn frame_effect(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
     let pairs = pairs(slots, plain, guarded, metric, fewest)?;
     Some(midmean(&pairs.into_iter().map(|(plain, guarded)| guarded.ln() - plain.ln()).collect::<Vec<_>>()))
 }
 
-/// The difference of one frame, ns per operation: the midmean over blocks and lanes of cost of `guarded` − cost of `plain`.
+/// The difference of one frame, ns per operation: the midmean over blocks and lanes of cost of `guarded` − cost of
+/// `plain`.
 ///
-/// Made of the same pairs as [`frame_effect`], and exchanging the labels turns its sign in the same way, so that the same
-/// inference holds for it. `None` where that is `None`.
+/// Made of the same pairs as [`frame_effect`], and exchanging the labels turns its sign in the same way, so that the
+/// same inference holds for it. `None` where that is `None`.
 pub fn frame_difference(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
     let pairs = pairs(slots, plain, guarded, metric, fewest)?;
     Some(midmean(&pairs.into_iter().map(|(plain, guarded)| guarded - plain).collect::<Vec<_>>()))
@@ -136,18 +138,19 @@ pub fn ratio_effect(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
     jackknife(frames, alpha, |plain, guarded| (guarded.per_operation() / plain.per_operation()).ln())
 }
 
-/// The total difference: guarded less plain, each a ratio of sums over all frames, every stall counted, in the costs' unit.
+/// The total difference: guarded less plain, each a ratio of sums over all frames, every stall counted, in the costs'
+/// unit.
 ///
 /// `frames` are (plain, guarded) pairs; the interval is that of [`jackknife`].
 pub fn total_difference(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
     jackknife(frames, alpha, |plain, guarded| guarded.per_operation() - plain.per_operation())
 }
 
-/// What `of` makes of the sums over all frames, with the interval of confidence 1 − `alpha` from the jackknife that leaves
-/// out one frame at a time, with Student's t (Quenouille 1956, Tukey 1958).
+/// What `of` makes of the sums over all frames, with the interval of confidence 1 − `alpha` from the jackknife that
+/// leaves out one frame at a time, with Student's t (Quenouille 1956, Tukey 1958).
 ///
-/// Its ends are infinite for fewer than two frames and where leaving one out leaves nothing to divide; the estimate is NaN of
-/// nothing.
+/// Its ends are infinite for fewer than two frames and where leaving one out leaves nothing to divide; the estimate is
+/// NaN of nothing.
 fn jackknife(frames: &[(Spent, Spent)], alpha: f64, of: impl Fn(Spent, Spent) -> f64) -> Interval {
     let plain: Spent = frames.iter().map(|(plain, _)| *plain).sum();
     let guarded: Spent = frames.iter().map(|(_, guarded)| *guarded).sum();
@@ -185,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_frames_difference_is_the_midmean_of_its_pairs() {
-        // By hand: the guarded arm costs 3, 5, 9, 7, 100, −20, 6 and 8 µs more than 20.5 µs; the lowest and the highest two are
-        // dropped, (5 + 6 + 7 + 8) / 4 = 6.5 µs.
+        // By hand: the guarded arm costs 3, 5, 9, 7, 100, −20, 6 and 8 µs more than 20.5 µs; the lowest and the highest
+        // two are dropped, (5 + 6 + 7 + 8) / 4 = 6.5 µs.
         let more = [3, 5, 9, 7, 100, -20, 6, 8];
         let slot = |block: usize, arm: u32, cost_ns: i64| Slot {
             block: block as u32,
@@ -206,8 +209,8 @@ mod tests {
 
     #[test]
     fn a_total_difference_is_that_of_the_sums() {
-        // By hand: plain 10, 10, 10 and guarded 12, 14, 16 a frame of one operation; leaving one out moves the difference
-        // as the mean of 2, 4 and 6 moves, whose standard error is 2/√3, and t(0.975, 2) = 4.302653.
+        // By hand: plain 10, 10, 10 and guarded 12, 14, 16 a frame of one operation; leaving one out moves the
+        // difference as the mean of 2, 4 and 6 moves, whose standard error is 2/√3, and t(0.975, 2) = 4.302653.
         let spent = |cost: f64| Spent { cost, operations: 1.0 };
         let frames = [12.0, 14.0, 16.0].map(|guarded| (spent(10.0), spent(guarded)));
         let Interval { estimate, low, high } = total_difference(&frames, 0.05);

@@ -42,7 +42,8 @@ pub fn quantile_effect(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference
     over_groups(frames, share, alpha, quantile_ratio)
 }
 
-/// The difference of the `share` quantiles, guarded − plain in ns, as [`quantile_effect`] from the same groups of frames.
+/// The difference of the `share` quantiles, guarded − plain in ns, as [`quantile_effect`] from the same groups of
+/// frames.
 pub fn quantile_difference(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference {
     over_groups(frames, share, alpha, |frames, share| {
         let (plain, guarded) = quantiles(frames, share)?;

@@ -1,4 +1,5 @@
-//! The guard arm, sequential practice, frames that bind nothing, carry-over, and answers that are looked at all the time.
+//! The guard arm, sequential practice, frames that bind nothing, carry-over, and answers that are looked at all the
+//! time.
 
 use tithe_analysis::{Estimate, Flag, Outcome, Proof, assess::assess, stopping::Live};
 use tithe_model::{experiment::Design, record::{PHASES_NS, Slot}, records::Records};

@@ -1,6 +1,7 @@
 //! `tithe calibrate`: the baseline against its own second instance.
 //!
-//! Whatever is found is the instrument's own doing. The same schedule, the same estimator and the same records as a run.
+//! Whatever is found is the instrument's own doing. The same schedule, the same estimator and the same records as a
+//! run.
 
 use tithe_analysis::{assess::resolution::resolutions, report::calibration};
 use tithe_harness::{

@@ -20,8 +20,8 @@ pub fn plan(arguments: &ExperimentArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// What this machine swaps to, what is set up for the run, and what to know about it. Nothing is run for a simulated database,
-/// nor here for servers that are attached.
+/// What this machine swaps to, what is set up for the run, and what to know about it. Nothing is run for a simulated
+/// database, nor here for servers that are attached.
 fn swap(prepared: &Prepared) -> String {
     let experiment = &prepared.plan.experiment;
     if prepared.database.simulated() || experiment.arms.iter().all(|arm| arm.url.is_some()) {

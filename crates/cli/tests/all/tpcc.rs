@@ -1,4 +1,5 @@
-//! TPC-C with encrypted columns as a user runs it, on the built-in SQLite: every arm, and what is refused before it starts.
+//! TPC-C with encrypted columns as a user runs it, on the built-in SQLite: every arm, and what is refused before it
+//! starts.
 
 use crate::support::{Bench, err, out, status};
 

@@ -1,5 +1,5 @@
-//! The rules of the house that no compiler holds: which module may import which, who starts processes, who reads a clock,
-//! and whether the map shows what is there.
+//! The rules of the house that no compiler holds: which module may import which, who starts processes, who reads a
+//! clock, and whether the map shows what is there.
 //!
 //! Sources are read as tokens, tests left out: what a rule forbids may well stand in a comment, a text or a test.
 

@@ -1,4 +1,5 @@
-//! How many nodes there are, how many hold each record, and how many must answer: what an experiment says about a cluster.
+//! How many nodes there are, how many hold each record, and how many must answer: what an experiment says about a
+//! cluster.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ pub const HEAP: &str = "heap";
 
 /// Most nodes that are launched.
 pub const MOST_NODES: usize = 4;
-/// Rows by which a node is seen to have written its files, where every node holds every row: one of them may be cut in two.
+/// Rows by which a node is seen to have written its files, where every node holds every row: one of them may be cut in
+/// two.
 const MARKS: usize = 8;
 /// As [`MARKS`], where each row is on some nodes only: with so many, every node holds several.
 const MARKS_SPREAD: usize = 64;
@@ -36,8 +38,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster that `setup` describes: one node where it says nothing, each record on three nodes as far as there are
-    /// three, and QUORUM, which is what YCSB's own binding asks for.
+    /// The cluster that `setup` describes: one node where it says nothing, each record on three nodes as far as there
+    /// are three, and QUORUM, which is what YCSB's own binding asks for.
     ///
     /// # Errors
     /// [`Fault::Refused`] for numbers that do not fit together, and for a level that is not known.

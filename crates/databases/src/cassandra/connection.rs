@@ -1,7 +1,7 @@
 //! One connection to Cassandra, from TCP to being let in, and statements on it that are not measured.
 //!
-//! Nothing falls back: a server that closes the connection at the first message (it speaks TLS only), asks for a password
-//! that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
+//! Nothing falls back: a server that closes the connection at the first message (it speaks TLS only), asks for a
+//! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
 
 use tithe_harness::{
     fault::Fault,
@@ -27,8 +27,8 @@ pub struct CqlConnection {
 /// Rows of an answer, copied. What is not text is as the server sends it.
 pub type Table = Vec<Vec<Option<Vec<u8>>>>;
 
-/// A server that speaks TLS only hangs up on others, or answers in TLS; one that rejects the client's certificate hangs up, and
-/// what it says to that may be lost. Whoever was reached and hung up on was refused.
+/// A server that speaks TLS only hangs up on others, or answers in TLS; one that rejects the client's certificate hangs
+/// up, and what it says to that may be lost. Whoever was reached and hung up on was refused.
 fn turned_away(when: &str, fault: Fault) -> Fault {
     match fault {
         Fault::Connection(words) | Fault::Protocol(words) => Fault::Refused(format!("{when}: {words}")),

@@ -1,6 +1,6 @@
-//! Finds Cassandra's libraries and a Java virtual machine on this machine: in the user's folders, in `CASSANDRA_HOME`, beside
-//! the program `cassandra` in `PATH`, where packages put them, and where `tithe get cassandra` has put them. The only command
-//! run here is `java -version`.
+//! Finds Cassandra's libraries and a Java virtual machine on this machine: in the user's folders, in `CASSANDRA_HOME`,
+//! beside the program `cassandra` in `PATH`, where packages put them, and where `tithe get cassandra` has put them. The
+//! only command run here is `java -version`.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,8 @@ use super::get;
 
 /// Oldest version that is launched.
 const OLDEST: (u32, u32) = (4, 1);
-/// Versions of Java that Cassandra 4.1 and 5.0 start on (its own documentation: 8 and 11, 11 and 17; 4.1 serves on 17 too).
+/// Versions of Java that Cassandra 4.1 and 5.0 start on (its own documentation: 8 and 11, 11 and 17; 4.1 serves on 17
+/// too).
 const JAVA: std::ops::RangeInclusive<u32> = 11..=17;
 
 /// Name under which [`Install::facts`] holds the Java virtual machine.

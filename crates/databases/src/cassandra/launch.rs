@@ -1,13 +1,14 @@
 //! What starts a cluster: files, commands and arguments as data. Pure.
 //!
-//! Everything is written whole: `cassandra.yaml`, the options of the virtual machine and the set-up of the log; nothing of
-//! a distribution's defaults is read. Node N answers clients on 127.0.0.N and the other nodes on 127.0.0.1N, both at the
-//! one port that the place has. No management port (JMX) is opened. The server's log goes to standard output, the audit log
-//! to a file or folder of its own.
+//! Everything is written whole: `cassandra.yaml`, the options of the virtual machine and the set-up of the log; nothing
+//! of a distribution's defaults is read. Node N answers clients on 127.0.0.N and the other nodes on 127.0.0.1N, both at
+//! the one port that the place has. No management port (JMX) is opened. The server's log goes to standard output, the
+//! audit log to a file or folder of its own.
 //!
-//! TLS is given to the server as PEM files (`PEMBasedSslContextFactory`), so no key store is needed for it. The key of the
-//! commit log has to be in one: `keytool` makes it beside the run's certificates, outside the server's folder. The password
-//! of that store is a constant and no secret: it stands in `cassandra.yaml`, which whoever can read the store can read too.
+//! TLS is given to the server as PEM files (`PEMBasedSslContextFactory`), so no key store is needed for it. The key of
+//! the commit log has to be in one: `keytool` makes it beside the run's certificates, outside the server's folder. The
+//! password of that store is a constant and no secret: it stands in `cassandra.yaml`, which whoever can read the store
+//! can read too.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -97,7 +98,8 @@ pub const RESERVED: &[(&str, &str)] = &[
     (COMMITLOG_CIPHER, "decided by the protection `commitlog-encryption`"),
 ];
 
-/// What Cassandra needs of the modules of Java 11 and 17 (its own `conf/jvm11-server.options` and `jvm17-server.options`).
+/// What Cassandra needs of the modules of Java 11 and 17 (its own `conf/jvm11-server.options` and
+/// `jvm17-server.options`).
 const EXPORTED: [&str; 10] = [
     "java.base/java.lang.ref",
     "java.base/jdk.internal.misc",
@@ -157,9 +159,9 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// Starts the nodes of a cluster one after the other, each once the one before serves clients: they find each other by the
-/// first. Where one ends, all end, and what they said last is said again; where this shell is killed, the kernel kills all
-/// (`setpriv`, of util-linux); told to stop, it tells them and waits.
+/// Starts the nodes of a cluster one after the other, each once the one before serves clients: they find each other by
+/// the first. Where one ends, all end, and what they said last is said again; where this shell is killed, the kernel
+/// kills all (`setpriv`, of util-linux); told to stop, it tells them and waits.
 const TOGETHER: &str = r#"program=$1; folder=$2; shift 2
 trap 'trap "" TERM; tail -qn 5 "$folder"/node*/server.log; kill 0; wait; exit 0' TERM
 for node in "$@"; do
@@ -222,8 +224,8 @@ impl Node<'_> {
         }
     }
 
-    /// Options of the virtual machine, one a line. A fixed heap, and memory beside it that does not grow without bound; the
-    /// other nodes and the first account are not waited for longer than needed.
+    /// Options of the virtual machine, one a line. A fixed heap, and memory beside it that does not grow without bound;
+    /// the other nodes and the first account are not waited for longer than needed.
     fn java_options(&self) -> String {
         let folder = self.folder().display().to_string();
         let fact = |name: &str| self.install.facts.get(name).cloned().unwrap_or_default();
@@ -427,7 +429,8 @@ fn name_of(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' }).collect()
 }
 
-/// A setting's value: what a protection sets is YAML already, what an experiment sets can be nothing but one plain value.
+/// A setting's value: what a protection sets is YAML already, what an experiment sets can be nothing but one plain
+/// value.
 fn value_of(name: &str, value: &str) -> String {
     if RESERVED.iter().any(|(reserved, _)| *reserved == name) {
         return value.to_owned();

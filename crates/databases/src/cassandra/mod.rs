@@ -1,8 +1,8 @@
 //! Apache Cassandra 4.1 and newer: launched on this machine as one to four nodes, or attached to by URL.
 //!
-//! The client is Tithe's own ([`protocol`], [`session`]). Cassandra encrypts its commit log and nothing else: data files stay
-//! in the clear, and the protection that encrypts the log says so and shows it. Each protection is one file below
-//! [`protection`], each check that only Cassandra has one file below [`evidence`].
+//! The client is Tithe's own ([`protocol`], [`session`]). Cassandra encrypts its commit log and nothing else: data
+//! files stay in the clear, and the protection that encrypts the log says so and shows it. Each protection is one file
+//! below [`protection`], each check that only Cassandra has one file below [`evidence`].
 
 mod cluster;
 mod connection;

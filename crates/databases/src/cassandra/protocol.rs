@@ -1,8 +1,8 @@
 //! Version 4 of the protocol of CQL: frames are written, and parsed where they lie.
 //!
-//! Source: Apache Cassandra, "CQL BINARY PROTOCOL v4" (`native_protocol_v4.spec`); section numbers below are its own. Left
-//! out: compression, events, batches, paging, and the checksummed frames of version 5, which protect against broken networks
-//! and which every server that speaks them lets a client do without.
+//! Source: Apache Cassandra, "CQL BINARY PROTOCOL v4" (`native_protocol_v4.spec`); section numbers below are its own.
+//! Left out: compression, events, batches, paging, and the checksummed frames of version 5, which protect against
+//! broken networks and which every server that speaks them lets a client do without.
 
 use std::ops::Range;
 

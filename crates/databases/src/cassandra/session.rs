@@ -1,11 +1,12 @@
 //! One connection to Cassandra as a [`KeyValueSession`].
 //!
-//! Records are stored as in YCSB's own binding (`site.ycsb.db.CassandraCQLClient`): one row a record, its key the partition
-//! key, its fields columns of text. Every statement is prepared when the session opens, all of them in one go.
+//! Records are stored as in YCSB's own binding (`site.ycsb.db.CassandraCQLClient`): one row a record, its key the
+//! partition key, its fields columns of text. Every statement is prepared when the session opens, all of them in one
+//! go.
 //!
-//! A scan is that of the same binding: `WHERE token(y_id) >= token(?) LIMIT ?`. Rows lie in the order of their keys' hashes
-//! there, so a scan begins with the asked key and goes on with others of no particular order. Canaries of the evidence would
-//! be met by chance, and are left out of its rows.
+//! A scan is that of the same binding: `WHERE token(y_id) >= token(?) LIMIT ?`. Rows lie in the order of their keys'
+//! hashes there, so a scan begins with the asked key and goes on with others of no particular order. Canaries of the
+//! evidence would be met by chance, and are left out of its rows.
 //!
 //! Cassandra does not say whether a write met a row: each that it acknowledges counts as one.
 

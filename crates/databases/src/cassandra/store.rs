@@ -1,7 +1,7 @@
 //! Where the records are, and everything else that an administrator's connection does around them.
 //!
-//! Tithe works in a keyspace of its own, `tithe`, which holds a table that says so; on an attached cluster the user may name
-//! another keyspace, in which nothing but Tithe's table is touched. A table is Tithe's when its comment says so.
+//! Tithe works in a keyspace of its own, `tithe`, which holds a table that says so; on an attached cluster the user may
+//! name another keyspace, in which nothing but Tithe's table is touched. A table is Tithe's when its comment says so.
 
 use std::{
     collections::BTreeMap,
@@ -89,7 +89,8 @@ fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// A connection that is not measured. On a server of Tithe's own that asks for passwords, the first one makes the accounts.
+/// A connection that is not measured. On a server of Tithe's own that asks for passwords, the first one makes the
+/// accounts.
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
@@ -171,8 +172,9 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// Changes what tables there are or what they are like, and waits until every node knows: until then a node refuses what
-/// the others ask of it. A node that is down never tells: what comes of that is told by the statements that follow.
+/// Changes what tables there are or what they are like, and waits until every node knows: until then a node refuses
+/// what the others ask of it. A node that is down never tells: what comes of that is told by the statements that
+/// follow.
 fn define(connection: &mut CqlConnection, statement: &str) -> Result<(), Fault> {
     connection.run(statement)?;
     let begun = Instant::now();
@@ -254,11 +256,12 @@ fn tables(connection: &mut CqlConnection, keyspace: &str) -> Result<Vec<(String,
     Ok(connection.texts(&statement)?.into_iter().map(pair).collect())
 }
 
-/// Has every node of a launched cluster write `table` to its files. On an attached one its owner decides when that is done.
+/// Has every node of a launched cluster write `table` to its files. On an attached one its owner decides when that is
+/// done.
 ///
-/// There is no statement for it, and the command that does it wants a management port, which none of Tithe's servers opens.
-/// But a table may be written periodically: a period of a millisecond is set, and taken away once the files hold what
-/// was written last.
+/// There is no statement for it, and the command that does it wants a management port, which none of Tithe's servers
+/// opens. But a table may be written periodically: a period of a millisecond is set, and taken away once the files hold
+/// what was written last.
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
@@ -308,8 +311,8 @@ fn written(folder: &Path, table: &Table) -> Vec<PathBuf> {
     data.collect()
 }
 
-/// True when a complete file of `table` that was not there `before` holds one of `tokens`. One of them may be cut in two, where
-/// a block ends or where the file's compression found four of its bytes earlier in the block.
+/// True when a complete file of `table` that was not there `before` holds one of `tokens`. One of them may be cut in
+/// two, where a block ends or where the file's compression found four of its bytes earlier in the block.
 fn holds(folder: &Path, table: &Table, before: &[PathBuf], tokens: &[Secret]) -> bool {
     let needles = Needles::new(tokens.iter().map(|token| ("token", token.expose())));
     written(folder, table).into_iter().filter(|path| !before.contains(path)).any(|path| {
@@ -366,7 +369,8 @@ pub fn settings(connection: &mut CqlConnection) -> Result<BTreeMap<String, Strin
     Ok(rows.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)).collect())
 }
 
-/// What the server says about TLS on the connections of Tithe's that are open: `off`, or version and cipher of each kind.
+/// What the server says about TLS on the connections of Tithe's that are open: `off`, or version and cipher of each
+/// kind.
 ///
 /// # Errors
 /// The server's error.

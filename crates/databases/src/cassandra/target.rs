@@ -1,9 +1,9 @@
 //! Who connects where, and as whom.
 //!
-//! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is asked for by `?ca=FILE`, or `?insecure=yes` to accept
-//! anyone's certificate, with `&cert=FILE&key=FILE` for a client's own. A password that is not in the URL is taken from
-//! `CASSANDRA_PASSWORD`. Only the named host is spoken to: other nodes of its cluster are reached through it. A keyspace that
-//! is there already keeps its replication; one that Tithe makes has one copy of each record.
+//! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is asked for by `?ca=FILE`, or `?insecure=yes` to
+//! accept anyone's certificate, with `&cert=FILE&key=FILE` for a client's own. A password that is not in the URL is
+//! taken from `CASSANDRA_PASSWORD`. Only the named host is spoken to: other nodes of its cluster are reached through
+//! it. A keyspace that is there already keeps its replication; one that Tithe makes has one copy of each record.
 
 use std::path::PathBuf;
 

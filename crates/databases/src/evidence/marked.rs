@@ -97,8 +97,8 @@ fn tail(path: &Path, length: u64) -> Result<String, Fault> {
     Ok(String::from_utf8_lossy(&added).into_owned())
 }
 
-/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log; `Err`
-/// with the reason when the log cannot be read to its end.
+/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log;
+/// `Err` with the reason when the log cannot be read to its end.
 ///
 /// # Errors
 /// The first fault.

@@ -15,15 +15,15 @@ use crate::target::Target;
 pub struct Doors {
     /// Where the measured clients go.
     pub target: fn(&Scene<'_>) -> Result<Target, Fault>,
-    /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client certificate
-    /// only after the client's handshake. Returns the method of authentication.
+    /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client
+    /// certificate only after the client's handshake. Returns the method of authentication.
     pub open: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
     /// What the server itself says about TLS on the measured connections; begins with the version, as in `TLSv1.3`.
     pub tls_of_server: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
     /// Where it says so.
     pub tls_source: &'static str,
-    /// Whom else the server lets in without TLS. On a server that Tithe launched this can always be seen; else the fault says
-    /// why it cannot.
+    /// Whom else the server lets in without TLS. On a server that Tithe launched this can always be seen; else the
+    /// fault says why it cannot.
     pub others: fn(&Scene<'_>) -> Result<Whole, Fault>,
 }
 

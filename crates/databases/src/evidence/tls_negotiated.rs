@@ -17,8 +17,8 @@ use crate::target::{Target, Tls};
 
 /// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
 /// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
-/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Whether others are served in
-/// plaintext is read off the server's own lists; where they cannot be read, the claim says so. Id `tls-negotiated`.
+/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Whether others are served
+/// in plaintext is read off the server's own lists; where they cannot be read, the claim says so. Id `tls-negotiated`.
 pub struct TlsNegotiated {
     doors: &'static Doors,
     version: TlsVersion,

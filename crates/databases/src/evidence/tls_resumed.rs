@@ -13,8 +13,8 @@ use crate::target::Handshakes;
 /// Connections that the check opens. The first may find nothing yet to resume.
 const CONNECTIONS: u64 = 3;
 
-/// Opens connections as the measured clients do, and tells what their handshakes were, and those of all connections so far,
-/// the measured ones included. A disclosure: a server that resumes nothing protects no less. Id `tls-resumed`.
+/// Opens connections as the measured clients do, and tells what their handshakes were, and those of all connections so
+/// far, the measured ones included. A disclosure: a server that resumes nothing protects no less. Id `tls-resumed`.
 pub struct TlsResumed {
     doors: &'static Doors,
 }

@@ -9,8 +9,8 @@ use crate::mysql_family::{
     session::WireSession,
 };
 
-/// Accounts that may log in. Proofs are in `Priv`. What they are made of never leaves the server, but for the word `invalid`,
-/// which stands for a password that nobody has.
+/// Accounts that may log in. Proofs are in `Priv`. What they are made of never leaves the server, but for the word
+/// `invalid`, which stands for a password that nobody has.
 ///
 /// # Errors
 /// The server's error: administrators may read them, and others only where they were granted it.

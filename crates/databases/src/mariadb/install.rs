@@ -1,5 +1,5 @@
-//! Finds MariaDB's server programs on this machine: in the user's folders, in `PATH`, and where packages put them. The only
-//! command run here is `mariadbd --version`.
+//! Finds MariaDB's server programs on this machine: in the user's folders, in `PATH`, and where packages put them. The
+//! only command run here is `mariadbd --version`.
 
 use std::{
     collections::BTreeMap,

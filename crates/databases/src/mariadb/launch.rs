@@ -1,8 +1,8 @@
 //! What starts one server: files, commands and arguments as data. Pure.
 //!
-//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only and
-//! runs in the foreground with its log on standard error. Its account is made by a file of statements that the server runs
-//! at its start, which holds the password and is readable by the server alone.
+//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only
+//! and runs in the foreground with its log on standard error. Its account is made by a file of statements that the
+//! server runs at its start, which holds the password and is readable by the server alone.
 //!
 //! The key of encryption at rest stands outside the server's folder, in one of the folders of this run's certificates.
 
@@ -44,8 +44,8 @@ const COMMON: &[(&str, &str, &str)] = &[
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
 
-/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no bound
-/// that was measured. A server that is killed for want of memory ends its cell with that reason.
+/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no
+/// bound that was measured. A server that is killed for want of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 128 << 20;
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.

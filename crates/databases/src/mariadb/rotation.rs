@@ -1,10 +1,11 @@
 //! Changes the key of the measured tables.
 //!
-//! `ALTER TABLE … ENCRYPTION_KEY_ID` builds a table anew in a file of its own, whose pages are all encrypted with the other
-//! key, while clients go on reading and writing (documentation, "InnoDB Online DDL Operations with the INPLACE Alter
-//! Algorithm"); `LOCK = NONE` has the server refuse rather than lock them out. The background threads of InnoDB
-//! (`innodb_encryption_threads`, `innodb_encryption_rotate_key_age`) would encrypt pages where they stand, but only for a
-//! new *version* of a key, and a key of `file_key_management` has version 1 for ever: on a server of 10.11 they do nothing.
+//! `ALTER TABLE … ENCRYPTION_KEY_ID` builds a table anew in a file of its own, whose pages are all encrypted with the
+//! other key, while clients go on reading and writing (documentation, "InnoDB Online DDL Operations with the INPLACE
+//! Alter Algorithm"); `LOCK = NONE` has the server refuse rather than lock them out. The background threads of InnoDB
+//! (`innodb_encryption_threads`, `innodb_encryption_rotate_key_age`) would encrypt pages where they stand, but only for
+//! a new *version* of a key, and a key of `file_key_management` has version 1 for ever: on a server of 10.11 they do
+//! nothing.
 //!
 //! Not changed is the key of what has no table of ours: the redo log, the binary log, temporary files, the server's own
 //! tables.

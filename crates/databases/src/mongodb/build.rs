@@ -1,8 +1,8 @@
 //! What a server is: product, version, and what the figures depend on.
 //!
-//! The protocol of MongoDB is spoken by others too: a stand-in for tests, products of other makers. Such a server is never
-//! called MongoDB. MongoDB's own builds, and Percona's, say which commit they were built from; one that does not is a
-//! stand-in. Those that say who they are, are called so.
+//! The protocol of MongoDB is spoken by others too: a stand-in for tests, products of other makers. Such a server is
+//! never called MongoDB. MongoDB's own builds, and Percona's, say which commit they were built from; one that does not
+//! is a stand-in. Those that say who they are, are called so.
 
 use std::collections::BTreeMap;
 
@@ -99,8 +99,8 @@ pub fn at(document: &Document, path: &[&str]) -> Option<String> {
     })
 }
 
-/// Standalone, member of a replica set, or router of a sharded cluster: from the answer to `isMaster`, which every version
-/// knows.
+/// Standalone, member of a replica set, or router of a sharded cluster: from the answer to `isMaster`, which every
+/// version knows.
 pub fn topology(link: &Link) -> Result<String, Fault> {
     let hello = link.admin(doc! { "isMaster": 1 })?;
     let hosts = |name: &str| hello.get_array(name).map_or(0, Vec::len);

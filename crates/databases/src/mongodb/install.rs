@@ -1,5 +1,5 @@
-//! Finds `mongod` on this machine: in the user's folders, in `PATH`, and where packages put it. The only command run here is
-//! `--version`.
+//! Finds `mongod` on this machine: in the user's folders, in `PATH`, and where packages put it. The only command run
+//! here is `--version`.
 
 use std::{
     collections::BTreeMap,
@@ -13,8 +13,8 @@ use tithe_harness::{
 
 /// Oldest version that the driver speaks to.
 pub const OLDEST: (u32, u32) = (4, 2);
-/// Name under which [`Install::facts`] says whether the server has an audit log and an encrypted storage engine: `yes` or
-/// `no`. MongoDB Enterprise and Percona Server have both, MongoDB Community neither.
+/// Name under which [`Install::facts`] says whether the server has an audit log and an encrypted storage engine: `yes`
+/// or `no`. MongoDB Enterprise and Percona Server have both, MongoDB Community neither.
 pub const ENTERPRISE: &str = "enterprise";
 
 const PROGRAM: &str = "mongod";

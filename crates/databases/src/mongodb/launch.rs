@@ -1,8 +1,8 @@
 //! What starts one server: files, commands and arguments as data. Pure.
 //!
-//! `mongod.conf` is written whole (MongoDB documentation, "Configuration File Options"). The server listens on 127.0.0.1
-//! only and runs in the foreground with its log on standard output. Settings of an experiment are written with dots, as in
-//! `storage.wiredTiger.engineConfig.cacheSizeGB`.
+//! `mongod.conf` is written whole (MongoDB documentation, "Configuration File Options"). The server listens on
+//! 127.0.0.1 only and runs in the foreground with its log on standard output. Settings of an experiment are written
+//! with dots, as in `storage.wiredTiger.engineConfig.cacheSizeGB`.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

@@ -16,8 +16,8 @@ pub struct Greeted {
     pub tls: Option<TlsFacts>,
 }
 
-/// Header of every message: length, number, number answered, kind; 4 bytes each, little-endian (MongoDB documentation, "Wire
-/// Protocol").
+/// Header of every message: length, number, number answered, kind; 4 bytes each, little-endian (MongoDB documentation,
+/// "Wire Protocol").
 const HEADER: usize = 16;
 /// `OP_MSG`.
 const MESSAGE: i32 = 2013;
@@ -29,8 +29,8 @@ const LONGEST: usize = 1 << 20;
 /// Connects to `target`, greets, and closes the connection.
 ///
 /// # Errors
-/// [`Fault::Refused`] when the server hangs up at the greeting, as one does that speaks TLS only, or that rejects the client's
-/// certificate; a broken connection.
+/// [`Fault::Refused`] when the server hangs up at the greeting, as one does that speaks TLS only, or that rejects the
+/// client's certificate; a broken connection.
 pub fn probe(target: &Target) -> Result<Greeted, Fault> {
     let mut wire = Wire::connect(&target.host, target.port)?;
     if let Some(tls) = &target.tls {

@@ -1,7 +1,7 @@
 //! One connection to MongoDB as a [`KeyValueSession`].
 //!
-//! Records are stored as in YCSB's own binding (`site.ycsb.db.MongoDbClient`): one document a record, its key in `_id`, its
-//! fields as binary values of subtype 0, which is what encrypted values are too. An update sets the fields that it
+//! Records are stored as in YCSB's own binding (`site.ycsb.db.MongoDbClient`): one document a record, its key in `_id`,
+//! its fields as binary values of subtype 0, which is what encrypted values are too. An update sets the fields that it
 //! changes; a scan is a range of `_id` in order. The driver answers whole documents, so all work is done in `submit`.
 
 use std::os::fd::RawFd;

@@ -1,7 +1,7 @@
 //! The database in which Tithe keeps its records, and what is asked of a server outside the load.
 //!
-//! Everything is in one database, `tithe`, which must be Tithe's own: it bears a mark. Collections of a sharded cluster are
-//! not sharded here; whoever wants that shards `tithe.usertable` beforehand and leaves the mark there.
+//! Everything is in one database, `tithe`, which must be Tithe's own: it bears a mark. Collections of a sharded cluster
+//! are not sharded here; whoever wants that shards `tithe.usertable` beforehand and leaves the mark there.
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_harness::{fault::Fault, launch::Server, session::Table, setup::Setup};
@@ -41,8 +41,8 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<Link, Fault> {
     }
 }
 
-/// Makes the administrator by the way that a server without accounts leaves open to its own machine, and then the clients'
-/// account as the administrator.
+/// Makes the administrator by the way that a server without accounts leaves open to its own machine, and then the
+/// clients' account as the administrator.
 fn make_accounts(open: &Link, administrator: &mongodb::options::ClientOptions, setup: &Setup) -> Result<(), Fault> {
     let password = setup.materials.password.expose_text();
     let create = |name: &str, roles: Vec<Document>| doc! { "createUser": name, "pwd": password, "roles": roles };

@@ -1,7 +1,7 @@
 //! Who connects where, and as whom.
 //!
-//! A URL is MongoDB's own (documentation, "Connection Strings"): one host, a replica set, routers of a sharded cluster, or
-//! `mongodb+srv://`. TLS needs `tls=true` and either `tlsCAFile=FILE` or `tlsAllowInvalidCertificates=true`, which
+//! A URL is MongoDB's own (documentation, "Connection Strings"): one host, a replica set, routers of a sharded cluster,
+//! or `mongodb+srv://`. TLS needs `tls=true` and either `tlsCAFile=FILE` or `tlsAllowInvalidCertificates=true`, which
 //! trusts anyone. A password that is not in the URL is taken from `MONGODB_PASSWORD`.
 
 use mongodb::options::{

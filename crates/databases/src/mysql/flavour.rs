@@ -54,8 +54,8 @@ pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>,
     Ok(wanted.filter_map(|[name, _]| name).collect())
 }
 
-/// Names of the databases in which new tables are not encrypted unless they ask for it: each keeps what was the server's
-/// default when it was made.
+/// Names of the databases in which new tables are not encrypted unless they ask for it: each keeps what was the
+/// server's default when it was made.
 ///
 /// # Errors
 /// The server's error.
@@ -82,8 +82,8 @@ pub fn unencrypted_logs(session: &mut WireSession) -> Result<Vec<String>, Fault>
 /// What a server says about its keyring that says nothing.
 pub const KEYRING_UNTOLD: &str = "not told, performance_schema is off";
 
-/// What the server says about its keyring, as `name = value`; empty where there is none, and `None` where the performance
-/// schema is off: its tables are empty then, whatever the server does.
+/// What the server says about its keyring, as `name = value`; empty where there is none, and `None` where the
+/// performance schema is off: its tables are empty then, whatever the server does.
 ///
 /// # Errors
 /// The server's error.

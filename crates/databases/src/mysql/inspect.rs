@@ -89,8 +89,8 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
 /// Whether accounts may do without the encryption of new tables.
 const CHECKED: &str = "table_encryption_privilege_check";
 
-/// An audit log is a plugin of MySQL Enterprise, or a plugin or component of Percona Server. What such a one leaves out is not
-/// known here, so it is never called enforced.
+/// An audit log is a plugin of MySQL Enterprise, or a plugin or component of Percona Server. What such a one leaves out
+/// is not known here, so it is never called enforced.
 fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
     let general = setting(session, "general_log")?;
     let plugins = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \

@@ -1,5 +1,5 @@
-//! Finds MySQL's server on this machine: in the user's folders, in `PATH`, where packages put it, and where `tithe get mysql`
-//! has put it. The only command run here is `mysqld --version`.
+//! Finds MySQL's server on this machine: in the user's folders, in `PATH`, where packages put it, and where `tithe get
+//! mysql` has put it. The only command run here is `mysqld --version`.
 
 use std::{
     collections::BTreeMap,
@@ -34,8 +34,8 @@ const FOLDERS: [&str; 7] = [
     "/opt/homebrew/opt/mysql/bin",
 ];
 
-/// Looks in the folders of `search`, in `PATH`, where packages install to and where it was downloaded to; the first that is
-/// new enough wins.
+/// Looks in the folders of `search`, in `PATH`, where packages install to and where it was downloaded to; the first
+/// that is new enough wins.
 ///
 /// # Errors
 /// Every place that was looked at, when none has a server.

@@ -1,13 +1,13 @@
 //! What starts one server: files, links, commands and arguments as data. Pure.
 //!
-//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only and
-//! runs in the foreground with its log on standard error. Its account is made by a file of statements that the server runs
-//! at its start, which holds the password and is readable by the server alone.
+//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only
+//! and runs in the foreground with its log on standard error. Its account is made by a file of statements that the
+//! server runs at its start, which holds the password and is readable by the server alone.
 //!
 //! MySQL reads which keyring it has from a file beside its program, and the keyring's settings from a file beside the
-//! component (documentation, "Keyring Component Installation"). So as to leave the installation alone, a server that encrypts
-//! is started by a link in its own folder, with a folder of plugins that holds links to what it loads. The file with its
-//! keys is made by the server, in a folder of its own beside the data.
+//! component (documentation, "Keyring Component Installation"). So as to leave the installation alone, a server that
+//! encrypts is started by a link in its own folder, with a folder of plugins that holds links to what it loads. The
+//! file with its keys is made by the server, in a folder of its own beside the data.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,8 @@ use crate::mysql_family::{
 };
 
 /// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
-/// MySQL's own default, durability above all: the binary log is on, `sync_binlog` and `innodb_flush_log_at_trx_commit` are 1.
+/// MySQL's own default, durability above all: the binary log is on, `sync_binlog` and `innodb_flush_log_at_trx_commit`
+/// are 1.
 const COMMON: &[(&str, &str, &str)] = &[
     ("auto_generate_certs", "OFF", "TLS is there where an arm asks for it"),
     ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are thrown away"),
@@ -50,12 +51,12 @@ const COMMON: &[(&str, &str, &str)] = &[
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
 
-/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no bound
-/// that was measured. A server that is killed for want of memory ends its cell with that reason.
+/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no
+/// bound that was measured. A server that is killed for want of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 512 << 20;
 
-/// As [`MEMORY_BESIDE`], without the performance schema, which takes most of that. MySQL 8.0.33 alone: 103 MiB of its own after
-/// its start with a buffer pool of 8 MiB.
+/// As [`MEMORY_BESIDE`], without the performance schema, which takes most of that. MySQL 8.0.33 alone: 103 MiB of its
+/// own after its start with a buffer pool of 8 MiB.
 const MEMORY_BESIDE_UNWATCHED: u64 = 192 << 20;
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
@@ -91,7 +92,8 @@ pub const DOUBLEWRITE_ENDS: [&str; 2] = ["bdblwr", "dblwr"];
 pub const BINLOG_FOLDER: &str = "binlog";
 
 /// What a stopped server leaves. Accounts are made anew at each start, whatever the folder holds. The binary log stays
-/// behind: its index holds the names of the folder that it was written in. The keys that the server has made go with the data.
+/// behind: its index holds the names of the folder that it was written in. The keys that the server has made go with
+/// the data.
 pub fn stored(setup: &Setup) -> Stored {
     let traced = setup.settings.iter().filter(|(name, _)| !TRACELESS.contains(&name.as_str()));
     let alike = traced.map(|(name, value)| format!("{name} = {value}")).collect();

@@ -1,8 +1,8 @@
 //! MySQL 8.0.30 and newer: launched on this machine, or attached to by URL.
 //!
 //! The client is Tithe's own and shared with MariaDB ([`crate::mysql_family`]). Each protection is one file below
-//! [`protection`], each check that only MySQL has one file below [`evidence`]. Left out is the audit log of MySQL Enterprise and
-//! of Percona Server: the Community edition has none, and the general log is what it has in its place.
+//! [`protection`], each check that only MySQL has one file below [`evidence`]. Left out is the audit log of MySQL
+//! Enterprise and of Percona Server: the Community edition has none, and the general log is what it has in its place.
 
 mod accounts;
 mod evidence;

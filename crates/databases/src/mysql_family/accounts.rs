@@ -23,7 +23,8 @@ pub struct Account {
     pub host: String,
     /// False where it may come without proving anything.
     pub proves: bool,
-    /// True where it can come by TCP: it proves itself by more than a socket, and not only by a password that nobody has.
+    /// True where it can come by TCP: it proves itself by more than a socket, and not only by a password that nobody
+    /// has.
     pub by_network: bool,
     /// True where it must speak TLS.
     pub speaks_tls: bool,

@@ -134,8 +134,8 @@ pub struct OtherTable {
     pub row_format: String,
 }
 
-/// Tables outside the server's own databases that other engines keep in files; `Err` in the second place where this account
-/// is not shown the tables of all databases.
+/// Tables outside the server's own databases that other engines keep in files; `Err` in the second place where this
+/// account is not shown the tables of all databases.
 ///
 /// # Errors
 /// The server's error.
@@ -196,8 +196,8 @@ pub fn setting(session: &mut WireSession, name: &str) -> Result<String, Fault> {
     session.shown("GLOBAL VARIABLES", name).map(Option::unwrap_or_default)
 }
 
-/// The file of `table` in `folder`, the parts of the `journal` and the `log`; `None` where the file cannot be seen from here.
-/// Its name is unlike that of every other server's, so that it is the one of this server.
+/// The file of `table` in `folder`, the parts of the `journal` and the `log`; `None` where the file cannot be seen from
+/// here. Its name is unlike that of every other server's, so that it is the one of this server.
 pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Table) -> Option<Paths> {
     let file = folder.join("tithe").join(format!("{}.ibd", table.name));
     file.metadata().ok()?;

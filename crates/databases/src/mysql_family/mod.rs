@@ -1,7 +1,7 @@
 //! What MariaDB and MySQL have in common: protocol, session, tables, and the checks that mean the same on both.
 //!
-//! Each product has a folder of its own for its launch, its protections and what it says about itself; where shared code
-//! must know which of the two it speaks to, it is told by the product's [`Flavour`].
+//! Each product has a folder of its own for its launch, its protections and what it says about itself; where shared
+//! code must know which of the two it speaks to, it is told by the product's [`Flavour`].
 
 pub mod accounts;
 pub mod evidence;

@@ -1,10 +1,10 @@
 //! How a client proves that it knows a password, without sending it.
 //!
 //! `mysql_native_password`: SHA-1(password) ⊕ SHA-1(salt ‖ SHA-1(SHA-1(password))). `caching_sha2_password`:
-//! SHA-256(password) ⊕ SHA-256(SHA-256(SHA-256(password)) ‖ salt). `client_ed25519` (MariaDB): an Ed25519 signature of the
-//! salt, with the password in the place of the seed. Sources: MariaDB documentation, "Authentication Plugins"; MySQL
-//! internals, "Authentication Method". The last has the password as a seed of any length; the library used here takes
-//! 32 bytes only, which is what Tithe's own passwords have.
+//! SHA-256(password) ⊕ SHA-256(SHA-256(SHA-256(password)) ‖ salt). `client_ed25519` (MariaDB): an Ed25519 signature of
+//! the salt, with the password in the place of the seed. Sources: MariaDB documentation, "Authentication Plugins";
+//! MySQL internals, "Authentication Method". The last has the password as a seed of any length; the library used here
+//! takes 32 bytes only, which is what Tithe's own passwords have.
 
 use ring::{
     digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256},

@@ -1,7 +1,7 @@
 //! The protocol of MariaDB and MySQL: packets are written, and parsed where they lie.
 //!
-//! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out: packets
-//! of 16 MB and more, compression, `LOAD DATA LOCAL`, several statements in one request.
+//! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out:
+//! packets of 16 MB and more, compression, `LOAD DATA LOCAL`, several statements in one request.
 
 use tithe_harness::{
     fault::Fault,
@@ -208,8 +208,8 @@ pub fn ends_rows(body: &[u8]) -> bool {
     body.first() == Some(&0xfe)
 }
 
-/// The type of a column, from its definition, whose end has a fixed form: length 12, character set (2), longest value (4),
-/// type, flags (2), decimals, filler (2).
+/// The type of a column, from its definition, whose end has a fixed form: length 12, character set (2), longest value
+/// (4), type, flags (2), decimals, filler (2).
 ///
 /// # Errors
 /// [`Fault::Protocol`] for a definition that ends otherwise.

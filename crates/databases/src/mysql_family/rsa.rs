@@ -1,7 +1,9 @@
-//! Encrypts a password for the server's eyes: RSA with OAEP padding, SHA-1 and its mask (RFC 8017, section 7.1), which is
-//! what `caching_sha2_password` takes on a connection without TLS (MySQL internals, "Caching_sha2_password information").
+//! Encrypts a password for the server's eyes: RSA with OAEP padding, SHA-1 and its mask (RFC 8017, section 7.1), which
+//! is what `caching_sha2_password` takes on a connection without TLS (MySQL internals, "Caching_sha2_password
+//! information").
 //!
-//! Nothing here is done with a private key. Whose key it is cannot be told from the key: that is for the caller to know.
+//! Nothing here is done with a private key. Whose key it is cannot be told from the key: that is for the caller to
+//! know.
 
 use num_bigint::BigUint;
 use ring::{
@@ -37,7 +39,8 @@ impl PublicKey {
     /// Reads a key in PEM (`BEGIN PUBLIC KEY`).
     ///
     /// # Errors
-    /// [`Fault::Protocol`] for anything else; [`Fault::Refused`] for a key that is too short to be safe, or absurdly long.
+    /// [`Fault::Protocol`] for anything else; [`Fault::Refused`] for a key that is too short to be safe, or absurdly
+    /// long.
     pub fn of_pem(pem: &[u8]) -> Result<Self, Fault> {
         let foreign = || Fault::Protocol("the server's public key is no RSA key in PEM".to_owned());
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| foreign())?;
@@ -52,7 +55,8 @@ impl PublicKey {
     /// Encrypts `text`.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for a text that is too long for the key; [`Fault::Machine`] when the system gives no random bytes.
+    /// [`Fault::Refused`] for a text that is too long for the key; [`Fault::Machine`] when the system gives no random
+    /// bytes.
     pub fn encrypt(&self, text: &[u8]) -> Result<Vec<u8>, Fault> {
         let mut seed = [0; HASH];
         SystemRandom::new()

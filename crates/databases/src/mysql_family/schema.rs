@@ -1,8 +1,8 @@
 //! The measured table, and everything else that an administrator's session does around it.
 //!
 //! Tithe works in the database `tithe` and marks it by a table `made_by_tithe`, and every table in it by a comment. A
-//! database of this name without the mark, or with a table in it that does not bear it, is somebody else's: it is refused,
-//! and never dropped.
+//! database of this name without the mark, or with a table in it that does not bear it, is somebody else's: it is
+//! refused, and never dropped.
 
 use std::{
     collections::BTreeMap,
@@ -72,8 +72,8 @@ pub fn own_database(flavour: &'static Flavour, server: &Server, setup: &Setup) -
     Ok(session)
 }
 
-/// The statement that makes `table`. Keys and values are bytes, so that ciphertext costs no more to carry than text, and
-/// keys are ordered by their bytes, as YCSB's scans expect.
+/// The statement that makes `table`. Keys and values are bytes, so that ciphertext costs no more to carry than text,
+/// and keys are ordered by their bytes, as YCSB's scans expect.
 fn table_text(table: &Table) -> String {
     let key = DIALECT.quoted(KEY_COLUMN);
     let fields: String =
@@ -137,8 +137,8 @@ fn tables(session: &mut WireSession) -> Result<Vec<(String, String)>, Fault> {
     Ok(session.run(sql)?.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default().map(text).into()).collect())
 }
 
-/// Waits until the server has encrypted what it encrypts in the background, and on a launched server until it has written
-/// every page to its file. On an attached one its owner decides when pages are written.
+/// Waits until the server has encrypted what it encrypts in the background, and on a launched server until it has
+/// written every page to its file. On an attached one its owner decides when pages are written.
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
@@ -154,8 +154,8 @@ pub fn settle(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
     session.run("FLUSH ENGINE LOGS").map(drop)
 }
 
-/// Has the server write its dirty pages: it does so by itself, as fast and as soon as these settings say (documentation,
-/// "InnoDB Page Flushing"), which are put back afterwards.
+/// Has the server write its dirty pages: it does so by itself, as fast and as soon as these settings say
+/// (documentation, "InnoDB Page Flushing"), which are put back afterwards.
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.

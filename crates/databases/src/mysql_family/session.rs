@@ -1,5 +1,5 @@
-//! One connection to MariaDB or MySQL as a [`SqlSession`]: prepared statements of the binary protocol, one system call to
-//! ask and one to be answered.
+//! One connection to MariaDB or MySQL as a [`SqlSession`]: prepared statements of the binary protocol, one system call
+//! to ask and one to be answered.
 //!
 //! Values travel as bytes; numbers in rows are handed over as text. After an error of the server the session goes on.
 
@@ -99,8 +99,8 @@ impl WireSession {
         self.wire.set_blocking(blocking)
     }
 
-    /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. Where the server
-    /// does not tell, nobody is watched.
+    /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. Where the
+    /// server does not tell, nobody is watched.
     pub fn find_thread(&mut self, process: i32) {
         let asked = self.value(self.flavour.thread);
         if let Some(thread) = asked.ok().and_then(|thread| thread.parse().ok()) {
@@ -132,8 +132,8 @@ impl WireSession {
         first.ok_or_else(|| Fault::Wrong(format!("no value for `{sql}`")))
     }
 
-    /// The value of one server variable or status, `SHOW` being what says so (`GLOBAL VARIABLES`, `SESSION STATUS`); `None`
-    /// when the server has none of this name.
+    /// The value of one server variable or status, `SHOW` being what says so (`GLOBAL VARIABLES`, `SESSION STATUS`);
+    /// `None` when the server has none of this name.
     ///
     /// # Errors
     /// The server's error.
@@ -156,8 +156,8 @@ impl WireSession {
         Ok(())
     }
 
-    /// As [`SqlSession::run`], for what the server may work at for `patience_s` seconds before it answers. The session must
-    /// not block.
+    /// As [`SqlSession::run`], for what the server may work at for `patience_s` seconds before it answers. The session
+    /// must not block.
     ///
     /// # Errors
     /// As [`SqlSession::run`].

@@ -1,7 +1,7 @@
 //! MariaDB and MySQL for workloads on SQL tables.
 //!
-//! What a REPEATABLE READ transaction of InnoDB reads without a lock may be older than what it reads with one, and it is
-//! not told: a workload must lock what it is about to change.
+//! What a REPEATABLE READ transaction of InnoDB reads without a lock may be older than what it reads with one, and it
+//! is not told: a workload must lock what it is about to change.
 
 use tithe_harness::{
     database::{Connect, SqlDatabase},

@@ -1,7 +1,7 @@
 //! From a TCP connection to a session that is let in: TLS where asked for, authentication.
 //!
-//! Nothing falls back: a server without TLS where TLS is asked for, and one that wants the password itself on a connection
-//! that anyone can read, are refused. A server on this machine gets it encrypted with the server's own key.
+//! Nothing falls back: a server without TLS where TLS is asked for, and one that wants the password itself on a
+//! connection that anyone can read, are refused. A server on this machine gets it encrypted with the server's own key.
 
 use std::net::IpAddr;
 
@@ -101,8 +101,8 @@ fn receive(wire: &mut Wire) -> Result<Packet, Fault> {
     }
 }
 
-/// Answers what the server still wants to know, until it lets the client in. Returns the proof that counted. `salt` is what
-/// the server's greeting brought.
+/// Answers what the server still wants to know, until it lets the client in. Returns the proof that counted. `salt` is
+/// what the server's greeting brought.
 fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: Vec<u8>) -> Result<String, Fault> {
     loop {
         let packet = receive(wire)?;

@@ -1,9 +1,9 @@
 //! Who connects where, and as whom.
 //!
-//! URL: `mariadb://user[:password]@host[:port][?ssl-mode=…&ssl-ca=…&ssl-cert=…&ssl-key=…]`, or `mysql://…`. Options are called
-//! as those of the `mysql` program; of the modes of `ssl-mode`, those that fall back to plaintext, or check a certificate
-//! halfway, are refused. A password that is not in the URL is taken from `MYSQL_PWD`. A database in the URL is not used:
-//! Tithe works in a database of its own.
+//! URL: `mariadb://user[:password]@host[:port][?ssl-mode=…&ssl-ca=…&ssl-cert=…&ssl-key=…]`, or `mysql://…`. Options are
+//! called as those of the `mysql` program; of the modes of `ssl-mode`, those that fall back to plaintext, or check a
+//! certificate halfway, are refused. A password that is not in the URL is taken from `MYSQL_PWD`. A database in the URL
+//! is not used: Tithe works in a database of its own.
 
 use std::path::PathBuf;
 

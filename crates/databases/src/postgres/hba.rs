@@ -1,7 +1,7 @@
 //! Who is let in, and how: `pg_hba.conf` as the server's view `pg_hba_file_rules` shows it, judged without a server.
 //!
-//! The first rule that matches a connection decides (documentation, "The pg_hba.conf File"). So a rule counts only where some
-//! connection gets past all rules before it: a `reject` above it, or a stricter rule, may leave it nothing.
+//! The first rule that matches a connection decides (documentation, "The pg_hba.conf File"). So a rule counts only
+//! where some connection gets past all rules before it: a `reject` above it, or a stricter rule, may leave it nothing.
 
 use std::net::IpAddr;
 

@@ -62,7 +62,8 @@ fn open(target: &Target) -> Result<String, Fault> {
     Ok(PostgresSession::open(target, true, false)?.greeting().method.clone())
 }
 
-/// Who may do everything stands in a list that everybody may read. Passwords of accounts are readable by superusers only.
+/// Who may do everything stands in a list that everybody may read. Passwords of accounts are readable by superusers
+/// only.
 fn authorisation(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     // Who may run programs or write files as the server may become a superuser.
     let sql = "SELECT rolname, rolsuper OR pg_has_role(oid, 'pg_execute_server_program', 'MEMBER') \

@@ -60,8 +60,8 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("unix_socket_directories", "clients come by TCP, as the measured ones do"),
 ];
 
-/// Memory beside `shared_buffers` that a server lives in, bytes: the default of `maintenance_work_mem`, which the vacuum
-/// between epochs may take. While serving, one was seen to hold 4 MB of its own.
+/// Memory beside `shared_buffers` that a server lives in, bytes: the default of `maintenance_work_mem`, which the
+/// vacuum between epochs may take. While serving, one was seen to hold 4 MB of its own.
 const MEMORY_BESIDE: u64 = 64 << 20;
 
 /// The least memory that a server with `settings` lives in, bytes; `None` where its buffers are not understood.
@@ -84,8 +84,8 @@ const TRACELESS: [&str; 8] = [
     "work_mem",
 ];
 
-/// What a stopped server leaves. The account and its password are in the data folder, so servers that ask for one share no
-/// data with those that do not.
+/// What a stopped server leaves. The account and its password are in the data folder, so servers that ask for one share
+/// no data with those that do not.
 pub fn stored(setup: &Setup) -> Stored {
     let mut alike = vec![format!("authentication = {}", method(setup))];
     for (name, value) in &setup.settings {

@@ -295,8 +295,8 @@ impl SqlSession for PostgresSession {
                     b'D' => deliver(body, rows)?,
                     b'C' => self.rows = rows_of_tag(body)?,
                     b'E' => self.error = Some(read_error(body)?),
-                    // BindComplete, CopyInResponse, EmptyQueryResponse, notices, changed settings, notifications; ReadyForQuery
-                    // below.
+                    // BindComplete, CopyInResponse, EmptyQueryResponse, notices, changed settings, notifications;
+                    // ReadyForQuery below.
                     b'2' | b'G' | b'I' | b'N' | b'S' | b'A' | b'Z' => {}
                     kind => return Err(unexpected(kind)),
                 }
@@ -312,8 +312,8 @@ impl SqlSession for PostgresSession {
         }
     }
 
-    /// By `COPY`. The rows follow the statement at once: a server that refuses it passes over them (documentation, "Message
-    /// Flow", "COPY Operations").
+    /// By `COPY`. The rows follow the statement at once: a server that refuses it passes over them (documentation,
+    /// "Message Flow", "COPY Operations").
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let mut rows = Vec::new();

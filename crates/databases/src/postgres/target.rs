@@ -1,8 +1,9 @@
 //! Where a connection goes, as whom, and how protected: from an arm's set-up, or from the URL of a running server.
 //!
-//! URL: `postgres://user[:password]@host[:port]/database[?sslmode=…&sslrootcert=…&sslcert=…&sslkey=…]`, percent-encoded, as
-//! in the PostgreSQL documentation, section "Connection URIs". Of the modes of `sslmode`, those that fall back
-//! to plaintext, or check a certificate halfway, are refused. A password that is not in the URL is taken from `PGPASSWORD`.
+//! URL: `postgres://user[:password]@host[:port]/database[?sslmode=…&sslrootcert=…&sslcert=…&sslkey=…]`,
+//! percent-encoded, as in the PostgreSQL documentation, section "Connection URIs". Of the modes of `sslmode`, those
+//! that fall back to plaintext, or check a certificate halfway, are refused. A password that is not in the URL is taken
+//! from `PGPASSWORD`.
 
 use std::path::PathBuf;
 

@@ -48,7 +48,8 @@ fn open(target: &Target) -> Result<String, Fault> {
     Ok(RedisConnection::open(target)?.method().to_owned())
 }
 
-/// Redis speaks plaintext on a port of its own, so plaintext on the port of TLS says nothing: the setting does, for everybody.
+/// Redis speaks plaintext on a port of its own, so plaintext on the port of TLS says nothing: the setting does, for
+/// everybody.
 fn client_transport(
     target: &Target,
     tls: &str,
@@ -88,8 +89,8 @@ fn accounts(connection: &mut RedisConnection) -> Result<Vec<Account>, Fault> {
     }
 }
 
-/// The account in a line of `ACL LIST`: `user NAME on|off`, then `nopass` or hashes of passwords, then rights; from version 7 on
-/// further rights in parentheses (documentation, "ACL"). None where it is off.
+/// The account in a line of `ACL LIST`: `user NAME on|off`, then `nopass` or hashes of passwords, then rights; from
+/// version 7 on further rights in parentheses (documentation, "ACL"). None where it is off.
 fn account(line: &str) -> Option<Account> {
     let (own, others) = line.split_once('(').unwrap_or((line, ""));
     let words: Vec<&str> = own.split_whitespace().collect();

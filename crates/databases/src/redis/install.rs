@@ -1,5 +1,5 @@
-//! Finds the server program of Redis or Valkey on this machine: in the user's folders, in `PATH`, and where packages put
-//! it. The only command run here is `--version`.
+//! Finds the server program of Redis or Valkey on this machine: in the user's folders, in `PATH`, and where packages
+//! put it. The only command run here is `--version`.
 
 use std::{
     collections::BTreeMap,

@@ -1,7 +1,8 @@
 //! What starts one server: files, commands and arguments as data. Pure.
 //!
-//! `redis.conf` is written whole. The server listens on 127.0.0.1 only and runs in the foreground with its log on standard
-//! output. Passwords stand in files of their own, readable by the server alone, so that the configuration can be shown.
+//! `redis.conf` is written whole. The server listens on 127.0.0.1 only and runs in the foreground with its log on
+//! standard output. Passwords stand in files of their own, readable by the server alone, so that the configuration can
+//! be shown.
 
 use std::{collections::BTreeMap, path::Path};
 

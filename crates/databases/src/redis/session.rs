@@ -2,9 +2,9 @@
 //!
 //! Records are stored as in YCSB's own binding (`site.ycsb.db.RedisClient`): one hash a record, and one sorted set with
 //! the keys of all records, which scans go through. Three things differ. All names begin with `tithe:`, so that nothing
-//! else is touched. The sorted set is ordered by the keys themselves (all scores are 0), not by their hash codes, so that
-//! a scan is one. And commands that do not wait for each other's answers are sent together: the hash and the set of
-//! an insert, the records of a scan.
+//! else is touched. The sorted set is ordered by the keys themselves (all scores are 0), not by their hash codes, so
+//! that a scan is one. And commands that do not wait for each other's answers are sent together: the hash and the set
+//! of an insert, the records of a scan.
 //!
 //! Redis has no update: a hash that is not there comes into being. The reply tells, and counts as no row changed.
 

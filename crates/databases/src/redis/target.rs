@@ -1,8 +1,8 @@
 //! Who connects where, and as whom.
 //!
-//! URL: `redis://[[user]:password@]host[:port][/number]`, and `rediss://` for TLS with `?ca=FILE`, or `?insecure=yes` to
-//! accept anyone's certificate, and `&cert=FILE&key=FILE` for a client's own. A password that is not in the URL is taken
-//! from `REDISCLI_AUTH`, as `redis-cli` does.
+//! URL: `redis://[[user]:password@]host[:port][/number]`, and `rediss://` for TLS with `?ca=FILE`, or `?insecure=yes`
+//! to accept anyone's certificate, and `&cert=FILE&key=FILE` for a client's own. A password that is not in the URL is
+//! taken from `REDISCLI_AUTH`, as `redis-cli` does.
 
 use std::path::PathBuf;
 

@@ -190,7 +190,8 @@ impl Connection {
     fn prepared(&self, sql: &str, flags: c_uint) -> Result<Prepared, Fault> {
         let length = c_int::try_from(sql.len()).map_err(|_| Fault::Server("the statement is too long".to_owned()))?;
         let mut raw = ptr::null_mut();
-        // SAFETY: the connection is open; `sql` holds `length` bytes and lives through the call; a tail is not asked for.
+        // SAFETY: the connection is open; `sql` holds `length` bytes and lives through the call; a tail is not asked
+        // for.
         let status = unsafe {
             let text = sql.as_ptr().cast::<c_char>();
             ffi::sqlite3_prepare_v3(self.raw.as_ptr(), text, length, flags, &raw mut raw, ptr::null_mut())

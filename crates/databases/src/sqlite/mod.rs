@@ -212,7 +212,8 @@ fn open(path: &Path, setup: &Setup) -> Result<Connection, Fault> {
 /// The file at `path` with the key of `setup` set, if it has one, and nothing read.
 fn unlocked(path: &Path, setup: &Setup, mode: Mode) -> Result<Connection, Fault> {
     let mut connection = Connection::open(path, mode)?;
-    // Until the settings are applied: many connections open at once, and the first of them may have to read the journal.
+    // Until the settings are applied: many connections open at once, and the first of them may have to read the
+    // journal.
     connection.scalar("PRAGMA busy_timeout = 5000")?;
     if let Some(at_rest) = &setup.at_rest {
         connection.unlock(at_rest)?;
@@ -252,8 +253,8 @@ fn check_encryption(connection: &mut Connection, path: &Path, setup: &Setup) -> 
 /// The first 16 bytes of the file at `path`.
 ///
 /// Closing any descriptor of a file drops the POSIX locks that this process holds on it, SQLite's too
-/// (<https://sqlite.org/howtocorrupt.html>, section 2.2). Among its own connections SQLite does not rely on them, and no
-/// other process has business with a file of Tithe's.
+/// (<https://sqlite.org/howtocorrupt.html>, section 2.2). Among its own connections SQLite does not rely on them, and
+/// no other process has business with a file of Tithe's.
 fn header(path: &Path) -> Result<[u8; 16], Fault> {
     let mut bytes = [0; 16];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));

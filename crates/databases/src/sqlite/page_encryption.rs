@@ -10,9 +10,9 @@
 //! | `aes256cbc` | AES-256-CBC, vector from the page number | not noticed | SHA-256, 4 001 rounds, no salt, first 32 bytes |
 //!
 //! An application hands the library a passphrase or a key that it keeps elsewhere. Tithe does the same with its 32
-//! random bytes: as a passphrase (the default; deriving the key is part of what connecting costs, and is reported there)
-//! or, with `key = "raw"`, as the key itself. `aes256cbc` has no such form. 32 bytes are the longest passphrase that
-//! every one of the ciphers uses to its end.
+//! random bytes: as a passphrase (the default; deriving the key is part of what connecting costs, and is reported
+//! there) or, with `key = "raw"`, as the key itself. `aes256cbc` has no such form. 32 bytes are the longest passphrase
+//! that every one of the ciphers uses to its end.
 
 use tithe_harness::{
     checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},

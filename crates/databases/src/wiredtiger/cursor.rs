@@ -167,8 +167,8 @@ impl Session {
         self.found(status)
     }
 
-    /// Goes to the record `key` or to a neighbour of its place, and says on which side of `key` that is; `None` when the
-    /// table is empty.
+    /// Goes to the record `key` or to a neighbour of its place, and says on which side of `key` that is; `None` when
+    /// the table is empty.
     ///
     /// # Errors
     /// A conflict or the engine's words.

@@ -206,8 +206,8 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.flusher = None;
-        // SAFETY: every session holds the engine, so there is none left; the connection is not used again. What cannot be
-        // written now is in the journal.
+        // SAFETY: every session holds the engine, so there is none left; the connection is not used again. What cannot
+        // be written now is in the journal.
         unsafe { ((*self.raw.as_ptr()).close)(self.raw.as_ptr(), ptr::null()) };
     }
 }
@@ -337,8 +337,8 @@ impl Flusher {
             let Sendable(session) = { session };
             let pause = Duration::from_millis(interval_ms);
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
-                // SAFETY: the session is open and this thread's alone. A journal that cannot be written makes the commits
-                // fail, which says it where it is seen.
+                // SAFETY: the session is open and this thread's alone. A journal that cannot be written makes the
+                // commits fail, which says it where it is seen.
                 unsafe { ((*session).log_flush)(session, c"sync=on".as_ptr()) };
             }
             // SAFETY: as above; it is not used again.

@@ -1,4 +1,5 @@
-//! The structures and functions of WiredTiger 3.2 that Tithe uses, as `wiredtiger.h` and `wiredtiger_ext.h` declare them.
+//! The structures and functions of WiredTiger 3.2 that Tithe uses, as `wiredtiger.h` and `wiredtiger_ext.h` declare
+//! them.
 //!
 //! WiredTiger's interface is structures of function pointers, whose order changes between releases: these are right for
 //! 3.2 alone, and [`super::library`] loads no other. A method that is not called is an [`Unused`] pointer in its place;

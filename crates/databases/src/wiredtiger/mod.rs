@@ -80,8 +80,8 @@ impl Database for WiredTiger {
     }
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
-        // An engine that is closed has done nothing, and is not opened to be asked: which arm's engine is opened first, and
-        // so gets its memory first, is for the frame to draw.
+        // An engine that is closed has done nothing, and is not opened to be asked: which arm's engine is opened first,
+        // and so gets its memory first, is for the frame to draw.
         if !all_opened().contains_key(folder(server).ok()?) {
             return Some(CacheUse::default());
         }

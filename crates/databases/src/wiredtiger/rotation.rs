@@ -46,8 +46,8 @@ pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settin
     to.checkpoint()
 }
 
-/// How many documents `table` of `engine` holds, and how many entries its index: every page of both is read, in the order in
-/// which they stand.
+/// How many documents `table` of `engine` holds, and how many entries its index: every page of both is read, in the
+/// order in which they stand.
 ///
 /// # Errors
 /// The engine's words.

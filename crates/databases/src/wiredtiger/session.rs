@@ -1,7 +1,7 @@
 //! Records as MongoDB lays them out: a table of documents by record id, and an `_id` index from key to record id.
 //!
-//! Every request is one transaction on a snapshot. A read delivers its fields out of the engine's own memory. A write that
-//! loses against another transaction is tried again until it wins, as MongoDB does; nothing else is.
+//! Every request is one transaction on a snapshot. A read delivers its fields out of the engine's own memory. A write
+//! that loses against another transaction is tried again until it wins, as MongoDB does; nothing else is.
 
 use std::{
     os::fd::RawFd,

@@ -124,8 +124,8 @@ impl Sandbox {
         Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
     }
 
-    /// Starts what `launch` makes of a folder, the materials in it and a place, as a server of `database`: for a server that
-    /// stands in for it.
+    /// Starts what `launch` makes of a folder, the materials in it and a place, as a server of `database`: for a server
+    /// that stands in for it.
     #[cfg(feature = "mongodb")]
     pub fn stand_in(
         database: &'static dyn Product,
@@ -170,8 +170,8 @@ fn replace(launch: &mut Launch, right: &str, wrong: &str) {
     assert!(made, "no file of the server holds {right:?}");
 }
 
-/// Settings of every server of `database`: small files, so that scans are short, logs that would be off, and commits that
-/// wait for one log at most.
+/// Settings of every server of `database`: small files, so that scans are short, logs that would be off, and commits
+/// that wait for one log at most.
 fn settings(database: &dyn Product) -> BTreeMap<String, String> {
     let settings: &[(&str, &str)] = match database.id() {
         "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],

@@ -1,8 +1,8 @@
 //! Looks for needles in the files of a server.
 //!
-//! Files may vanish, grow and be sparse while they are read. What a file system has not kept of a file, because nothing was
-//! ever written there, reads as zeros and is passed over: a journal is often allocated far ahead. Compressed or encrypted
-//! copies are not found: that is what positive controls are for.
+//! Files may vanish, grow and be sparse while they are read. What a file system has not kept of a file, because nothing
+//! was ever written there, reads as zeros and is passed over: a journal is often allocated far ahead. Compressed or
+//! encrypted copies are not found: that is what positive controls are for.
 
 use std::{
     collections::HashSet,
@@ -199,7 +199,8 @@ impl Kept {
         Ok(true)
     }
 
-    /// The first place of this kind from `from` on; `otherwise` where the file system tells none; `None` behind the end.
+    /// The first place of this kind from `from` on; `otherwise` where the file system tells none; `None` behind the
+    /// end.
     fn seek(&self, kind: libc::c_int, from: u64, otherwise: u64) -> io::Result<Option<u64>> {
         let Ok(from) = libc::off_t::try_from(from) else { return Ok(None) };
         // SAFETY: the descriptor is open; the call touches nothing but the file's position, which nobody reads at.

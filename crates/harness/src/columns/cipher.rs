@@ -256,9 +256,9 @@ pub(super) fn open<'a>(cipher: &Randomised, aad: &[u8], stored: &[u8], opened: &
 /// key has, and an invocation field that counts. A session that has counted to its end takes a new fixed field.
 ///
 /// Fixed fields are consecutive numbers from a start that is drawn at random once in the life of the program, so within
-/// one program they are distinct for certain. Should a key ever be used by p programs with n sessions each, two of their
-/// ranges overlap with a probability below p²n/2⁶⁴: with p = 16 and n = 2²⁰ that is 2⁻³⁶, below the 2⁻³² that section
-/// 8 allows.
+/// one program they are distinct for certain. Should a key ever be used by p programs with n sessions each, two of
+/// their ranges overlap with a probability below p²n/2⁶⁴: with p = 16 and n = 2²⁰ that is 2⁻³⁶, below the 2⁻³² that
+/// section 8 allows.
 pub(super) struct Nonces {
     prefix: u64,
     /// `None`: all values of this prefix are used up.

@@ -1,8 +1,8 @@
-//! Reads the frames and slots of a run folder cell by cell: a report then takes the memory of one cell, however many there
-//! are.
+//! Reads the frames and slots of a run folder cell by cell: a report then takes the memory of one cell, however many
+//! there are.
 //!
-//! A frame whose line stands in `frames.jsonl` has all its slots in `slots.csv`: they were written before. Where they are not
-//! there any more, or cannot be read, the file was damaged, and the frame is spoiled with that for a reason.
+//! A frame whose line stands in `frames.jsonl` has all its slots in `slots.csv`: they were written before. Where they
+//! are not there any more, or cannot be read, the file was damaged, and the frame is spoiled with that for a reason.
 
 mod sheet;
 
@@ -214,7 +214,8 @@ impl Lines {
         Ok(text)
     }
 
-    /// Gives `take` each line of cell `cell` with its number and its end. What is no text is replaced by marks that say so.
+    /// Gives `take` each line of cell `cell` with its number and its end. What is no text is replaced by marks that say
+    /// so.
     fn each(&self, cell: usize, mut take: impl FnMut(usize, &str)) -> io::Result<()> {
         for stretch in &self.stretches[cell] {
             let bytes = self.read(stretch)?;

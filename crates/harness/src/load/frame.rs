@@ -51,8 +51,8 @@ use crate::{
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
 const OPERATIONS_PER_SLOT: u64 = 40;
 
-/// Frames after which carry-over may make slots longer. The last phases of one frame stand on a few milliseconds, in which one
-/// disturbance looks like carry-over, and a slot that has grown stays.
+/// Frames after which carry-over may make slots longer. The last phases of one frame stand on a few milliseconds, in
+/// which one disturbance looks like carry-over, and a slot that has grown stays.
 const FRAMES_BEFORE_GROWTH: u32 = 5;
 
 /// Longest slot that few operations may ask for, ns.
@@ -250,7 +250,8 @@ impl<'a> Rig<'a> {
         &mut self.site.arms
     }
 
-    /// Has the next frame, and no other, begin with `length_ns` of further load on each arm: its servers have just started.
+    /// Has the next frame, and no other, begin with `length_ns` of further load on each arm: its servers have just
+    /// started.
     pub fn warm_up_next(&mut self, length_ns: u64) {
         self.extra_warmup_ns = length_ns;
     }
@@ -577,8 +578,8 @@ impl Site<'_> {
         }
     }
 
-    /// How lane `number`, whose connections are served by `tasks`, sees what neighbours take of its slots. The caller is the
-    /// lane's own thread.
+    /// How lane `number`, whose connections are served by `tasks`, sees what neighbours take of its slots. The caller
+    /// is the lane's own thread.
     fn stall_watch(&self, number: usize, clients: usize, tasks: &[ServerTask], pinned: bool) -> (StallWatch, Stalls) {
         let unseen = |reason: &str| (StallWatch::Unseen, Stalls::Unseen(reason.to_owned()));
         if let Some(reason) = self.hides_stalls() {

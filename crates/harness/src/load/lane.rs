@@ -194,8 +194,8 @@ impl<'a> Arm<'a> {
     }
 
     /// Charges what `watch` sees of a whole server to this lane's part of its clients: for servers whose threads serve
-    /// whoever comes, and where connections come and go, so that no task belongs to a client. Between two arms' slots such a
-    /// server is idle.
+    /// whoever comes, and where connections come and go, so that no task belongs to a client. Between two arms' slots
+    /// such a server is idle.
     pub fn watch_whole(&mut self, watch: Option<TaskWatch>) {
         self.seats.iter_mut().for_each(|seat| seat.watch = None);
         if let Some(seat) = self.seats.first_mut() {
@@ -294,7 +294,8 @@ impl<'a> Lane<'a> {
         done
     }
 
-    /// Runs all turns of a frame, each through `turnstile`; stops early when `cancelled` says so. Returns the slots that count.
+    /// Runs all turns of a frame, each through `turnstile`; stops early when `cancelled` says so. Returns the slots
+    /// that count.
     pub fn run(&mut self, schedule: &Schedule, turnstile: &Turnstile, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);

@@ -100,8 +100,8 @@ impl Schedule {
         (0..self.blocks).flat_map(block).collect()
     }
 
-    /// Each lane is some arms ahead of the lane before it. A slot that stands alone between two blocks is left out: the lanes
-    /// would not meet different arms in it.
+    /// Each lane is some arms ahead of the lane before it. A slot that stands alone between two blocks is left out: the
+    /// lanes would not meet different arms in it.
     fn shifted_places(&self, lane: usize) -> Vec<Place> {
         let order = frame_order(self.seed, self.frame, self.blocks, self.arms);
         let whole = order.chunk_by(|one, next| one.block == next.block).filter(|block| block.len() == self.arms);

@@ -26,8 +26,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for `operations` kinds of operation. `renews`: connections are opened while measuring, and are a kind of
-    /// their own after the others.
+    /// A recorder for `operations` kinds of operation. `renews`: connections are opened while measuring, and are a kind
+    /// of their own after the others.
     pub fn new(operations: usize, renews: bool, open: bool) -> Self {
         let operations = operations + usize::from(renews);
         Self {
@@ -64,8 +64,8 @@ impl Recorder {
         self.latency[operation].record(latency_ns);
     }
 
-    /// Records how long a connection took to open, ns. None is due at a planned time: it counts from its start in an open
-    /// loop, too.
+    /// Records how long a connection took to open, ns. None is due at a planned time: it counts from its start in an
+    /// open loop, too.
     pub fn connection(&mut self, latency_ns: u64) {
         for kinds in [&mut self.latency, &mut self.intended] {
             if let Some(histogram) = kinds.last_mut() {
@@ -113,8 +113,8 @@ fn named(names: &[&str], histograms: &[Histogram]) -> BTreeMap<String, Histogram
     seen.map(|(name, histogram)| ((*name).to_owned(), histogram.clone())).collect()
 }
 
-/// Latencies of one phase of the slots: a small histogram with 16 buckets to a power of two, for a median that stalls do
-/// not move.
+/// Latencies of one phase of the slots: a small histogram with 16 buckets to a power of two, for a median that stalls
+/// do not move.
 #[derive(Debug, Clone, Copy)]
 struct PhaseTimes {
     buckets: [u32; Self::BUCKETS],

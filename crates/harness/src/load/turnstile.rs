@@ -1,5 +1,5 @@
-//! In slices an arm has the machine to itself: the servers of the others stand still while clients are at it. So they do
-//! where keys are rotated, which goes on in the background of an arm for longer than its slot.
+//! In slices an arm has the machine to itself: the servers of the others stand still while clients are at it. So they
+//! do where keys are rotated, which goes on in the background of an arm for longer than its slot.
 
 use std::{
     path::Path,
@@ -62,8 +62,8 @@ impl Turnstile {
         Self { arms: vec![Workers::default(); arms], inside: Mutex::new(Inside::new(None, stood)) }
     }
 
-    /// For the workers of `arms`, whose servers are in the sandbox in `folder`. All run until it is closed. How long those of
-    /// each arm have stood still is added to `stood`, ns, when they go on.
+    /// For the workers of `arms`, whose servers are in the sandbox in `folder`. All run until it is closed. How long
+    /// those of each arm have stood still is added to `stood`, ns, when they go on.
     ///
     /// # Errors
     /// When it cannot be written down there who stands still.

@@ -8,8 +8,8 @@ use std::{
 
 use crate::fault::Fault;
 
-/// Empties the cache: of the whole machine where this process may (root), else of the servers' `files`, which are looked
-/// for only then. A file that a running server has mapped stays. Returns what was done.
+/// Empties the cache: of the whole machine where this process may (root), else of the servers' `files`, which are
+/// looked for only then. A file that a running server has mapped stays. Returns what was done.
 ///
 /// # Errors
 /// When neither can be done.

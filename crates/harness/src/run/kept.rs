@@ -1,11 +1,11 @@
 //! Loaded data sets, kept so that the next server which stores the same in the same way starts on a copy of them.
 //!
-//! As soon as one data set of an epoch will be needed twice, by another arm, epoch or cell, every arm of it starts on a copy
-//! of a kept one, also the arm that has just loaded it: no arm has another history on the disk than the others.
+//! As soon as one data set of an epoch will be needed twice, by another arm, epoch or cell, every arm of it starts on a
+//! copy of a kept one, also the arm that has just loaded it: no arm has another history on the disk than the others.
 //!
-//! A kept set is complete or not there: it is gathered under another name, and gets its own when all of it is on the disk.
-//! It lies in a sandbox, which vanishes with Tithe, however that ends. It is not used by a run that is taken up again: the
-//! keys and passwords that go with it were in memory alone.
+//! A kept set is complete or not there: it is gathered under another name, and gets its own when all of it is on the
+//! disk. It lies in a sandbox, which vanishes with Tithe, however that ends. It is not used by a run that is taken up
+//! again: the keys and passwords that go with it were in memory alone.
 
 use std::{
     fs::{self, Permissions},
@@ -57,8 +57,8 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    /// What the files of an arm with `setup` hold when workload `workload` has been loaded; `None` where no copy of them
-    /// is to be started on.
+    /// What the files of an arm with `setup` hold when workload `workload` has been loaded; `None` where no copy of
+    /// them is to be started on.
     fn of(run: &Run<'_>, workload: usize, setup: &Setup) -> Option<Self> {
         // On an encrypted volume a copy would leave its protection.
         if setup.volume.is_some() || setup.key_server.is_some() {
@@ -86,7 +86,8 @@ impl Holds {
 }
 
 impl Kept {
-    /// Nothing yet; what comes is kept beside the servers' own sandboxes, below `folder` where their account can reach it.
+    /// Nothing yet; what comes is kept beside the servers' own sandboxes, below `folder` where their account can reach
+    /// it.
     pub(super) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), sandbox: None, sets: Vec::new(), made: 0, secrets: None }
     }
@@ -141,8 +142,8 @@ impl Kept {
         Ok(())
     }
 
-    /// Copies the kept set that is what `holds` says into the folder `to` of a server; returns where it came from in words,
-    /// `None` where no such set is kept.
+    /// Copies the kept set that is what `holds` says into the folder `to` of a server; returns where it came from in
+    /// words, `None` where no such set is kept.
     ///
     /// # Errors
     /// When the disk refuses, or what is kept is not what it was.

@@ -1,7 +1,8 @@
 //! Keys that are changed while frames are measured: the threads that have it done, and what they saw.
 //!
-//! One change follows the other, over the frames of an epoch, which cut them where they happen to be: all parts of a change
-//! are measured as often as they take place. The last one is let come to its end after the last frame, and is not counted.
+//! One change follows the other, over the frames of an epoch, which cut them where they happen to be: all parts of a
+//! change are measured as often as they take place. The last one is let come to its end after the last frame, and is
+//! not counted.
 
 use std::{
     sync::{
@@ -75,8 +76,8 @@ impl Run<'_> {
     }
 }
 
-/// Has `rotator` change the key again and again until `stop` is set; how long the server ran during each, which has `stood`
-/// still for so many ns.
+/// Has `rotator` change the key again and again until `stop` is set; how long the server ran during each, which has
+/// `stood` still for so many ns.
 fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, stood: &AtomicU64) -> Outcome {
     let mut took = Vec::new();
     while !stop.load(Ordering::SeqCst) {

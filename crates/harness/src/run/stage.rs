@@ -132,8 +132,8 @@ impl<'a> Stage<'a> {
             Some(_) => setups.iter().map(|_| None).collect(),
             None => kept.plan(run, part, &setups),
         };
-        // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports come
-        // first, must not be a property of an arm.
+        // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports
+        // come first, must not be a property of an arm.
         let mut order: Vec<usize> = (0..experiment.arms.len()).collect();
         let turned = epoch % 2 == 1 && !shared;
         if turned {
@@ -154,8 +154,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Starts arm `number` on loaded data: those that it `holds`, a copy of kept ones where there are some; `loaded`: on
-    /// those of the first arm, whose server it shares.
+    /// Starts arm `number` on loaded data: those that it `holds`, a copy of kept ones where there are some; `loaded`:
+    /// on those of the first arm, whose server it shares.
     fn add(
         &mut self,
         run: &Run<'_>,
@@ -216,8 +216,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Stops the server that was started last, whose data have just been loaded, keeps them, and starts it again on a copy;
-    /// returns where that came from.
+    /// Stops the server that was started last, whose data have just been loaded, keeps them, and starts it again on a
+    /// copy; returns where that came from.
     fn keep(
         &mut self,
         run: &Run<'_>,
@@ -262,8 +262,8 @@ impl<'a> Stage<'a> {
         std::mem::take(&mut self.rigs)
     }
 
-    /// Where servers stand still while another arm is measured: in slices and where keys are rotated (`rotates`), and only those
-    /// that Tithe started.
+    /// Where servers stand still while another arm is measured: in slices and where keys are rotated (`rotates`), and
+    /// only those that Tithe started.
     pub(super) fn stands_in(&self, cell: &Cell, rotates: bool) -> Option<PathBuf> {
         (cell.design == Design::Slices || rotates).then(|| self.sandbox.folder().to_owned())
     }
@@ -295,8 +295,8 @@ impl<'a> Stage<'a> {
         std::mem::take(&mut self.desks)
     }
 
-    /// Starts the server of one arm on its volume, within its limits and on a copy of a kept data set where there is one; or
-    /// finds the running one.
+    /// Starts the server of one arm on its volume, within its limits and on a copy of a kept data set where there is
+    /// one; or finds the running one.
     fn start(
         &mut self,
         run: &Run<'_>,
@@ -342,8 +342,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
-    /// meets the caches is luck that stays as long as the server does, and would pass for a cost. `cold`: the page cache is
-    /// emptied while no server runs; returns how.
+    /// meets the caches is luck that stays as long as the server does, and would pass for a cost. `cold`: the page
+    /// cache is emptied while no server runs; returns how.
     pub(super) fn restart(&mut self, arms: &mut [ArmRig], cold: bool) -> Result<Option<&'static str>, Fault> {
         for started in &mut self.servers {
             // All are asked to stop before the first is waited for.
@@ -379,7 +379,8 @@ impl<'a> Stage<'a> {
         self.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload))
     }
 
-    /// How the first server that ended by itself did so; that its memory was too little explains more than how it ended.
+    /// How the first server that ended by itself did so; that its memory was too little explains more than how it
+    /// ended.
     pub(super) fn ended(&mut self) -> Option<String> {
         let mut running = self.servers.iter_mut().filter_map(|started| started.process.as_mut());
         let ended = running.find_map(|(running, _)| running.ended());

@@ -1,7 +1,7 @@
 //! A program that works for an arm beside its server, and stands still when the server does.
 //!
-//! It is a child of Tithe's own and leads no others, so that the parent-death signal ends it, also where it stands still:
-//! nobody need write it down.
+//! It is a child of Tithe's own and leads no others, so that the parent-death signal ends it, also where it stands
+//! still: nobody need write it down.
 
 use std::{
     fs::File,

@@ -1,4 +1,5 @@
-//! Copies what a server left behind: by reference where the file system lets files share their blocks, else byte by byte.
+//! Copies what a server left behind: by reference where the file system lets files share their blocks, else byte by
+//! byte.
 //!
 //! Holes in files are filled, and extended attributes are left out: the data folders that are copied have neither.
 
@@ -31,8 +32,8 @@ impl How {
     }
 }
 
-/// Copies the file, link or folder `from` to `to`, where nothing may be, with owners and modes. Sockets and pipes are left
-/// out: they belong to a process that has ended. Returns the dearest way that a file was copied.
+/// Copies the file, link or folder `from` to `to`, where nothing may be, with owners and modes. Sockets and pipes are
+/// left out: they belong to a process that has ended. Returns the dearest way that a file was copied.
 ///
 /// # Errors
 /// The first thing that cannot be read or written; what was copied by then stays.

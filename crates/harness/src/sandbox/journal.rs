@@ -1,9 +1,10 @@
-//! What volumes and encrypted swap made outside their sandbox's folder, written down before it is made, and how it is undone.
+//! What volumes and encrypted swap made outside their sandbox's folder, written down before it is made, and how it is
+//! undone.
 //!
-//! A sandbox that is gone without having cleaned up leaves mounts, loop devices and mappings behind. The next start finds
-//! them by the kernel's own lists and undoes them, but only what the sandbox's journal names *and* what lies inside that
-//! sandbox: a mount point in its folder, a loop device of an image in its folder, a mapping over such a loop device, swap on
-//! such a mapping.
+//! A sandbox that is gone without having cleaned up leaves mounts, loop devices and mappings behind. The next start
+//! finds them by the kernel's own lists and undoes them, but only what the sandbox's journal names *and* what lies
+//! inside that sandbox: a mount point in its folder, a loop device of an image in its folder, a mapping over such a
+//! loop device, swap on such a mapping.
 
 use std::{
     collections::BTreeSet,
@@ -95,8 +96,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes over the program that serves what is mounted at `at`: it is ended after that was unmounted, and before what it
-    /// stands on is.
+    /// Takes over the program that serves what is mounted at `at`: it is ended after that was unmounted, and before
+    /// what it stands on is.
     pub fn serve(&mut self, at: PathBuf, program: Running) {
         self.serving.push((at, program));
     }
@@ -139,8 +140,8 @@ fn parse(text: &str) -> Vec<Made> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be undone
-/// stays, and with it the sandbox: see [`in_use`].
+/// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be
+/// undone stays, and with it the sandbox: see [`in_use`].
 fn undo(sandbox: &Path, made: &[Made]) {
     wake_all(sandbox, made);
     made.iter().rev().for_each(|made| undo_one(sandbox, made));
@@ -166,8 +167,8 @@ fn undo_one(sandbox: &Path, made: &Made) {
     }
 }
 
-/// Has everything that waits for a file system in user space that the journal of the sandbox at `sandbox` names go on, with an
-/// error.
+/// Has everything that waits for a file system in user space that the journal of the sandbox at `sandbox` names go on,
+/// with an error.
 pub fn abort_all(sandbox: &Path) {
     let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
     for made in parse(&text).iter().rev() {
@@ -210,8 +211,8 @@ fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
     all.iter().filter(ours).cloned().collect()
 }
 
-/// Lets those of them go on that cryptsetup had suspended when it was killed: whoever unmounts what stands on one would wait
-/// for ever.
+/// Lets those of them go on that cryptsetup had suspended when it was killed: whoever unmounts what stands on one would
+/// wait for ever.
 fn wake(name: &str, image: &Path) {
     for mapping in standing(name, image).iter().filter(|mapping| mapping.suspended) {
         tool("dmsetup", &["resume", &mapping.name]);

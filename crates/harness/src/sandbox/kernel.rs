@@ -1,5 +1,6 @@
 //! System calls that volumes need and the standard library does not have: mount(2), umount2(2), syncfs(2), swapon(2),
-//! posix_fallocate(3), and the requests of Linux's file encryption (Documentation/filesystems/fscrypt.rst, `linux/fscrypt.h`).
+//! posix_fallocate(3), and the requests of Linux's file encryption (Documentation/filesystems/fscrypt.rst,
+//! `linux/fscrypt.h`).
 
 use std::{
     ffi::CString,
@@ -28,12 +29,12 @@ pub fn bind(from: &Path, at: &Path) -> io::Result<()> {
     answer(unsafe { libc::mount(from.as_ptr(), at.as_ptr(), ptr::null(), libc::MS_BIND, ptr::null()) })
 }
 
-/// Unmounts what is at `at`, itself and not what a link there points to. `lazily`: out of sight at once, and let go of by
-/// the kernel once nobody uses it.
+/// Unmounts what is at `at`, itself and not what a link there points to. `lazily`: out of sight at once, and let go of
+/// by the kernel once nobody uses it.
 ///
-/// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do where that is mounted: what
-/// waits for it is answered with an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). Nothing of the file
-/// system itself is looked at, which would wait, too. Others know no force.
+/// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do where that is mounted:
+/// what waits for it is answered with an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). Nothing of
+/// the file system itself is looked at, which would wait, too. Others know no force.
 pub fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
     let at = c_path(at)?;
     let flags = libc::UMOUNT_NOFOLLOW | libc::MNT_FORCE | if lazily { libc::MNT_DETACH } else { 0 };
@@ -58,8 +59,8 @@ pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// `SWAP_FLAG_PREFER` with the highest priority there is (swapon(2), `linux/swap.h`): a page goes to the first place that
-/// has room.
+/// `SWAP_FLAG_PREFER` with the highest priority there is (swapon(2), `linux/swap.h`): a page goes to the first place
+/// that has room.
 const BEFORE_ALL_OTHERS: libc::c_int = 0x8000 | 0x7fff;
 
 /// Has the kernel swap to `device`, before it does to any other.
@@ -146,7 +147,8 @@ pub fn add_key(folder: &Path, key: &Secret) -> io::Result<KeyName> {
     let raw = <[u8; 32]>::try_from(key.expose()).map_err(|_| io::Error::other("the key has not 32 bytes"))?;
     let mut asked = AddKey { kind: BY_IDENTIFIER, key_bytes: 32, key: raw, ..AddKey::default() };
     let file = File::open(folder)?;
-    // SAFETY: `asked` is the request's structure followed by as many bytes of key as it announces, and lives through it.
+    // SAFETY: `asked` is the request's structure followed by as many bytes of key as it announces, and lives through
+    // it.
     let status = unsafe { libc::ioctl(file.as_raw_fd(), ADD_KEY, &raw mut asked) };
     asked.key.fill(0);
     answer(status)?;

@@ -47,8 +47,8 @@ const MAKER_PATIENCE: Duration = Duration::from_secs(5);
 /// What could be neither ended nor undone, in words.
 static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps `words` about what could be neither ended nor undone, for whoever asks with [`left_behind`]: cleaning up has nobody
-/// to give an error to.
+/// Keeps `words` about what could be neither ended nor undone, for whoever asks with [`left_behind`]: cleaning up has
+/// nobody to give an error to.
 pub(crate) fn leave_behind(words: String) {
     LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(words);
 }
@@ -134,8 +134,8 @@ impl Sandbox {
         launch.steps.iter().try_for_each(|step| self.take(step))
     }
 
-    /// As [`Sandbox::prepare`] where the data folder is a copy: writes the files and links, makes the folders that are not there.
-    /// What commands made and added to is in the copy.
+    /// As [`Sandbox::prepare`] where the data folder is a copy: writes the files and links, makes the folders that are
+    /// not there. What commands made and added to is in the copy.
     ///
     /// # Errors
     /// The first step that failed.
@@ -257,8 +257,8 @@ pub(crate) fn is_sandbox(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
 }
 
-/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes behind,
-/// wherever they are.
+/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes
+/// behind, wherever they are.
 fn remove_abandoned(parent: &Path) {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
@@ -277,8 +277,8 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Takes the lock of a sandbox whose maker was killed and cannot go, because it waits for a file system in user space that
-/// does not answer: that is taken away from under it. False where the maker lives.
+/// Takes the lock of a sandbox whose maker was killed and cannot go, because it waits for a file system in user space
+/// that does not answer: that is taken away from under it. False where the maker lives.
 fn release(folder: &Path, lock: &File) -> bool {
     if !maker(folder).is_some_and(is_dying) {
         return false;

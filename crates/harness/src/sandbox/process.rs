@@ -25,8 +25,8 @@ use crate::{
 /// How long a server may take to stop cleanly before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a process that was killed may take to be gone. One that waits in the kernel for a disk or a file system goes only
-/// when that answers, and may never.
+/// How long a process that was killed may take to be gone. One that waits in the kernel for a disk or a file system
+/// goes only when that answers, and may never.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long one of the system's or a server's own tools may work: making a database takes minutes on a busy machine.
@@ -157,8 +157,8 @@ pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
     output.ok_or_else(|| late(&name, VERSION_PATIENCE))
 }
 
-/// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `patience`: it is killed then,
-/// with all that it has started.
+/// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `patience`: it is killed
+/// then, with all that it has started.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -209,8 +209,8 @@ fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Kills `child`, with its process group where it leads one, and waits until it is gone. One that does not go is left behind,
-/// and said to be.
+/// Kills `child`, with its process group where it leads one, and waits until it is gone. One that does not go is left
+/// behind, and said to be.
 pub(super) fn kill(child: &mut Child, name: &dyn std::fmt::Display) {
     let process = child.id() as i32;
     // SAFETY: neither call has preconditions; the child has not been waited for, so its number is still its own, and a

@@ -156,9 +156,9 @@ impl<'a> Site<'a> {
         self.journal
     }
 
-    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted; waits until it has written
-    /// `ready`. That the mount is there says too little: the program may still be at work inside it, and whoever comes
-    /// too early and the program can end up waiting for each other.
+    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted; waits until it has
+    /// written `ready`. That the mount is there says too little: the program may still be at work inside it, and
+    /// whoever comes too early and the program can end up waiting for each other.
     ///
     /// # Errors
     /// Its last words when it ends before, or does not say so in time.

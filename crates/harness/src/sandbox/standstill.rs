@@ -1,12 +1,12 @@
 //! Servers that are made to stand still while another one is measured.
 //!
-//! A server that is not asked anything is not idle: it vacuums, flushes pages, compiles its own code. So all its processes are
-//! stopped (SIGSTOP), and go on (SIGCONT) when it is its turn. Signals need no control group and are the same for processes
-//! and for threads.
+//! A server that is not asked anything is not idle: it vacuums, flushes pages, compiles its own code. So all its
+//! processes are stopped (SIGSTOP), and go on (SIGCONT) when it is its turn. Signals need no control group and are the
+//! same for processes and for threads.
 //!
-//! Whoever is killed with Tithe would stay stopped for ever: the parent-death signal reaches the process that Tithe started,
-//! and its children only hear of it when they run. So each process is written down in the sandbox before it is stopped, and
-//! the next start kills those of a sandbox whose maker is gone.
+//! Whoever is killed with Tithe would stay stopped for ever: the parent-death signal reaches the process that Tithe
+//! started, and its children only hear of it when they run. So each process is written down in the sandbox before it is
+//! stopped, and the next start kills those of a sandbox whose maker is gone.
 //!
 //! Left out: what works for a server outside its processes (kernel threads, the process of a FUSE mount).
 
@@ -29,8 +29,8 @@ const FILE: &str = "standing-still";
 /// The kernel's name for this boot (random(4)).
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Looks that may find further processes of a server that is being stopped. A process whose parent is stopped already starts
-/// no others, so each look but the last goes one generation deeper.
+/// Looks that may find further processes of a server that is being stopped. A process whose parent is stopped already
+/// starts no others, so each look but the last goes one generation deeper.
 const LOOKS: usize = 8;
 
 /// Stopped servers; all go on when it is dropped.
@@ -64,8 +64,8 @@ impl Standstill {
     /// Stops the server whose main process is `server`, with all its descendants.
     ///
     /// # Errors
-    /// When a process cannot be written down or the kernel refuses to stop it; what was stopped until then goes on at the
-    /// end, as if it had not failed.
+    /// When a process cannot be written down or the kernel refuses to stop it; what was stopped until then goes on at
+    /// the end, as if it had not failed.
     pub fn stop(&mut self, server: i32) -> io::Result<()> {
         // Before any look, which takes a while: servers without children stand still at once.
         if !self.stopped.contains_key(&server) {

@@ -25,8 +25,8 @@ impl KeyPlace {
     /// The key; `None` where the run makes one.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for two places, a path that is not absolute, a file that others can read, and a key of another
-    /// length; [`Fault::Machine`] for what cannot be read. None quotes any part of a key.
+    /// [`Fault::Refused`] for two places, a path that is not absolute, a file that others can read, and a key of
+    /// another length; [`Fault::Machine`] for what cannot be read. None quotes any part of a key.
     pub fn fetch(&self) -> Result<Option<Secret>, Fault> {
         match (&self.file, &self.variable) {
             (None, None) => Ok(None),

@@ -1,7 +1,7 @@
 //! The simulated database on real time: an operation is a loop of known length on a real processor.
 //!
-//! Its noise is the machine's own, and its truth is known: an arm whose protection costs 5 % goes through 5 % more turns of
-//! the same loop. With it the whole instrument can be checked on the machine where it is to measure.
+//! Its noise is the machine's own, and its truth is known: an arm whose protection costs 5 % goes through 5 % more
+//! turns of the same loop. With it the whole instrument can be checked on the machine where it is to measure.
 
 use std::{
     hint::black_box,
@@ -22,7 +22,8 @@ use crate::{
     setup::Setup,
 };
 
-/// The simulated database on real time. Id `spinning`. Settings as [`Simulated`]; invented noise and faults do not apply.
+/// The simulated database on real time. Id `spinning`. Settings as [`Simulated`]; invented noise and faults do not
+/// apply.
 pub struct Spinning;
 
 impl Database for Spinning {

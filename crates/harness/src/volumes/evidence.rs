@@ -188,8 +188,8 @@ impl Evidence for WrongKey {
     }
 }
 
-/// Tells which implementation of the cipher the kernel uses. A disclosure: a slow one makes the volume look dearer than it
-/// is elsewhere. Id [`tithe_model::record::CIPHER_DRIVER`].
+/// Tells which implementation of the cipher the kernel uses. A disclosure: a slow one makes the volume look dearer than
+/// it is elsewhere. Id [`tithe_model::record::CIPHER_DRIVER`].
 pub struct CipherDriver;
 
 impl Evidence for CipherDriver {

@@ -1,8 +1,8 @@
 //! fscrypt: files and their names encrypted by ext4 itself.
 //!
-//! Asked of the kernel directly, without the tool of the same name, which keeps a configuration in `/etc`. The folder of
-//! the server lies in an encrypted folder beside a probe: a file by which a second look at the disk tells whether a key
-//! opens it.
+//! Asked of the kernel directly, without the tool of the same name, which keeps a configuration in `/etc`. The folder
+//! of the server lies in an encrypted folder beside a probe: a file by which a second look at the disk tells whether a
+//! key opens it.
 
 use std::{fs, io::ErrorKind, path::Path};
 

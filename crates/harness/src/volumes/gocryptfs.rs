@@ -148,15 +148,15 @@ impl Volume for Gocryptfs {
     }
 }
 
-/// The program stays in the foreground and dies with Tithe; `-allow_other` lets the servers' account in. Not `-quiet`, which
-/// would leave out [`READY`].
+/// The program stays in the foreground and dies with Tithe; `-allow_other` lets the servers' account in. Not `-quiet`,
+/// which would leave out [`READY`].
 const MOUNT: [&str; 3] = ["-fg", "-nosyslog", "-allow_other"];
 
-/// What gocryptfs writes when its mount may be used. It does so after the library below it, go-fuse, has waited for the mount
-/// and has opened and polled a file of its own in it (`.go-fuse-epoll-hack`): a file that somebody makes before that holds the
-/// folder, the library waits for the folder and has no thread left to serve it, and neither ever goes on. The other signs of
-/// gocryptfs (it goes to the background; SIGUSR1 to the process named by `-notifypid`) come after the same line, and the
-/// first would take it out of Tithe's hands, the second a signal for the whole of Tithe.
+/// What gocryptfs writes when its mount may be used. It does so after the library below it, go-fuse, has waited for the
+/// mount and has opened and polled a file of its own in it (`.go-fuse-epoll-hack`): a file that somebody makes before
+/// that holds the folder, the library waits for the folder and has no thread left to serve it, and neither ever goes
+/// on. The other signs of gocryptfs (it goes to the background; SIGUSR1 to the process named by `-notifypid`) come
+/// after the same line, and the first would take it out of Tithe's hands, the second a signal for the whole of Tithe.
 const READY: &str = "Filesystem mounted and ready.";
 
 fn serve(site: &mut Site<'_>, further: &[&str], key: &str, cipher: &str, at: &Path) -> Result<(), Fault> {

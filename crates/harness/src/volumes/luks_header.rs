@@ -1,7 +1,7 @@
 //! The header of a LUKS2 disk, read as the specification says.
 //!
-//! LUKS2 On-Disk Format Specification 1.1 (Milan Brož, 2022): chapter 2.1 for the binary header, 3 for the JSON area. Of
-//! the JSON only what a report says is read: the segment, its digest and the first key slot of that.
+//! LUKS2 On-Disk Format Specification 1.1 (Milan Brož, 2022): chapter 2.1 for the binary header, 3 for the JSON area.
+//! Of the JSON only what a report says is read: the segment, its digest and the first key slot of that.
 
 use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 

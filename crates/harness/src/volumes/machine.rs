@@ -40,7 +40,8 @@ struct Lack {
     remedy: String,
 }
 
-/// Looks for what `asked`, as experiments call it, needs: root's rights, loop devices, `tools` and whatever `kernel` looks for, which says what it saw and what to do.
+/// Looks for what `asked`, as experiments call it, needs: root's rights, loop devices, `tools` and whatever `kernel`
+/// looks for, which says what it saw and what to do.
 ///
 /// # Errors
 /// Everything that is missing, in one.

@@ -1,12 +1,12 @@
 //! What lies under the data folder of a launched server: a file system of its own in an image file, encrypted or not.
 //!
 //! Volumes are protections of every database that Tithe launches ([`protections`]): the disk is encrypted and the
-//! database does not know. As soon as one arm of an experiment has one, every other arm gets the [`plain`] one of the same
-//! size, so that like is compared with like. A kind of volume is one file here and one line in `PROTECTIONS`.
+//! database does not know. As soon as one arm of an experiment has one, every other arm gets the [`plain`] one of the
+//! same size, so that like is compared with like. A kind of volume is one file here and one line in `PROTECTIONS`.
 //!
-//! Everything is made as root with the system's own tools, and everything made is in a [journal](crate::sandbox::journal) before it is made, so
-//! that the next start undoes what a killed one left behind. Keys are in memory, or in files of mode 0600 that only root
-//! reads; never in arguments.
+//! Everything is made as root with the system's own tools, and everything made is in a
+//! [journal](crate::sandbox::journal) before it is made, so that the next start undoes what a killed one left behind.
+//! Keys are in memory, or in files of mode 0600 that only root reads; never in arguments.
 
 mod cipher;
 mod evidence;
@@ -61,8 +61,8 @@ pub fn bytes_of(arms: &[Arm]) -> Option<u64> {
     arms.iter().flat_map(|arm| &arm.protections).filter(is_volume).map(bytes).max()
 }
 
-/// Gives `setup` the volume that its arm must have beside `arms`: all volumes of an experiment are of the same size, and
-/// no arm is without one where another has one. Applied after the protections.
+/// Gives `setup` the volume that its arm must have beside `arms`: all volumes of an experiment are of the same size,
+/// and no arm is without one where another has one. Applied after the protections.
 pub fn level(arms: &[Arm], setup: &mut Setup) {
     let Some(bytes) = bytes_of(arms) else { return };
     let plain = || Asked { kind: &plain::Plain, chosen: None, bytes, key: setup.materials.key.clone(), rotates: false };

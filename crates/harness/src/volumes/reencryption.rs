@@ -1,9 +1,9 @@
 //! A LUKS2 volume that is encrypted with another key while its file system is in use, and the look whether it was.
 //!
-//! `cryptsetup reencrypt` makes a new volume key, goes over the volume one stretch after the other, and drops the old key at
-//! its end (cryptsetup-reencrypt(8)). A stretch cannot be used while it is being written, so it is kept short: it is also
-//! what the kernel may still have to write when the program is made to stand still. The passphrase stays the same: it opens
-//! the key slot of whichever key the volume has.
+//! `cryptsetup reencrypt` makes a new volume key, goes over the volume one stretch after the other, and drops the old
+//! key at its end (cryptsetup-reencrypt(8)). A stretch cannot be used while it is being written, so it is kept short:
+//! it is also what the kernel may still have to write when the program is made to stand still. The passphrase stays the
+//! same: it opens the key slot of whichever key the volume has.
 
 use std::{
     fs::{File, OpenOptions},
@@ -25,8 +25,8 @@ use crate::{
     sight::Sight,
 };
 
-/// How it is done. Checksums of the stretch under way let a crash be recovered from, as is the default of cryptsetup; new
-/// key slots are made as the first one was.
+/// How it is done. Checksums of the stretch under way let a crash be recovered from, as is the default of cryptsetup;
+/// new key slots are made as the first one was.
 pub const HOW: &str = "--resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
 
 /// Changes the key of one open volume.
@@ -70,9 +70,10 @@ impl Rotator for Reencryption {
     }
 }
 
-/// Changes the key once, as it is changed while measuring, and looks before and afterwards at the digest of the volume key in
-/// the header and at blocks all over the volume: what says the same through the mapping must be written differently on the
-/// disk. The control are those blocks themselves: one key writes one text in one way. Id `volume-key-rotated`.
+/// Changes the key once, as it is changed while measuring, and looks before and afterwards at the digest of the volume
+/// key in the header and at blocks all over the volume: what says the same through the mapping must be written
+/// differently on the disk. The control are those blocks themselves: one key writes one text in one way. Id
+/// `volume-key-rotated`.
 pub struct VolumeKeyRotated;
 
 impl VolumeKeyRotated {

@@ -52,8 +52,8 @@ fn setup_of(chosen: Chosen, guarded: bool) -> Setup {
     setup
 }
 
-/// True where the volume `id` can be made; says loudly where it cannot. With `CI` set that fails, but for dm-crypt, which
-/// kernels of test machines may lack.
+/// True where the volume `id` can be made; says loudly where it cannot. With `CI` set that fails, but for dm-crypt,
+/// which kernels of test machines may lack.
 fn possible(id: &str) -> bool {
     has(protection(id).needs(&Install::default(), &chosen(id, &[])))
 }

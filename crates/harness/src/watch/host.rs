@@ -37,7 +37,8 @@ impl HostSample {
         let now = Self::take();
         let elapsed_us = (now.at - self.at).as_micros().max(1) as f64;
         let share = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?) as f64 / elapsed_us);
-        // /proc/stat, first line: user nice system idle iowait irq softirq steal guest guest_nice; guest is within user.
+        // /proc/stat, first line: user nice system idle iowait irq softirq steal guest guest_nice; guest is within
+        // user.
         let grown: Vec<u64> = now
             .processor_ticks
             .iter()
@@ -85,8 +86,8 @@ impl Clocks {
 
     /// What happened to the clocks until `later`.
     ///
-    /// Time servers slew by 500 parts in a million at most (adjtimex(2)); the four are not read at the same instant, and a
-    /// busy machine may keep the reader waiting in between.
+    /// Time servers slew by 500 parts in a million at most (adjtimex(2)); the four are not read at the same instant,
+    /// and a busy machine may keep the reader waiting in between.
     fn fault(&self, later: &Self) -> Option<String> {
         const APART_NS: u64 = 100_000_000;
         let elapsed = later.monotonic.saturating_sub(self.monotonic);
@@ -107,8 +108,8 @@ impl Clocks {
 
 /// How long the control groups that this process is in were kept from running by their quota, µs: the longest of them.
 ///
-/// cgroup v2: `throttled_usec` of `cpu.stat`, in every group from ours to the root (Linux, cgroup-v2.rst, "CPU Interface
-/// Files").
+/// cgroup v2: `throttled_usec` of `cpu.stat`, in every group from ours to the root (Linux, cgroup-v2.rst, "CPU
+/// Interface Files").
 fn throttled_us() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

@@ -56,9 +56,9 @@ impl TaskWatch {
         Some(Self { schedstat: None, others, parts: parts.max(1) as u64, ..watch })
     }
 
-    /// Watches one of `parts` equal parts of a server whose connections come and go, each served as `task` says; its waits
-    /// cannot be seen. A process for each connection that has ended is found in the server's control group alone: `None`
-    /// where it has none of its own. Threads that have ended are counted by their process.
+    /// Watches one of `parts` equal parts of a server whose connections come and go, each served as `task` says; its
+    /// waits cannot be seen. A process for each connection that has ended is found in the server's control group alone:
+    /// `None` where it has none of its own. Threads that have ended are counted by their process.
     pub fn of_changing(process: i32, task: &ServerTask, parts: usize) -> Option<Self> {
         match (cgroup::account_of(process), task) {
             (Some(account), _) => Some(Self {
@@ -177,7 +177,8 @@ mod tests {
         assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
     }
 
-    /// A tick more or less stands between the clocks. They are read one after the other, so the process stands still then.
+    /// A tick more or less stands between the clocks. They are read one after the other, so the process stands still
+    /// then.
     #[test]
     fn modes_add_up_to_the_processor_time() {
         // Should this test die, the kernel ends the shell after a minute of its processor time.

@@ -1,17 +1,17 @@
 //! How long neighbours kept a lane's client and servers from their processor.
 //!
-//! Client and server of a lane share one processor. In a slot its time is that of the client, of the server, of neighbours,
-//! and of nobody. What is wanted is the time in which *none of the lane ran though one could*: a neighbour's doing. The waits
-//! of the tasks for a processor (`schedstat`) are not that time: while the server ends its work after an answer, the client
-//! waits for it; and both may wait at once.
+//! Client and server of a lane share one processor. In a slot its time is that of the client, of the server, of
+//! neighbours, and of nobody. What is wanted is the time in which *none of the lane ran though one could*: a
+//! neighbour's doing. The waits of the tasks for a processor (`schedstat`) are not that time: while the server ends its
+//! work after an answer, the client waits for it; and both may wait at once.
 //!
 //! * *By pressure.* The kernel keeps that very time for a control group: the line `full` of `cpu.pressure`
 //!   (Documentation/accounting/psi.rst). [`Lanes`] puts each lane into a group of its own, with whoever serves it.
-//! * *By waits*, where no group can be made and the lane has one connection an arm: their sum, which is too long by the time
-//!   in which both of the pair were awake.
+//! * *By waits*, where no group can be made and the lane has one connection an arm: their sum, which is too long by the
+//!   time in which both of the pair were awake.
 //!
-//! Both hold the time that an idle processor takes to wake up, which is nobody's doing. So neither may be longer than what
-//! others ran on that processor, where that can be seen, nor longer than what the pair did not run.
+//! Both hold the time that an idle processor takes to wake up, which is nobody's doing. So neither may be longer than
+//! what others ran on that processor, where that can be seen, nor longer than what the pair did not run.
 
 use std::{
     fs::{self, File},
@@ -90,8 +90,8 @@ impl StallWatch {
     }
 }
 
-/// `ready_ns` of waiting, as far as neighbours can have caused it: of a processor that ran for `of_processor` ns, those that the
-/// lane did not run; of the slot likewise.
+/// `ready_ns` of waiting, as far as neighbours can have caused it: of a processor that ran for `of_processor` ns, those
+/// that the lane did not run; of the slot likewise.
 fn neighbours_ns(ready_ns: u64, of_processor: Option<u64>, shares: Shares) -> u64 {
     let others_ns = of_processor.map_or(u64::MAX, |ns| ns.saturating_sub(shares.cpu_ns));
     ready_ns.min(others_ns).min(shares.wall_ns.saturating_sub(shares.cpu_ns))
@@ -155,15 +155,15 @@ fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
 
 /// Control groups of version 2 for the lanes of this process.
 ///
-/// A thread may be in another group than its process only below a group that holds the whole process ("threaded" groups,
-/// Documentation/admin-guide/cgroup-v2.rst): the [`Home`].
+/// A thread may be in another group than its process only below a group that holds the whole process ("threaded"
+/// groups, Documentation/admin-guide/cgroup-v2.rst): the [`Home`].
 pub struct Lanes {
     folders: Vec<PathBuf>,
     _home: Home,
 }
 
-/// A hold on the group that this process and what it starts are in, below the group that the process was in before. Nothing is
-/// limited by it. The process goes back when the last hold ends.
+/// A hold on the group that this process and what it starts are in, below the group that the process was in before.
+/// Nothing is limited by it. The process goes back when the last hold ends.
 pub struct Home {
     folder: PathBuf,
 }
@@ -183,8 +183,8 @@ static HELD: Mutex<Option<Held>> = Mutex::new(None);
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Home {
-    /// Holds the home of this process, which is made where there is none. To be held from before the first server is started
-    /// until the last has ended: servers are born into it.
+    /// Holds the home of this process, which is made where there is none. To be held from before the first server is
+    /// started until the last has ended: servers are born into it.
     ///
     /// # Errors
     /// Where the kernel has no such groups, or does not let this process make them.
@@ -261,7 +261,8 @@ impl Lanes {
     /// Puts one thread into the group of `lane`: the calling one with 0, or one of a server that Tithe has started.
     ///
     /// # Errors
-    /// When the thread belongs to a process outside of Tithe's group: one that Tithe has not started, or whose use is limited.
+    /// When the thread belongs to a process outside of Tithe's group: one that Tithe has not started, or whose use is
+    /// limited.
     pub fn join(&self, lane: usize, thread: i32) -> io::Result<()> {
         write(&self.folders[lane].join("cgroup.threads"), thread)
     }

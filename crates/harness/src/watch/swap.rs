@@ -44,8 +44,8 @@ fn crypt_name(device: &Path) -> Option<String> {
     line("uuid")?.starts_with("CRYPT-").then(|| line("name").unwrap_or_default())
 }
 
-/// The places in the text of `/proc/swaps`: path and type are the first two fields, below a line of titles. `crypt_name`
-/// names the mapping that a device is, if it is one of dm-crypt.
+/// The places in the text of `/proc/swaps`: path and type are the first two fields, below a line of titles.
+/// `crypt_name` names the mapping that a device is, if it is one of dm-crypt.
 fn parse(text: &str, crypt_name: &dyn Fn(&Path) -> Option<String>) -> Vec<Swap> {
     let place = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
@@ -77,7 +77,8 @@ pub fn in_words(swaps: &[Swap]) -> String {
     if swaps.is_empty() { "none".to_owned() } else { swaps.iter().map(one).collect::<Vec<_>>().join(", ") }
 }
 
-/// What the reader of a report should know where data are protected at rest; `None` where every place is known to be encrypted or reaches no disk.
+/// What the reader of a report should know where data are protected at rest; `None` where every place is known to be
+/// encrypted or reaches no disk.
 pub fn warning(swaps: &[Swap]) -> Option<String> {
     let open = |swap: &&Swap| matches!(swap.guard, Guard::Open | Guard::File);
     let open: Vec<Swap> = swaps.iter().filter(open).cloned().collect();

@@ -1,7 +1,7 @@
 //! Reads the parts of a received message in order: what the readers of all protocols share.
 //!
-//! What a server sends is foreign input: every length is checked against what is there, and nothing is allocated because
-//! a length says so. How a protocol writes texts and values is with that protocol.
+//! What a server sends is foreign input: every length is checked against what is there, and nothing is allocated
+//! because a length says so. How a protocol writes texts and values is with that protocol.
 
 use std::marker::PhantomData;
 

@@ -42,8 +42,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Bytes of a data set of records of `record_bytes` as the clients send them: without indexes, page headers and what a
-    /// database adds.
+    /// Bytes of a data set of records of `record_bytes` as the clients send them: without indexes, page headers and
+    /// what a database adds.
     pub fn data_bytes(&self, record_bytes: u64) -> u64 {
         self.data.records.saturating_mul(record_bytes)
     }
@@ -181,7 +181,8 @@ pub struct Arm {
     pub on: Vec<String>,
     /// Statements that switch it off again after the slot.
     pub off: Vec<String>,
-    /// The second instance of the baseline that Tithe adds where a guard arm is asked for: what it costs is the set-up's fault.
+    /// The second instance of the baseline that Tithe adds where a guard arm is asked for: what it costs is the
+    /// set-up's fault.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guard: bool,
 }

@@ -19,8 +19,8 @@ const BLOCKS_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 1_000_000;
 
 impl Plan {
-    /// What makes no sense about the plan by itself, each with its place: indexes of things that are not there, and amounts
-    /// that cannot be. Empty for every plan that was made by [`plan`](super::plan).
+    /// What makes no sense about the plan by itself, each with its place: indexes of things that are not there, and
+    /// amounts that cannot be. Empty for every plan that was made by [`plan`](super::plan).
     pub fn flaws(&self) -> Vec<String> {
         let experiment = &self.experiment;
         let mut flaws = Flaws::default();
@@ -47,12 +47,12 @@ impl Plan {
         flaws.0
     }
 
-    /// Fits the plan to what this build can do: options of protections that the plan does not say get their defaults. Returns
-    /// what was filled in, each with its place.
+    /// Fits the plan to what this build can do: options of protections that the plan does not say get their defaults.
+    /// Returns what was filled in, each with its place.
     ///
     /// # Errors
-    /// Everything that this build cannot carry out, each with its place: what the catalogue does not have, and options that
-    /// are missing and have no default.
+    /// Everything that this build cannot carry out, each with its place: what the catalogue does not have, and options
+    /// that are missing and have no default.
     pub fn fit(&mut self, catalogue: &Catalogue) -> Result<Vec<String>, Vec<String>> {
         let mut flaws = Flaws(self.flaws());
         let mut filled = Vec::new();

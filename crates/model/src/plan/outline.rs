@@ -147,8 +147,8 @@ pub(super) fn epoch_s(experiment: &Experiment) -> f64 {
     experiment.arms.len() as f64 * (START_S + experiment.data.records as f64 / LOADED_PER_S + EVIDENCE_S)
 }
 
-/// A rough guess of the space that all arms of the largest cell take together, with the loaded data that are kept for each
-/// of them to be copied.
+/// A rough guess of the space that all arms of the largest cell take together, with the loaded data that are kept for
+/// each of them to be copied.
 pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
     let experiment = &plan.experiment;
     let record = experiment.workloads.iter().filter_map(|workload| shape(workload, catalogue));

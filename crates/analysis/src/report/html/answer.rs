@@ -88,7 +88,8 @@ pub(super) fn question(analysis: &Analysis) -> String {
     )
 }
 
-/// The answer: the one figure, or the span from the least to the most; then what could not be told and what is unproven.
+/// The answer: the one figure, or the span from the least to the most; then what could not be told and what is
+/// unproven.
 pub(super) fn answer(analysis: &Analysis) -> String {
     let all = decided(analysis);
     let cells = analysis.cells.len();

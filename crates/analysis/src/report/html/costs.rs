@@ -2,8 +2,8 @@
 //!
 //! A column has one scale for all cells, so that what stands further right costs more. The scale is of
 //! logarithms: twice as much and half as much are equally far from nothing. Shape and words carry what colour
-//! says: too noisy is a hatched band without a point, unproven a hollow point on a dashed line. Of very many cells only the
-//! first column is drawn; the others are figures, so that the page stays small.
+//! says: too noisy is a hatched band without a point, unproven a hollow point on a dashed line. Of very many cells only
+//! the first column is drawn; the others are figures, so that the page stays small.
 
 use std::fmt::Write;
 
@@ -105,8 +105,8 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
     names.into_iter().enumerate().map(column).collect()
 }
 
-/// A scale that holds zero, the margin, what others published and every interval that says something; noise may run over
-/// its edges.
+/// A scale that holds zero, the margin, what others published and every interval that says something; noise may run
+/// over its edges.
 fn scale(estimates: &[&Estimate], quoted: &[f64], margin: f64, width: f64) -> Scale {
     let told = |estimate: &&&Estimate| estimate.verdict != Outcome::TooNoisy;
     let ends = |of: fn(&Estimate) -> f64| {

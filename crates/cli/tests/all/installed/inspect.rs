@@ -19,8 +19,8 @@ struct Served {
     _sandbox: Sandbox,
 }
 
-/// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password goes
-/// that does not stand in the URL.
+/// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password
+/// goes that does not stand in the URL.
 type Product = (&'static str, &'static [&'static str], [&'static str; 2], &'static str);
 
 const PRODUCTS: [Product; 5] = [

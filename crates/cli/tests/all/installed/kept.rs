@@ -12,8 +12,8 @@ use support::{Bench, err, out, status};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_harness::{database::Database, launch::Search, product::Product};
 
-/// Runs the smallest TPC-C over two epochs with an arm for each of `protections`, and compares where the data of each came
-/// from in the second one. All must be proven in both.
+/// Runs the smallest TPC-C over two epochs with an arm for each of `protections`, and compares where the data of each
+/// came from in the second one. All must be proven in both.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn check(database: &dyn Product, protections: &[&str], expect: Expect) {
     if let Err(missing) = database.find(&Search::default()) {

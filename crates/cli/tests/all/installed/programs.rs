@@ -1,4 +1,5 @@
-//! Other programs as workloads, as a user runs them: pgbench, sysbench and commands on real servers, and what is refused.
+//! Other programs as workloads, as a user runs them: pgbench, sysbench and commands on real servers, and what is
+//! refused.
 //!
 //! Without a server or program these tests say that they are skipped; with `CI` set they fail.
 

@@ -1,4 +1,5 @@
-//! In slices the servers of the other arms stand still: seen on real servers, which run again afterwards, whatever ends the run.
+//! In slices the servers of the other arms stand still: seen on real servers, which run again afterwards, whatever ends
+//! the run.
 //!
 //! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
 
@@ -38,7 +39,8 @@ fn processes() -> BTreeMap<i32, (String, i32)> {
     fs::read_dir("/proc").expect("/proc").flatten().filter_map(stat).collect()
 }
 
-/// The servers of the run `tithe`, each with all its processes and their states. Programs that it runs beside are left out.
+/// The servers of the run `tithe`, each with all its processes and their states. Programs that it runs beside are left
+/// out.
 fn servers(tithe: i32) -> BTreeMap<i32, Vec<(i32, String)>> {
     let all = processes();
     let children = |of: i32| all.iter().filter(move |(_, (_, parent))| *parent == of);
@@ -62,8 +64,8 @@ fn start(bench: &Bench, (workload, measure): (&str, &str)) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
 }
 
-/// Watches `run` until each of its three servers has been seen to run while all processes of both others stood still; all
-/// processes that were seen.
+/// Watches `run` until each of its three servers has been seen to run while all processes of both others stood still;
+/// all processes that were seen.
 fn watch(run: &mut Child) -> BTreeSet<i32> {
     let mut ran_alone = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -83,7 +85,8 @@ fn watch(run: &mut Child) -> BTreeSet<i32> {
     seen
 }
 
-/// Waits until none of `processes` is there; they were PostgreSQL's, so another program with such a number does not count.
+/// Waits until none of `processes` is there; they were PostgreSQL's, so another program with such a number does not
+/// count.
 fn await_end(processes: &BTreeSet<i32>) {
     let left = || {
         let name = |process: &&i32| fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();

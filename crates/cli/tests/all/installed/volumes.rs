@@ -1,8 +1,8 @@
-//! Servers on volumes: ctrl-C while they are measured leaves nothing of the run mounted, looped or running; and a limit of
-//! memory holds for the pages of each volume.
+//! Servers on volumes: ctrl-C while they are measured leaves nothing of the run mounted, looped or running; and a limit
+//! of memory holds for the pages of each volume.
 //!
-//! What a volume needs (root, loop devices, tools) or a database that is not installed skips a test, loudly; with `CI` set
-//! that fails.
+//! What a volume needs (root, loop devices, tools) or a database that is not installed skips a test, loudly; with `CI`
+//! set that fails.
 
 use crate::support;
 
@@ -128,8 +128,9 @@ fn an_interrupted_embedded_database_leaves_no_helper_of_its_volume() {
     interrupt("sqlite", "volume-gocryptfs", 1);
 }
 
-/// Tithe has copied and searched the files of all servers before they are measured. What it leaves in the page cache is on its
-/// own account: a server with such a cache would have more memory than its limit, and would look faster than the others.
+/// Tithe has copied and searched the files of all servers before they are measured. What it leaves in the page cache is
+/// on its own account: a server with such a cache would have more memory than its limit, and would look faster than the
+/// others.
 #[test]
 fn a_limit_of_memory_holds_for_the_page_cache() {
     if !possible("postgres", "volume-fscrypt") {

@@ -17,9 +17,9 @@ use crate::{
     target::is_local,
 };
 
-/// Comes as `cassandra` with the password `cassandra`, which every new cluster has; then, as the measured account, reads the
-/// table of passwords and makes a role, all of which must be refused; then reads Tithe's own table, which must be served.
-/// Id `rights-enforced`.
+/// Comes as `cassandra` with the password `cassandra`, which every new cluster has; then, as the measured account,
+/// reads the table of passwords and makes a role, all of which must be refused; then reads Tithe's own table, which
+/// must be served. Id `rights-enforced`.
 pub struct Accounts;
 
 /// What the measured account must be refused, each with its name.

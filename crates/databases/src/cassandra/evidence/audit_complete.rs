@@ -25,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a log is watched for records that should not be there.
 const AFTERWARDS: Duration = Duration::from_millis(300);
 
-/// Sends requests of each kind from several sessions at once and counts the records about the measured table in the audit
-/// log: nothing else uses it then. Id `audit-complete`.
+/// Sends requests of each kind from several sessions at once and counts the records about the measured table in the
+/// audit log: nothing else uses it then. Id `audit-complete`.
 ///
-/// Both kinds of log hold a record as the same text, so both are counted alike; of a prepared statement that is its text
-/// without its values, so a single request cannot be told from another of its kind.
+/// Both kinds of log hold a record as the same text, so both are counted alike; of a prepared statement that is its
+/// text without its values, so a single request cannot be told from another of its kind.
 pub struct AuditComplete {
     categories: String,
 }
@@ -73,8 +73,8 @@ impl AuditComplete {
     }
 }
 
-/// The logs from a moment on. A binary log is made large at once and filled from its start: what counts is how far it is
-/// filled.
+/// The logs from a moment on. A binary log is made large at once and filled from its start: what counts is how far it
+/// is filled.
 struct Growth(BTreeMap<PathBuf, usize>);
 
 impl Growth {
@@ -104,8 +104,8 @@ fn read(path: &PathBuf) -> Result<Vec<u8>, Fault> {
 }
 
 /// Counts records that hold `mark`, by the first word of their statement. A record is
-/// `user:…|host:…|…|type:SELECT|category:QUERY|ks:…|scope:…|operation:SELECT …` (documentation, "Audit Logging"). Statements
-/// that are only prepared are left out.
+/// `user:…|host:…|…|type:SELECT|category:QUERY|ks:…|scope:…|operation:SELECT …` (documentation, "Audit Logging").
+/// Statements that are only prepared are left out.
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     for record in text.split("|type:").skip(1) {

@@ -14,8 +14,8 @@ use crate::{
     evidence::sight,
 };
 
-/// Reads the server's own view of how long it remembers. Without caching all of it must be 0, with caching none of it. Id
-/// `auth-caching`.
+/// Reads the server's own view of how long it remembers. Without caching all of it must be 0, with caching none of it.
+/// Id `auth-caching`.
 pub struct Caching {
     /// What the arm asks for.
     pub asked: bool,

@@ -94,8 +94,8 @@ fn written_since(path: &Path, moment: SystemTime) -> bool {
     fs::metadata(path).and_then(|metadata| metadata.modified()).is_ok_and(|modified| modified > moment)
 }
 
-/// The head of a segment, as text: it is in the clear, with the cipher and the name of the key. A segment that was made in
-/// advance and not begun has none.
+/// The head of a segment, as text: it is in the clear, with the cipher and the name of the key. A segment that was made
+/// in advance and not begun has none.
 fn head(path: &Path) -> String {
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut bytes));

@@ -7,8 +7,8 @@ use tithe_harness::{
 };
 use tithe_model::record::Role;
 
-/// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and whoever is
-/// offered "transparent data encryption" should see what that leaves open. Id `data-files-clear`.
+/// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and whoever
+/// is offered "transparent data encryption" should see what that leaves open. Id `data-files-clear`.
 pub struct DataFilesClear(DiskCanary);
 
 impl DataFilesClear {

@@ -20,9 +20,9 @@ use crate::{
     target::Tls,
 };
 
-/// Knocks at the port between nodes of every node: TLS with the run's own certificate must be taken, without one it must be
-/// refused, which is only seen by reading after the handshake. Where there are several nodes, the server's log must tell of
-/// connections among them, and all of them must be encrypted. Id `internode-tls`.
+/// Knocks at the port between nodes of every node: TLS with the run's own certificate must be taken, without one it
+/// must be refused, which is only seen by reading after the handshake. Where there are several nodes, the server's log
+/// must tell of connections among them, and all of them must be encrypted. Id `internode-tls`.
 pub struct Internode;
 
 /// What the log says of a connection between nodes.
@@ -59,8 +59,8 @@ impl Internode {
     }
 }
 
-/// Speaks TLS to a node's port and waits for what it says to that. A node that takes the certificate waits for a message, for
-/// as long as it is let; one that does not says so at once.
+/// Speaks TLS to a node's port and waits for what it says to that. A node that takes the certificate waits for a
+/// message, for as long as it is let; one that does not says so at once.
 fn knock(scene: &Scene<'_>, host: &str, port: u16, with_certificate: bool) -> Result<(), Fault> {
     let materials = &scene.setup.materials;
     let tls = Tls {

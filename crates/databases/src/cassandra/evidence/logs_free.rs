@@ -18,8 +18,8 @@ pub fn disclosure() -> LogsFree {
     LogsFree::new(Role::Disclosure, Targets::Everything, plant)
 }
 
-/// Makes the server log `token`: as the key in a read and in a write that were not prepared, one of which every audit log
-/// keeps.
+/// Makes the server log `token`: as the key in a read and in a write that were not prepared, one of which every audit
+/// log keeps.
 ///
 /// # Errors
 /// The server's error.

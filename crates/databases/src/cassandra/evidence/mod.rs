@@ -32,7 +32,8 @@ pub static DOORS: Doors = Doors {
     others: |scene| Ok(Whole::of("system_views.settings", beside(scene)?)),
 };
 
-/// The port for plaintext that a server has beside one for TLS. At one port it asks for TLS before anybody says who it is.
+/// The port for plaintext that a server has beside one for TLS. At one port it asks for TLS before anybody says who it
+/// is.
 fn beside(scene: &Scene<'_>) -> Result<Vec<Exception>, Fault> {
     let mut session = administrator(scene.server, scene.setup)?;
     let mut setting = |name: &str| -> Result<Option<String>, Fault> {

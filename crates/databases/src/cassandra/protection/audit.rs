@@ -1,7 +1,7 @@
 //! The audit log, as lines of text or as a binary queue.
 //!
-//! Settings: Apache Cassandra documentation, "Audit Logging". The system's own keyspaces are not audited, as the product has it
-//! by itself.
+//! Settings: Apache Cassandra documentation, "Audit Logging". The system's own keyspaces are not audited, as the
+//! product has it by itself.
 
 use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{

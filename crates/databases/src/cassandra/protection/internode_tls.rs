@@ -5,7 +5,8 @@ use tithe_model::experiment;
 
 use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};
 
-/// `server_encryption_options` with `internode_encryption: all`: TLS 1.3, and every node shows a certificate to every other.
+/// `server_encryption_options` with `internode_encryption: all`: TLS 1.3, and every node shows a certificate to every
+/// other.
 pub struct InternodeTls;
 
 impl Protection for InternodeTls {

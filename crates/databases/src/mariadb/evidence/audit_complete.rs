@@ -14,8 +14,8 @@ use crate::{
     mysql_family::{evidence::count_marked, schema::DIALECT},
 };
 
-/// Sends statements of each kind from several sessions at once and counts the records about the measured table in the audit
-/// log: nothing else uses it then. Where connections are logged, those sessions' logins are counted too. Id
+/// Sends statements of each kind from several sessions at once and counts the records about the measured table in the
+/// audit log: nothing else uses it then. Where connections are logged, those sessions' logins are counted too. Id
 /// `audit-complete`.
 ///
 /// The plugin keeps the text of a prepared statement without its values, so a single statement cannot be told from
@@ -50,8 +50,9 @@ impl AuditComplete {
     }
 }
 
-/// Counts records of statements that hold `mark`, by verb, and logins. A record is `time,server,account,host,connection,
-/// query,operation,database,'object',status` (documentation, "MariaDB Audit Plugin - Log Format").
+/// Counts records of statements that hold `mark`, by verb, and logins. A record is
+/// `time,server,account,host,connection, query,operation,database,'object',status` (documentation, "MariaDB Audit
+/// Plugin - Log Format").
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     for line in text.lines() {

@@ -16,8 +16,8 @@ use crate::{
     },
 };
 
-/// Asks the server which tablespaces are not encrypted, and for its cipher and switches; then tries to make an unencrypted
-/// table, which must be refused. Id `encryption-in-force`.
+/// Asks the server which tablespaces are not encrypted, and for its cipher and switches; then tries to make an
+/// unencrypted table, which must be refused. Id `encryption-in-force`.
 ///
 /// The server's word is no proof that bytes are unreadable: the canaries are. It is the only witness for the cipher's
 /// mode, and for temporary files, which come and go.
@@ -59,8 +59,8 @@ impl EncryptionInForce {
     }
 }
 
-/// Tries to make a table without encryption in Tithe's own database: the words of the refusal, or `None` when it was made
-/// (and removed again).
+/// Tries to make a table without encryption in Tithe's own database: the words of the refusal, or `None` when it was
+/// made (and removed again).
 fn plain_table(session: &mut WireSession) -> Result<Option<String>, Fault> {
     const TABLE: &str = "`tithe`.`unencrypted`";
     match session.run(&format!("CREATE TABLE {TABLE} (nothing int) ENGINE=InnoDB ENCRYPTED=NO COMMENT 'made by tithe'"))

@@ -1,12 +1,12 @@
 //! Which key the pages of an encrypted InnoDB file open with: read from the file alone, without the server.
 //!
 //! Layout and key schedule are those of MariaDB's source (`storage/innobase/include/fil0fil.h`, `fsp0types.h`,
-//! `fil/fil0crypt.cc`, `sql/encryption.cc`), for files with `full_crc32` checksums, the default since 10.5: the file has a
-//! random vector and the number of one key in its first page; that key encrypts the vector, which gives the key of all
-//! pages; each page has a vector of its own, from its place and its log position.
+//! `fil/fil0crypt.cc`, `sql/encryption.cc`), for files with `full_crc32` checksums, the default since 10.5: the file
+//! has a random vector and the number of one key in its first page; that key encrypts the vector, which gives the key
+//! of all pages; each page has a vector of its own, from its place and its log position.
 //!
-//! Left out: files with older checksums, compressed pages, and everything in a page but the two fixed records that every
-//! page of an index begins with.
+//! Left out: files with older checksums, compressed pages, and everything in a page but the two fixed records that
+//! every page of an index begins with.
 
 use std::{
     fs::File,
@@ -40,8 +40,8 @@ const SPACE: usize = 38;
 const FLAGS: (usize, u32) = (54, 1 << 4);
 /// Sizes that a page may have.
 const PAGE_BYTES: std::ops::RangeInclusive<usize> = 4096..=65536;
-/// The two blocks of the encrypted part that hold the fixed records, and where in them these stand (`PAGE_NEW_INFIMUM` and
-/// `PAGE_NEW_SUPREMUM` less the 90 bytes before).
+/// The two blocks of the encrypted part that hold the fixed records, and where in them these stand (`PAGE_NEW_INFIMUM`
+/// and `PAGE_NEW_SUPREMUM` less the 90 bytes before).
 const FIXED: ([usize; 2], [(usize, &[u8]); 2]) = ([4, 5], [(9, b"infimum"), (22, b"supremum")]);
 
 /// How pages are encrypted (`file_key_management_encryption_algorithm`).
@@ -221,8 +221,8 @@ mod tests {
     #[test]
     fn pages_open_with_their_own_key_alone() {
         let [first, second] = keys();
-        // A chained block depends on the one before it, a page's vector reaches the first one only: in CBC a page that was
-        // moved still opens.
+        // A chained block depends on the one before it, a page's vector reaches the first one only: in CBC a page that
+        // was moved still opens.
         for (cipher, other, opened) in [(Cipher::Ctr, Cipher::Cbc, [1, 2]), (Cipher::Cbc, Cipher::Ctr, [1, 3])] {
             let file = [
                 head(2),

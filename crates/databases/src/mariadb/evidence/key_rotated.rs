@@ -85,7 +85,8 @@ struct Table {
 }
 
 impl Table {
-    /// True when the file names the same key as the server, and all its pages of records open with it and with no other.
+    /// True when the file names the same key as the server, and all its pages of records open with it and with no
+    /// other.
     fn is_whole(&self) -> bool {
         let expected = KEYS.map(|number| if number == self.number { self.seen.pages } else { 0 });
         self.seen.named == self.number && self.seen.pages > 0 && self.seen.opened == expected

@@ -1,8 +1,8 @@
 //! Encryption at rest by MariaDB itself, with keys from a file.
 //!
-//! Settings: MariaDB documentation, "Data-at-Rest Encryption". Everything that the server can encrypt is encrypted: tables
-//! of InnoDB and Aria, redo log, binary log, temporary tables and files. Tables that were there before are encrypted in
-//! the background, which is awaited before anything is measured.
+//! Settings: MariaDB documentation, "Data-at-Rest Encryption". Everything that the server can encrypt is encrypted:
+//! tables of InnoDB and Aria, redo log, binary log, temporary tables and files. Tables that were there before are
+//! encrypted in the background, which is awaited before anything is measured.
 
 use tithe_harness::{
     checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},

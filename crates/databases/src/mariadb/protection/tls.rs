@@ -2,5 +2,6 @@
 
 use crate::{mariadb::evidence::DOORS, tls::Tls};
 
-/// TLS by MariaDB's own `ssl_cert`, with plaintext refused by the server (`require_secure_transport`) and by the account.
+/// TLS by MariaDB's own `ssl_cert`, with plaintext refused by the server (`require_secure_transport`) and by the
+/// account.
 pub static TLS: Tls = Tls::of(&DOORS);

@@ -72,9 +72,9 @@ impl AuditComplete {
     }
 }
 
-/// Counts records of operations on keys that hold `mark`, by verb. A record is one line of JSON with the kind of event in
-/// `atype` and the command in `param` (documentation, "System Event Audit Messages"). What stands at the end without its
-/// line's end counts as nothing, and so does the planted end.
+/// Counts records of operations on keys that hold `mark`, by verb. A record is one line of JSON with the kind of event
+/// in `atype` and the command in `param` (documentation, "System Event Audit Messages"). What stands at the end without
+/// its line's end counts as nothing, and so does the planted end.
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     let planted = format!("end-of-{mark}");

@@ -27,8 +27,8 @@ pub static DOORS: Doors = Doors {
     others: |_| Ok(Whole::of("the port asks for TLS before anybody says who it is", Vec::new())),
 };
 
-/// Opens and closes one connection as `target` says, with a read in between. The driver offers every version of TLS that it
-/// knows, so versions and certificates are tried by a greeting of Tithe's own first.
+/// Opens and closes one connection as `target` says, with a read in between. The driver offers every version of TLS
+/// that it knows, so versions and certificates are tried by a greeting of Tithe's own first.
 ///
 /// # Errors
 /// The refusal or the broken connection.

@@ -1,7 +1,7 @@
 //! The audit log, with a filter by kind of operation.
 //!
-//! Settings: MongoDB documentation, "Auditing" and "Configure Audit Filters". An operation is recorded by the check of its
-//! rights (`authCheck`), which must be told to record successes too. The kinds are those of a published report on a
+//! Settings: MongoDB documentation, "Auditing" and "Configure Audit Filters". An operation is recorded by the check of
+//! its rights (`authCheck`), which must be told to record successes too. The kinds are those of a published report on a
 //! managed MongoDB: inserts, updates and queries.
 
 use tithe_harness::{

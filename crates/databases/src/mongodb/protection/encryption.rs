@@ -1,7 +1,7 @@
 //! Encryption at rest by the storage engine, with a key from a file.
 //!
-//! Settings: MongoDB documentation, "Encryption at Rest"; Percona's server has the same ones. Each database has a key of its
-//! own, which the key of the file wraps. Data files and journal are encrypted.
+//! Settings: MongoDB documentation, "Encryption at Rest"; Percona's server has the same ones. Each database has a key
+//! of its own, which the key of the file wraps. Data files and journal are encrypted.
 
 use tithe_harness::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},

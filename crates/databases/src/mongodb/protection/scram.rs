@@ -12,8 +12,8 @@ use tithe_model::{
 
 use crate::{evidence::password_asked::PasswordAsked, mongodb::evidence::DOORS};
 
-/// SCRAM (RFC 5802) with accounts that have rights: the clients' may read and write Tithe's database only. The proof costs
-/// at connecting, the rights are checked with each command.
+/// SCRAM (RFC 5802) with accounts that have rights: the clients' may read and write Tithe's database only. The proof
+/// costs at connecting, the rights are checked with each command.
 pub struct Scram;
 
 impl Protection for Scram {

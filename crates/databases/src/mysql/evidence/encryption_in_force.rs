@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// Asks the server whether its keyring works, which switches are on, and which tablespaces and binary logs are not encrypted;
-/// looks at how each binary log begins, which tells the two kinds apart. Id `encryption-in-force`.
+/// Asks the server whether its keyring works, which switches are on, and which tablespaces and binary logs are not
+/// encrypted; looks at how each binary log begins, which tells the two kinds apart. Id `encryption-in-force`.
 ///
 /// The server's word is no proof that bytes are unreadable: the canaries are.
 pub struct EncryptionInForce(pub Parts);

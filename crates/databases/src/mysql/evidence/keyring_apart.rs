@@ -20,10 +20,10 @@ use crate::{
     },
 };
 
-/// Reads the keys that the server has made out of the file of its keyring, and looks for each of them as the shared check
-/// looks for the keys that Tithe makes: in every file of the server's but that one. The file must be readable by the
-/// server's account alone, and be the one that the server says it uses; a server whose performance schema is off does not
-/// say it, but its folder had no keys that it did not make. Id `keyring-apart`.
+/// Reads the keys that the server has made out of the file of its keyring, and looks for each of them as the shared
+/// check looks for the keys that Tithe makes: in every file of the server's but that one. The file must be readable by
+/// the server's account alone, and be the one that the server says it uses; a server whose performance schema is off
+/// does not say it, but its folder had no keys that it did not make. Id `keyring-apart`.
 pub struct KeyringApart;
 
 impl KeyringApart {

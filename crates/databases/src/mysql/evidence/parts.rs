@@ -77,8 +77,8 @@ fn look_in(paths: Paths, check: &DiskCanary, scene: &Scene<'_>) -> Sight {
 
 /// The shared check of the data files. Id `disk-canary`.
 ///
-/// MySQL encrypts the pages of its doublewrite files as those of the tablespace that they are copies of: where the undo log is
-/// not encrypted, rows are readable there however well the tables are. Then these files belong to the undo log.
+/// MySQL encrypts the pages of its doublewrite files as those of the tablespace that they are copies of: where the undo
+/// log is not encrypted, rows are readable there however well the tables are. Then these files belong to the undo log.
 pub struct TablesCanary(pub Parts);
 
 impl TablesCanary {

@@ -1,7 +1,8 @@
 //! Encryption at rest by MySQL itself, with keys that its keyring component keeps in a file.
 //!
-//! Settings: MySQL documentation, "InnoDB Data-at-Rest Encryption", "Encrypting Binary Log Files and Relay Log Files". All
-//! tables are encrypted, those of the server (tablespace `mysql`) too; the redo, undo and binary logs where they are asked for.
+//! Settings: MySQL documentation, "InnoDB Data-at-Rest Encryption", "Encrypting Binary Log Files and Relay Log Files".
+//! All tables are encrypted, those of the server (tablespace `mysql`) too; the redo, undo and binary logs where they
+//! are asked for.
 
 use tithe_harness::{
     evidence::Evidence,

@@ -14,8 +14,8 @@ use crate::evidence::{
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log. Id `statement-log`.
 pub struct GeneralLogComplete(pub &'static Log);
 
-/// Counts executions of prepared statements that hold `mark`, by verb. A line is time or nothing, the connection's number,
-/// the command (`Execute`), a tabulator and the statement with its values.
+/// Counts executions of prepared statements that hold `mark`, by verb. A line is time or nothing, the connection's
+/// number, the command (`Execute`), a tabulator and the statement with its values.
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     for line in text.lines().filter(|line| line.contains(mark)) {

@@ -14,8 +14,8 @@ pub fn disclosure(log: &Log) -> LogsFree {
     LogsFree::new(Role::Disclosure, Targets::Everything, log.plant)
 }
 
-/// Makes the server log `token`: as the name of an account that does not exist. MariaDB's error log keeps it (`log_warnings`
-/// of 2, the default), and so does the general log of both products.
+/// Makes the server log `token`: as the name of an account that does not exist. MariaDB's error log keeps it
+/// (`log_warnings` of 2, the default), and so does the general log of both products.
 ///
 /// # Errors
 /// When the login is not refused.

@@ -18,8 +18,8 @@ use crate::{
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 ///
 /// Where parameters are logged, a record counts when it holds a marked key. Where they are not, every record about
-/// the measured table counts that was added during the look: nothing else uses the table then. Where parameters were asked for
-/// and are not logged, nothing can be told.
+/// the measured table counts that was added during the look: nothing else uses the table then. Where parameters were
+/// asked for and are not logged, nothing can be told.
 pub struct AuditComplete {
     read: bool,
     write: bool,

@@ -31,8 +31,8 @@ impl Format {
         }
     }
 
-    /// `log` as `stderr` has it: `LOG:  message`, `DETAIL:  detail` and so on, a line each. A record whose end has not been
-    /// written yet may be missing.
+    /// `log` as `stderr` has it: `LOG:  message`, `DETAIL:  detail` and so on, a line each. A record whose end has not
+    /// been written yet may be missing.
     pub fn to_text(self, log: String) -> String {
         match self {
             Self::Text => log,

@@ -28,8 +28,8 @@ impl StatementLog {
 }
 
 /// Counts executions of prepared statements whose parameters hold `mark`, by verb. The server writes the statement and
-/// its parameters as two lines in one piece, `LOG:  execute NAME: SQL` and `DETAIL:  parameters: …` (from PostgreSQL 16 on
-/// with a capital letter), so the second belongs to the first however many sessions log.
+/// its parameters as two lines in one piece, `LOG:  execute NAME: SQL` and `DETAIL:  parameters: …` (from PostgreSQL 16
+/// on with a capital letter), so the second belongs to the first however many sessions log.
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     let mut verb = None;

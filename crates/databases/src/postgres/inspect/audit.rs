@@ -116,7 +116,8 @@ impl Override {
         [(&self.database, database), (&self.role, role)].iter().all(|(own, other)| own.is_empty() || *own == other)
     }
 
-    /// The later of two wins: of all, of the database, of the role, of the role in the database (documentation, "ALTER ROLE").
+    /// The later of two wins: of all, of the database, of the role, of the role in the database (documentation, "ALTER
+    /// ROLE").
     fn rank(&self) -> (bool, bool) {
         (!self.role.is_empty(), !self.database.is_empty())
     }

@@ -24,8 +24,8 @@ use tithe_harness::{
 
 use super::{beside, checkpoint, key_value, open, path};
 
-/// Moves what is written into the file. Settling would do so, too, but by writing the whole file anew, which takes as long
-/// as the rest of a look; what was deleted need not be gone here.
+/// Moves what is written into the file. Settling would do so, too, but by writing the whole file anew, which takes as
+/// long as the rest of a look; what was deleted need not be gone here.
 fn flush(scene: &Scene<'_>) -> Result<(), Fault> {
     checkpoint(&mut open(path(scene.server)?, scene.setup)?)
 }

@@ -1,6 +1,6 @@
 //! Where the keys of a database come from: a master key in a file of its own or on a key server (see
-//! [`super::super::kmip`]), and beside the tables a data key that it wraps (RFC 3394, AES-256 key wrap, which also tells
-//! a wrong master key).
+//! [`super::super::kmip`]), and beside the tables a data key that it wraps (RFC 3394, AES-256 key wrap, which also
+//! tells a wrong master key).
 //!
 //! The keystore is text: a first line that names the form, then the cipher and the wrapped key. The cipher could be
 //! changed there by somebody without the key, but every cipher derives keys of its own from the data key, so this ends

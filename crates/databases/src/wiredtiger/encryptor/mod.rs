@@ -146,8 +146,8 @@ fn load_extension() -> Result<String, Box<dyn std::error::Error>> {
 unsafe extern "C" fn hook(connection: *mut ffi::Connection, _configuration: *mut c_void) -> c_int {
     let Some(encryptor) = OFFERED.take() else { return ffi::ERROR };
     let encryptor = Box::into_raw(encryptor);
-    // SAFETY: the engine calls this with the connection that it is opening. It takes the encryptor and keeps it until it
-    // calls `terminate`; when it does not take it, it is ours again.
+    // SAFETY: the engine calls this with the connection that it is opening. It takes the encryptor and keeps it until
+    // it calls `terminate`; when it does not take it, it is ours again.
     unsafe {
         let status = ((*connection).add_encryptor)(connection, c"tithe".as_ptr(), encryptor.cast(), ptr::null());
         if status != ffi::OK {

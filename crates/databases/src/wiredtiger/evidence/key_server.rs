@@ -17,9 +17,9 @@ use crate::wiredtiger::{
     folder, kmip,
 };
 
-/// Asks the key server for the master key as the engine did, unwraps the data key with it, and looks for it in every file
-/// of the server, raw, in hexadecimal and in base64; then asks without a certificate, and trusting another authority. Its
-/// control is the wrapped key, which it must find. Id `key-served`.
+/// Asks the key server for the master key as the engine did, unwraps the data key with it, and looks for it in every
+/// file of the server, raw, in hexadecimal and in base64; then asks without a certificate, and trusting another
+/// authority. Its control is the wrapped key, which it must find. Id `key-served`.
 pub struct KeyServed;
 
 impl KeyServed {

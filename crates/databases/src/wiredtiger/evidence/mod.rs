@@ -146,8 +146,8 @@ fn each_unit(path: &Path, mut look: impl FnMut(usize, &[u8])) -> Result<(), Faul
 }
 
 /// The head of a page: `WT_PAGE_HEADER` and `WT_BLOCK_HEADER` (`src/include/btmem.h` and `block.h` of WiredTiger 3.2),
-/// little-endian. Its type is byte 24, its flags are byte 25, byte 26 is zero, byte 27 is its version, and bytes 28 to 31
-/// are its length on disk.
+/// little-endian. Its type is byte 24, its flags are byte 25, byte 26 is zero, byte 27 is its version, and bytes 28 to
+/// 31 are its length on disk.
 struct PageHead {
     /// It is a list of free places.
     list: bool,
@@ -158,8 +158,8 @@ struct PageHead {
 }
 
 impl PageHead {
-    /// The head that `unit` begins with; `None` in the middle of a page, where nothing looks like one but by an accident
-    /// of one in 2^30.
+    /// The head that `unit` begins with; `None` in the middle of a page, where nothing looks like one but by an
+    /// accident of one in 2^30.
     fn of(unit: &[u8]) -> Option<Self> {
         /// `WT_PAGE_BLOCK_MANAGER`, the first of the types.
         const LIST: u8 = 1;

@@ -15,8 +15,8 @@ use super::{PageHead, Probe, documents, each_unit};
 /// the documents' file. Id `no-repeated-ciphertext`.
 ///
 /// A compressor leaves less of the repetition but not nothing: what it writes for it repeats too. The head of a page
-/// (which repeats) and the engine's lists of free places in the file hold numbers and lengths; they are never encrypted,
-/// and not looked at.
+/// (which repeats) and the engine's lists of free places in the file hold numbers and lengths; they are never
+/// encrypted, and not looked at.
 pub struct NoRepeats;
 
 /// Block length of AES, bytes.

@@ -13,8 +13,8 @@ use tithe_model::record::Role;
 use super::{Copy, Probe, session};
 use crate::wiredtiger::{FILE_UNIT, opened, session::records_file};
 
-/// Changes a page of a copy that holds a long value, in such a way that the engine's checksum stays right, and reads the
-/// value back. Id `tamper`.
+/// Changes a page of a copy that holds a long value, in such a way that the engine's checksum stays right, and reads
+/// the value back. Id `tamper`.
 ///
 /// A checksum (CRC-32C) is there against decaying disks; whoever changes a page on purpose changes it as here. A
 /// disclosure: encryption without authentication (aes-256-cbc) still keeps what it promises when this is exposed.
@@ -111,9 +111,9 @@ impl Rows for Compare<'_> {
     }
 }
 
-/// Units of the value, chosen from the `changed` ones, which ascend: a quarter and three quarters into every run that is
-/// long enough for it, so that also two copies side by side are both met, and neither at its beginning, where a page has
-/// its structure. The engine may have written the page twice; only the later copy is read.
+/// Units of the value, chosen from the `changed` ones, which ascend: a quarter and three quarters into every run that
+/// is long enough for it, so that also two copies side by side are both met, and neither at its beginning, where a page
+/// has its structure. The engine may have written the page twice; only the later copy is read.
 fn within_value(changed: &[usize]) -> Vec<usize> {
     let runs = changed.chunk_by(|unit, next| unit + 1 == *next);
     let long = runs.filter(|run| run.len() >= VALUE_BYTES / FILE_UNIT);
@@ -135,8 +135,8 @@ fn forge(path: &Path, position: u64) -> Result<(), Fault> {
         .map_err(|error| Fault::machine("cannot change the copy", error))
 }
 
-/// A change that CRC-32C does not see: its polynomial itself (RFC 3720, section B.4: 0x11EDC6F41), since the checksum is
-/// the remainder of a division by it. The lowest bit of a byte is the first.
+/// A change that CRC-32C does not see: its polynomial itself (RFC 3720, section B.4: 0x11EDC6F41), since the checksum
+/// is the remainder of a division by it. The lowest bit of a byte is the first.
 fn unseen_change() -> [u8; 5] {
     const POLYNOMIAL: u64 = 0x1_1EDC_6F41;
     let mut change = [0; 5];

@@ -1,11 +1,11 @@
 //! A master key from a key server: the one question of KMIP that an encrypted database asks.
 //!
-//! The Key Management Interoperability Protocol 1.2 (OASIS) over TLS 1.2 or 1.3, with a certificate on either side: a Get
-//! of a symmetric key by its identifier, in raw form. Left out: every other operation, keys that the server wraps, other
-//! encodings than TTLV. There is no other way to a key: what the server does not give is an error.
+//! The Key Management Interoperability Protocol 1.2 (OASIS) over TLS 1.2 or 1.3, with a certificate on either side: a
+//! Get of a symmetric key by its identifier, in raw form. Left out: every other operation, keys that the server wraps,
+//! other encodings than TTLV. There is no other way to a key: what the server does not give is an error.
 //!
-//! The key is asked for each time that the engine opens, and is kept no longer than the data key takes to unwrap. On its way
-//! it passes through the buffers of the connection, which are neither locked nor zeroed.
+//! The key is asked for each time that the engine opens, and is kept no longer than the data key takes to unwrap. On
+//! its way it passes through the buffers of the connection, which are neither locked nor zeroed.
 
 #[cfg(test)]
 pub mod tests;
@@ -67,9 +67,9 @@ const AES: u32 = 3;
 /// The master key that `server` names.
 ///
 /// # Errors
-/// [`Fault::Refused`] when the client's key file is readable by others, either side rejects the other's certificate, the
-/// server refuses the key, or the key is no AES key of 256 bits; [`Fault::Connection`] when the server does not answer;
-/// [`Fault::Protocol`] when it speaks something else.
+/// [`Fault::Refused`] when the client's key file is readable by others, either side rejects the other's certificate,
+/// the server refuses the key, or the key is no AES key of 256 bits; [`Fault::Connection`] when the server does not
+/// answer; [`Fault::Protocol`] when it speaks something else.
 pub fn fetch(server: &KeyServer) -> Result<Key, Fault> {
     private(server)?;
     let identity = Identity { certificate: &server.certificate, key: &server.key };

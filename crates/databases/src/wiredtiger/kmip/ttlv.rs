@@ -1,7 +1,7 @@
 //! The encoding of KMIP: tag, type, length, value, and structures of them (KMIP 1.2, section 9.1).
 //!
-//! Every value fills whole words of 8 bytes with zeros. The form is canonical: what is parsed is written again as the same
-//! bytes. Types that no message here needs are kept as they are and not looked into.
+//! Every value fills whole words of 8 bytes with zeros. The form is canonical: what is parsed is written again as the
+//! same bytes. Types that no message here needs are kept as they are and not looked into.
 
 /// Bytes of tag, type and length.
 pub const HEAD_BYTES: usize = 8;
@@ -107,7 +107,8 @@ impl Value<'_> {
     }
 }
 
-/// Length of the whole message that begins with `head`, bytes, its head included; `None` when it is longer than `limit`.
+/// Length of the whole message that begins with `head`, bytes, its head included; `None` when it is longer than
+/// `limit`.
 pub fn message_bytes(head: [u8; HEAD_BYTES], limit: usize) -> Option<usize> {
     let length = u32::from_be_bytes([head[4], head[5], head[6], head[7]]) as usize;
     length.checked_next_multiple_of(WORD)?.checked_add(HEAD_BYTES).filter(|bytes| *bytes <= limit)

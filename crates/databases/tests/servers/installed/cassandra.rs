@@ -1,4 +1,5 @@
-//! Apache Cassandra. A virtual machine takes its time to start, so these tests start few servers and ask each of them much.
+//! Apache Cassandra. A virtual machine takes its time to start, so these tests start few servers and ask each of them
+//! much.
 
 use expect_test::{Expect, expect};
 use tithe_databases::cassandra::Cassandra;

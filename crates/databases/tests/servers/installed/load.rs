@@ -86,8 +86,8 @@ fn frame_of(
     (arm, slots)
 }
 
-/// Connections end after `every` operations, and none of these is lost; the server's processor time is seen, wherever it
-/// is spent.
+/// Connections end after `every` operations, and none of these is lost; the server's processor time is seen, wherever
+/// it is spent.
 fn reconnects(sandbox: &Sandbox) {
     let workload = ycsb(100, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
     load(sandbox, workload.as_ref());

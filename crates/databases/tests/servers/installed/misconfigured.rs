@@ -143,8 +143,8 @@ fn redis_with_a_plaintext_port_beside_tls() {
     );
 }
 
-/// Our account needs TLS and another does not. An account that may read who is let in sees it; for one that may not, the claim
-/// is about itself alone. `made` are statements for the administrator, `url` is how the account `app` comes.
+/// Our account needs TLS and another does not. An account that may read who is let in sees it; for one that may not,
+/// the claim is about itself alone. `made` are statements for the administrator, `url` is how the account `app` comes.
 fn plaintext_for_others(
     database: &'static dyn Product,
     mistakes: &[(&str, &str)],
@@ -297,8 +297,8 @@ fn mariadb_with_encryption_of_new_tables_only() {
     .assert_eq(&shown(&sandbox, &[Feature::AtRest]));
 }
 
-/// Encryption was switched on when there were tables already, and nobody encrypts these; nor the new ones in a database that was
-/// there.
+/// Encryption was switched on when there were tables already, and nobody encrypts these; nor the new ones in a database
+/// that was there.
 #[test]
 fn mysql_with_encryption_of_new_tables_only() {
     let asked = chosen(&MySql, "encryption", &[]);
@@ -319,7 +319,8 @@ fn mysql_with_encryption_of_new_tables_only() {
     .assert_eq(&shown(&sandbox, &[Feature::AtRest]));
 }
 
-/// Nothing of Redis encrypts or audits; what an administrator gets wrong there is who may do what, and when a write is safe.
+/// Nothing of Redis encrypts or audits; what an administrator gets wrong there is who may do what, and when a write is
+/// safe.
 #[test]
 fn redis_with_an_account_that_may_do_everything() {
     let asked = chosen(&Redis, "acl", &[]);

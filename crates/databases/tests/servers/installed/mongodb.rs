@@ -1,6 +1,6 @@
-//! MongoDB's protocol, against a server that speaks it and is not MongoDB: mongo-java-server, which is fetched from Maven
-//! Central once. It has no accounts, no audit log and no storage engine of MongoDB's; what those need is held by golden
-//! configurations only.
+//! MongoDB's protocol, against a server that speaks it and is not MongoDB: mongo-java-server, which is fetched from
+//! Maven Central once. It has no accounts, no audit log and no storage engine of MongoDB's; what those need is held by
+//! golden configurations only.
 
 use std::{
     collections::BTreeMap,

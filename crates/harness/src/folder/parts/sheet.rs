@@ -35,11 +35,11 @@ impl Sheet {
         self.refused.get_or_insert_with(|| format!("line {number} of {SLOTS} is damaged: {flaw}"));
     }
 
-    /// What is wrong with the rows of `frame`, whose arms share the machine as `design` says; `strays` are lines that are rows
-    /// of no frame. `None` when all are there.
+    /// What is wrong with the rows of `frame`, whose arms share the machine as `design` says; `strays` are lines that
+    /// are rows of no frame. `None` when all are there.
     ///
-    /// How many lanes there were only the machine knew, and how many blocks it had come to: but every lane of every block has
-    /// a row of each arm, and the operations of an arm's rows are those that the frame counted.
+    /// How many lanes there were only the machine knew, and how many blocks it had come to: but every lane of every
+    /// block has a row of each arm, and the operations of an arm's rows are those that the frame counted.
     pub(super) fn flaw(&self, frame: &Frame, design: Design, strays: &[usize]) -> Option<String> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());

@@ -1,9 +1,9 @@
 //! One frame of a load that another program offers: each arm is given slices of the program, in the drawn order.
 //!
-//! A slice is one slot of the record, of one lane: operations are the program's transactions, wall time and latencies are
-//! those that it says, the client's processor time is what the kernel accounts to the program when it ends, and the
-//! server's is that of all its processes meanwhile. How long either end waited for a processor is not seen. The servers of the
-//! other arms stand still meanwhile.
+//! A slice is one slot of the record, of one lane: operations are the program's transactions, wall time and latencies
+//! are those that it says, the client's processor time is what the kernel accounts to the program when it ends, and the
+//! server's is that of all its processes meanwhile. How long either end waited for a processor is not seen. The servers
+//! of the other arms stand still meanwhile.
 
 use std::{
     sync::atomic::AtomicBool,
@@ -180,8 +180,8 @@ fn usage(process: i32) -> (TreeUsage, usize) {
     (census.usage(process), census.tree(process).len())
 }
 
-/// The same once there are no more than `members` of them: a process that served a connection ends a moment after it, and
-/// until its parent has taken note its time may be counted nowhere.
+/// The same once there are no more than `members` of them: a process that served a connection ends a moment after it,
+/// and until its parent has taken note its time may be counted nowhere.
 fn at_rest(process: i32, members: usize) -> TreeUsage {
     let deadline = Instant::now() + REST;
     loop {

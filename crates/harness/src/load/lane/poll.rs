@@ -8,8 +8,8 @@ use crate::{fault::Fault, session::PATIENCE_S};
 ///
 /// It tells edges, not levels: that a connection has become readable or writable. So it need not be told when a request
 /// could not be sent whole, and the kernel does not look again at connections whose answer was taken. Nothing is
-/// missed, because a session that says [`Progress::Pending`](crate::session::Progress::Pending) has read and written until the kernel had nothing more, or
-/// has just sent a request whose answer is an edge of its own.
+/// missed, because a session that says [`Progress::Pending`](crate::session::Progress::Pending) has read and written
+/// until the kernel had nothing more, or has just sent a request whose answer is an edge of its own.
 pub(super) struct Poll {
     pub epoll: Epoll,
     events: Vec<libc::epoll_event>,

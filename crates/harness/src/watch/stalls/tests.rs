@@ -27,8 +27,8 @@ struct Truth {
     processor: u64,
 }
 
-/// A client that asks a server again and again, on a processor with `hogs` that always want it. Either end goes on working for
-/// a while after it has woken the other, and the server sleeps for `disk` ticks within each operation.
+/// A client that asks a server again and again, on a processor with `hogs` that always want it. Either end goes on
+/// working for a while after it has woken the other, and the server sleeps for `disk` ticks within each operation.
 fn draw(seed: u64, hogs: u64, disk: u64) -> Truth {
     let mut random = SplitMix64::new(seed);
     let (mut client, mut server) = (Task { work: 5, ..Task::default() }, Task::default());
@@ -39,7 +39,8 @@ fn draw(seed: u64, hogs: u64, disk: u64) -> Truth {
             (server.work, wakes_at) = (4 + random.below(6), None);
         }
         let ready = [client.work > 0, server.work > 0];
-        // A waking task or a hog takes the processor when the one that runs has had its share; 2 stands for hogs, 3 for nobody.
+        // A waking task or a hog takes the processor when the one that runs has had its share; 2 stands for hogs, 3 for
+        // nobody.
         let runs = |who: u64| if who < 2 { ready[who as usize] } else { who == 2 && hogs > 0 };
         if left == 0 || !runs(turn) {
             let able: Vec<u64> = (0..2).filter(|who| runs(*who)).chain((0..hogs).map(|_| 2)).collect();
@@ -103,7 +104,8 @@ proptest! {
         prop_assert!((truth.neighbours..=truth.neighbours + waking).contains(&found));
     }
 
-    /// Waits are too long by the time in which both were awake, and net time too short by no more, nor by more than sleep.
+    /// Waits are too long by the time in which both were awake, and net time too short by no more, nor by more than
+    /// sleep.
     #[test]
     fn by_waits_the_error_is_bounded(seed: u64, hogs in 0u64..9, disk in 0u64..200, seen: bool) {
         let truth = draw(seed, hogs, disk);
@@ -163,7 +165,8 @@ fn a_lane_waits_for_its_neighbour_and_not_for_itself() {
         let shares = Shares { wall_ns: u64::MAX, ..Shares::default() };
         watch.since(before, shares).expect("seen")
     };
-    // Two threads of one lane leave no moment in which one could run and none does, but for what else runs on this machine.
+    // Two threads of one lane leave no moment in which one could run and none does, but for what else runs on this
+    // machine.
     let (together, apart) = (measured(true), measured(false));
     assert!(apart > 20_000_000, "half of 200 ms went to the neighbour, {apart} ns were seen");
     assert!(together < apart, "{together} ns together, {apart} ns beside a neighbour");

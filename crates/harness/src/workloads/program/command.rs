@@ -1,9 +1,10 @@
 //! Any program as a workload: a command line with places to fill in, and a named pattern for what it prints.
 //!
-//! Places are `{host}`, `{port}`, `{user}`, `{database}`, `{clients}`, `{seconds}`, `{records}`, `{seed}`, and the paths
-//! `{data}` (a folder of the program's own beside the server's data, on the same volume), `{password_file}`, `{authority}`,
-//! `{certificate}` and `{key}`; a path is empty where the arm has no such thing. There is no place for a password: it is in
-//! the file, and for programs on PostgreSQL's library in the file that their environment names. No shell reads the line.
+//! Places are `{host}`, `{port}`, `{user}`, `{database}`, `{clients}`, `{seconds}`, `{records}`, `{seed}`, and the
+//! paths `{data}` (a folder of the program's own beside the server's data, on the same volume), `{password_file}`,
+//! `{authority}`, `{certificate}` and `{key}`; a path is empty where the arm has no such thing. There is no place for a
+//! password: it is in the file, and for programs on PostgreSQL's library in the file that their environment names. No
+//! shell reads the line.
 
 use std::path::{Path, PathBuf};
 

@@ -42,9 +42,9 @@ pub struct Slice {
 }
 
 impl Desk {
-    /// Makes room for `program` on `server`, in folders called `name`: one beside the run's certificates, so that files of
-    /// the program do not lie on the volume that is measured, and one beside the server's data, for a program that asks for
-    /// it.
+    /// Makes room for `program` on `server`, in folders called `name`: one beside the run's certificates, so that files
+    /// of the program do not lie on the volume that is measured, and one beside the server's data, for a program that
+    /// asks for it.
     ///
     /// # Errors
     /// A program that is not there; folders or files that cannot be made.

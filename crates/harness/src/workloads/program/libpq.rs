@@ -1,7 +1,7 @@
 //! How every program on PostgreSQL's client library is told whom to trust and who it is: by its environment.
 //!
-//! The variables are those of the PostgreSQL documentation, "Environment Variables". Nothing falls back: a server with TLS
-//! is verified in full, and where no TLS was asked for none is spoken.
+//! The variables are those of the PostgreSQL documentation, "Environment Variables". Nothing falls back: a server with
+//! TLS is verified in full, and where no TLS was asked for none is spoken.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ pub fn environment(at: &At<'_>) -> BTreeMap<String, String> {
     all
 }
 
-/// The name by which the server's certificate is checked: libraries before PostgreSQL 15 know no certificates for addresses.
+/// The name by which the server's certificate is checked: libraries before PostgreSQL 15 know no certificates for
+/// addresses.
 pub fn name(reach: &Reach) -> String {
     if reach.host == "127.0.0.1" { "localhost".to_owned() } else { reach.host.clone() }
 }

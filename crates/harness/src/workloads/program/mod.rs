@@ -1,13 +1,13 @@
 //! Load that another program offers: pgbench, sysbench, any command.
 //!
-//! Such a program is a workload of an experiment like any other, with two differences. Its load cannot be cut into short
-//! slots, so each arm is given whole slices of it, some seconds each, in the drawn order of a frame; and what an operation
-//! took is what the program itself says. Beside that stand Tithe's own figures: the processor time of the server while the
-//! program ran, and that of the program as the kernel accounts it when it ends.
+//! Such a program is a workload of an experiment like any other, with two differences. Its load cannot be cut into
+//! short slots, so each arm is given whole slices of it, some seconds each, in the drawn order of a frame; and what an
+//! operation took is what the program itself says. Beside that stand Tithe's own figures: the processor time of the
+//! server while the program ran, and that of the program as the kernel accounts it when it ends.
 //!
 //! Each program is one file here. It says what to run, as data, and reads what was printed; [`desk`] runs it, in the
-//! sandbox and under the servers' account. A program is given servers that Tithe launched, and no others: it makes tables
-//! of its own there, and nothing that Tithe did not make may be touched.
+//! sandbox and under the servers' account. A program is given servers that Tithe launched, and no others: it makes
+//! tables of its own there, and nothing that Tithe did not make may be touched.
 //!
 //! Left out: protections by Tithe's own client (encrypted columns, statements for every session), which another program
 //! does not have; and the bytes that a program sends, which nobody counts.

@@ -1,7 +1,7 @@
 //! What programs print when they end, read into figures. Pure: text in, figures or a reason out.
 //!
-//! Read is what stands in the printed text alone; what contradicts itself, lacks a figure or holds one that is no number is
-//! refused rather than guessed.
+//! Read is what stands in the printed text alone; what contradicts itself, lacks a figure or holds one that is no
+//! number is refused rather than guessed.
 
 use tithe_model::histogram::{Histogram, index};
 
@@ -59,8 +59,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// Adds a file of the log (PostgreSQL documentation, "Per-Transaction Logging"): client, number, time in µs, script,
-    /// two numbers of the clock and, with `scheduled`, by how much it began late in µs, which the time includes.
+    /// Adds a file of the log (PostgreSQL documentation, "Per-Transaction Logging"): client, number, time in µs,
+    /// script, two numbers of the clock and, with `scheduled`, by how much it began late in µs, which the time
+    /// includes.
     ///
     /// # Errors
     /// The first line that is not one of the log.
@@ -88,8 +89,8 @@ impl Log {
     }
 }
 
-/// sysbench's report: counts, total time and sum of latencies, and the histogram where one was asked for. Its buckets are
-/// about 1.8 % wide, and each is named by its value in ms.
+/// sysbench's report: counts, total time and sum of latencies, and the histogram where one was asked for. Its buckets
+/// are about 1.8 % wide, and each is named by its value in ms.
 pub fn sysbench(text: &str) -> Result<Told, String> {
     let events = number_after(text, "total number of events:").ok_or("no number of events")?;
     let seconds = number_after(text, "total time:").ok_or("no total time")?;

@@ -1,9 +1,9 @@
 //! pgbench, PostgreSQL's own load generator: its built-in scripts, or a script of one's own.
 //!
-//! What stands elsewhere in an experiment is not repeated: the clients (`-c`) and the rate (`-R`) are those of `[load]`, the
-//! scale is a hundred-thousandth of the records, and the seconds (`-T`) are those of a slot. Every transaction is logged
-//! (`--log`), so that the latencies are all there. Tables are not vacuumed before each slice (`-n`): Tithe vacuums them
-//! once after loading, and what pgbench would do then is no transaction.
+//! What stands elsewhere in an experiment is not repeated: the clients (`-c`) and the rate (`-R`) are those of
+//! `[load]`, the scale is a hundred-thousandth of the records, and the seconds (`-T`) are those of a slot. Every
+//! transaction is logged (`--log`), so that the latencies are all there. Tables are not vacuumed before each slice
+//! (`-n`): Tithe vacuums them once after loading, and what pgbench would do then is no transaction.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 

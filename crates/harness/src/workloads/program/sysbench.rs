@@ -1,11 +1,12 @@
 //! sysbench 1.0 with the scripts `oltp_*` that come with it, on what speaks the protocol of MySQL or PostgreSQL.
 //!
-//! What stands elsewhere in an experiment is not repeated: the threads are the clients of `[load]`, the rows of all tables
-//! together are its records, and the seconds are those of a slot. Latencies are those of sysbench's own histogram.
+//! What stands elsewhere in an experiment is not repeated: the threads are the clients of `[load]`, the rows of all
+//! tables together are its records, and the seconds are those of a slot. Latencies are those of sysbench's own
+//! histogram.
 //!
 //! Of TLS in MySQL's protocol sysbench knows on and off, and files of fixed names in the folder that it is started in.
-//! Whether it checks whose certificate the server shows is up to its library and is not claimed here. So is the proof of
-//! a password: the library of Debian's sysbench (libmariadb) has a plugin for MySQL's `caching_sha2_password`.
+//! Whether it checks whose certificate the server shows is up to its library and is not claimed here. So is the proof
+//! of a password: the library of Debian's sysbench (libmariadb) has a plugin for MySQL's `caching_sha2_password`.
 
 use std::{fs, path::PathBuf};
 

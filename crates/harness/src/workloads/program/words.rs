@@ -1,5 +1,5 @@
-//! The words of a command line, without a shell: what stands between blanks is a word, and what stands in single or double
-//! quotes belongs to one word, whatever it holds. Nothing else has a meaning.
+//! The words of a command line, without a shell: what stands between blanks is a word, and what stands in single or
+//! double quotes belongs to one word, whatever it holds. Nothing else has a meaning.
 
 /// The words of `text`.
 ///

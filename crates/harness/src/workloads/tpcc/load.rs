@@ -1,5 +1,6 @@
 //! Loads the initial population: the product's own way of adding many rows where it has one, else many in one `INSERT`;
-//! each job in one transaction. While the server adds rows the next ones are made and, where the session takes it, sent.
+//! each job in one transaction. While the server adds rows the next ones are made and, where the session takes it,
+//! sent.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,8 +19,8 @@ use crate::{
     sql::{Isolation, describe, insert},
 };
 
-/// Parameters in one `INSERT`, at most: SQLite takes 32,766 (documentation, "Limits"), MariaDB and MySQL 65,535, and few large
-/// requests spare the client processor time.
+/// Parameters in one `INSERT`, at most: SQLite takes 32,766 (documentation, "Limits"), MariaDB and MySQL 65,535, and
+/// few large requests spare the client processor time.
 const WIDEST: usize = 8000;
 /// Values of a table that wait until they are sent.
 const WAITING: usize = 10_000;

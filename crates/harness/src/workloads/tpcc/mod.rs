@@ -5,9 +5,9 @@
 //! none is called tpmC: New-Orders per minute are *NOPM*.
 //!
 //! What differs from the specification, and why: money, rates and dates are whole numbers (see [`tables`]); Delivery is
-//! done at once, not from a queue; terminals type and think only where they are asked to ([`pauses`]), because few of them
-//! say little in the fractions of a second after which arms take turns; a terminal keeps its warehouse, but there may be
-//! any number of them.
+//! done at once, not from a queue; terminals type and think only where they are asked to ([`pauses`]), because few of
+//! them say little in the fractions of a second after which arms take turns; a terminal keeps its warehouse, but there
+//! may be any number of them.
 
 mod client;
 mod conditions;

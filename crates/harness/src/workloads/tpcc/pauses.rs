@@ -7,8 +7,8 @@ use super::{input::Kind, random::Random};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How long a terminal has been in use when it is first seen, ns: many times the longest usual pause, so that terminals are
-/// found anywhere between two transactions, and not all at the start of the first.
+/// How long a terminal has been in use when it is first seen, ns: many times the longest usual pause, so that terminals
+/// are found anywhere between two transactions, and not all at the start of the first.
 const IN_USE_NS: u64 = 600 * SECOND_NS;
 
 /// The time that typing the input of `kind` takes at least, ns (table of clause 5.2.5.7).
@@ -48,8 +48,8 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Draws the pause before a transaction of `kind`. False when that lies before the terminal is first seen: then another
-    /// transaction is to be drawn.
+    /// Draws the pause before a transaction of `kind`. False when that lies before the terminal is first seen: then
+    /// another transaction is to be drawn.
     pub fn before(&mut self, kind: Kind, random: &mut Random) -> bool {
         let thought_ns = self.last.map_or(0, |last| think_ns(last, random));
         self.last = Some(kind);

@@ -1,6 +1,7 @@
 //! The five transactions, specification 5.11, clauses 2.4 to 2.8, and how one is carried to its end.
 //!
-//! Delivery is done at once, within its terminal, all ten districts in one transaction (clause 2.7 also allows a queue).
+//! Delivery is done at once, within its terminal, all ten districts in one transaction (clause 2.7 also allows a
+//! queue).
 
 use super::{
     config::DISTRICTS,

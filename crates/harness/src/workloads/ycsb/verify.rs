@@ -2,8 +2,8 @@
 //!
 //! A row must have exactly the fields that were asked for, each with a value that was written there (see
 //! [`super::values`] for what that finds and what not). A read gives one row; a scan at most as many as asked for,
-//! in ascending order of their keys' bytes where the database has such an order, the first with the very key at which it
-//! starts. A scan that leaves out a row in its middle is not found out.
+//! in ascending order of their keys' bytes where the database has such an order, the first with the very key at which
+//! it starts. A scan that leaves out a row in its middle is not found out.
 
 use std::sync::Arc;
 
