@@ -90,7 +90,8 @@ impl Scene<'_> {
         self.database.connect(self.server, self.setup, &self.how())
     }
 
-    fn how(&self) -> Connect {
+    /// How a session to the measured table is opened.
+    pub fn how(&self) -> Connect {
         Connect { blocking: true, lane: 0, clock: crate::clock::Clock::Real, table: self.table.clone() }
     }
 }

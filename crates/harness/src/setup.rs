@@ -7,7 +7,10 @@ mod selection;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-pub use self::{key_place::KeyPlace, selection::Selection};
+pub use self::{
+    key_place::{KEY_BYTES, KeyPlace},
+    selection::Selection,
+};
 use crate::{fault::Fault, materials::Materials, secret::Secret, sql::Compute, volume::Asked};
 
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.

@@ -19,7 +19,7 @@ use sm4::Sm4;
 use crate::{
     fault::Fault,
     secret::Secret,
-    setup::{ColumnCipher, Columns, key_place::KEY_BYTES},
+    setup::{ColumnCipher, Columns, KEY_BYTES},
 };
 
 /// How much longer a stored value is than its plaintext, bytes: nonce and tag.

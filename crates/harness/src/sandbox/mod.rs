@@ -32,7 +32,6 @@ use crate::{
     fault::Fault,
     launch::{Content, Launch, Place, Step},
     materials::Materials,
-    sandbox::journal,
 };
 
 /// What the names of sandboxes start with.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// Folders of administrators' programs, which are not always in a user's PATH.
-const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+pub const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Where `program` is.
 pub fn tool(program: &str) -> Option<PathBuf> {

@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::launch::Missing;
+use crate::{
+    launch::Missing,
+    sandbox::tools::{SYSTEM_FOLDERS, tool},
+};
 
 /// A program that volumes run.
 pub struct Tool {

@@ -22,7 +22,7 @@ mod words;
 
 use std::{
     any::Any,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicU64},
 };
 
