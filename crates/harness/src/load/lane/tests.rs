@@ -158,8 +158,8 @@ struct Ran {
     lane: Lane<'static>,
 }
 
-/// Runs `blocks` slots of 50 ms, again and again until they count `enough` operations: on a busy machine a thread may sleep
-/// through slots.
+/// Runs `blocks` slots of 50 ms, again and again until they count `enough` operations: on a busy machine a thread may
+/// sleep through slots.
 fn run(mut lane: Lane<'static>, blocks: u32, enough: u64) -> Ran {
     let (mut counted, mut slots) = (0, 0);
     for frame in 0..1000 {
