@@ -7,8 +7,8 @@ mod simulated;
 mod support;
 mod tpcc;
 
-/// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else. What is
-/// not there is skipped, loudly; with `CI` set it fails.
+/// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
+/// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.
 mod installed {
     mod inspect;
     mod kept;

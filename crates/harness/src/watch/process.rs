@@ -285,7 +285,8 @@ mod tests {
         assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
     }
 
-    /// A tick more or less stands between the clocks. They are read one after the other, so the process stands still.
+    /// A tick more or less stands between the clocks. They are read one after the other, so the process stands still
+    /// then.
     #[test]
     fn modes_add_up_to_the_processor_time() {
         // Should this test die, the kernel ends the shell after a minute of its processor time.
