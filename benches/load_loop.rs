@@ -15,7 +15,14 @@ use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
 };
 
-use tithe_harness::{clock::Clock, fault::Fault, proc::ServerTask, session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session}, workload::{Client, Parts, Workload}, workloads};
+use tithe_harness::{
+    clock::Clock,
+    fault::Fault,
+    proc::ServerTask,
+    session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
+    workload::{Client, Parts, Workload},
+    workloads,
+};
 use tithe_model::{
     experiment::{self, Values},
     histogram::Histogram,

@@ -32,7 +32,27 @@ use std::{
 
 use tithe_analysis::statistics::order::quantile7;
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
-use tithe_harness::{clock::Clock, data, database::{Connect, Database}, fault::Fault, launch::{Search, Server}, product::Product, sandbox::{Sandbox, process::Running}, serve, session::{Parameter, Progress, Session, wait_ready}, setup::Setup, watch::{host, process}, workload::{Parts, Workload}, workloads::tpcc::{Tpcc, config::Config, population::{self, Sink}, tables::TABLES, values::Parameters}};
+use tithe_harness::{
+    clock::Clock,
+    data,
+    database::Connect,
+    fault::Fault,
+    launch::{Search, Server},
+    product::Product,
+    sandbox::{Sandbox, process::Running},
+    serve,
+    session::{Parameter, Progress, Session, wait_ready},
+    setup::Setup,
+    watch::{host, process},
+    workload::{Parts, Workload},
+    workloads::tpcc::{
+        Tpcc,
+        config::Config,
+        population::{self, Sink},
+        tables::TABLES,
+        values::Parameters,
+    },
+};
 
 const SEED: u64 = 7;
 /// Rounds when none are asked for.
@@ -104,7 +124,7 @@ const HEAD: &str = "# TPC-C's rows and statements beside the databases' own clie
     again shows what the machine could not tell apart. The data set is derived from TPC-C, a trademark of the TPC; nothing here is a TPC result.\n\n";
 
 /// A product with its own client.
-struct Product {
+struct Tested {
     database: &'static dyn Product,
     settings: &'static [(&'static str, &'static str)],
     /// Name of the client's way to load.
@@ -115,8 +135,8 @@ struct Product {
     run: Option<fn(u16, u64, &Path) -> Command>,
 }
 
-fn postgres() -> Product {
-    Product {
+fn postgres() -> Tested {
+    Tested {
         database: &Postgres,
         settings: &[("shared_buffers", "1GB"), ("synchronous_commit", "off"), ("max_wal_size", "4GB")],
         peer: "psql, COPY",
@@ -135,8 +155,8 @@ fn postgres() -> Product {
     }
 }
 
-fn mariadb() -> Product {
-    Product {
+fn mariadb() -> Tested {
+    Tested {
         database: &MariaDb,
         settings: &[("innodb_buffer_pool_size", "1G"), ("innodb_flush_log_at_trx_commit", "2")],
         peer: "mariadb, LOAD DATA LOCAL INFILE",
@@ -171,7 +191,7 @@ const STOCK_LEVEL: &str = "\\set district random(1, 10)\n\\set threshold random(
 
 /// A running server, and the rows as files.
 struct Stand<'a> {
-    product: &'a Product,
+    product: &'a Tested,
     server: Server,
     port: u16,
     setup: Setup,
@@ -190,7 +210,7 @@ fn workload(properties: &[(&str, &str)]) -> Result<Tpcc, Fault> {
 }
 
 impl<'a> Stand<'a> {
-    fn start(product: &'a Product) -> Result<Self, Fault> {
+    fn start(product: &'a Tested) -> Result<Self, Fault> {
         let missing = |missing: tithe_harness::launch::Missing| Fault::Machine(format!("needs {}", missing.what));
         let install = product.database.find(&Search::default()).map_err(missing)?;
         let mut setup = Setup::bare();

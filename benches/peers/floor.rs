@@ -10,7 +10,20 @@ use std::{
     os::fd::{AsRawFd, RawFd},
 };
 
-use tithe_harness::{clock::Clock, fault::Fault, load::{Schedule, lane::{Arm, Lane, Seat}, recorder::Recorder, turnstile::Turnstile}, proc::ServerTask, session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session}, wire::Wire, workload::{Client, Parts}};
+use tithe_harness::{
+    clock::Clock,
+    fault::Fault,
+    load::{
+        Schedule,
+        lane::{Arm, Lane, Seat},
+        recorder::Recorder,
+        turnstile::Turnstile,
+    },
+    proc::ServerTask,
+    session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
+    wire::Wire,
+    workload::{Client, Parts},
+};
 use tithe_model::experiment::{Arrivals, Design};
 
 use crate::contest::{Contestant, number_after};

@@ -2,7 +2,17 @@
 
 use std::sync::atomic::AtomicU64;
 
-use tithe_harness::{clock::Clock, database::{Connect, Database}, fault::Fault, launch::{Install, Missing, Place, Search, Server}, product::Product, sandbox::{Sandbox, process::Running}, serve, session::Session, setup::Setup};
+use tithe_harness::{
+    clock::Clock,
+    database::Connect,
+    fault::Fault,
+    launch::{Install, Missing, Place, Search, Server},
+    product::Product,
+    sandbox::{Sandbox, process::Running},
+    serve,
+    session::Session,
+    setup::Setup,
+};
 
 use crate::tithe;
 

@@ -2,8 +2,20 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tithe_harness::{catalogue, database::Database, fault::Fault, launch::{Address, Server}, load::frame::{ArmRig, Rig}, product::Product, setup::Setup, workload::Workload, workloads};
-use tithe_model::{experiment, parse, plan::{self, Plan}};
+use tithe_harness::{
+    catalogue,
+    fault::Fault,
+    launch::{Address, Server},
+    load::frame::{ArmRig, Rig},
+    product::Product,
+    setup::Setup,
+    workload::Workload,
+    workloads,
+};
+use tithe_model::{
+    parse,
+    plan::{self, Plan},
+};
 
 use crate::contest::{Contestant, number_after};
 

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tithe_harness::folder;
-
-use crate::records;
+use tithe_model::records::Records;
 
 /// The metrics of slots that the parts tell, with their words and the level that each compares.
 pub const METRICS: [(&str, &str, &str); 3] =

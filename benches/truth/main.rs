@@ -29,10 +29,6 @@ mod run;
 mod share;
 mod twice;
 
-#[path = "../../crates/cli/src/records.rs"]
-#[allow(dead_code, reason = "the program uses the rest")]
-mod records;
-
 use std::{process::ExitCode, str::FromStr};
 
 fn main() -> ExitCode {

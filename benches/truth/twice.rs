@@ -1,7 +1,8 @@
 //! PostgreSQL against itself: the truth is no difference.
 
 use serde_json::Value;
-use tithe_analysis::{CONFIDENCE, Records, assess::assess};
+use tithe_analysis::{CONFIDENCE, assess::assess};
+use tithe_model::records::Records;
 
 use crate::{
     analysis::{ends, find, host, percent, read},

@@ -6,7 +6,6 @@
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 
 use tithe_harness::{
-    database::Database,
     evidence::Evidence,
     materials::Materials,
     product::Product,

@@ -4,13 +4,17 @@ use std::path::Path;
 
 use tithe_harness::{
     arms, catalogue,
-    database::Database,
     launch::{Install, Search},
     product::Product,
     workload::Workload,
     workloads::{self, program},
 };
-use tithe_model::{catalogue::Catalogue, experiment::{self, Arrivals, Experiment}, parse, plan::{self, Plan}};
+use tithe_model::{
+    catalogue::Catalogue,
+    experiment::{self, Arrivals, Experiment},
+    parse,
+    plan::{self, Plan},
+};
 
 use crate::{
     ExperimentArgs, MachineArgs, complain,

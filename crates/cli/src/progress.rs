@@ -17,7 +17,11 @@ use tithe_analysis::{
     stopping::{Decision, Live},
 };
 use tithe_harness::run::Observer;
-use tithe_model::{plan::{FRAMES_MIN, Plan}, record::{Event, Frame, Phase, Role, Slot, Verdict}, records::Records};
+use tithe_model::{
+    plan::{FRAMES_MIN, Plan},
+    record::{Event, Frame, Phase, Role, Slot, Verdict},
+    records::Records,
+};
 
 /// Time between two lines where they are not drawn over each other.
 const PLAIN_PAUSE: Duration = Duration::from_secs(15);

@@ -2,8 +2,15 @@
 
 use std::path::Path;
 
-use tithe_analysis::{Analysis, assess::Assessor, report::html::{Story, Teller}};
-use tithe_harness::{fault::Fault, folder::{self, CellRecords, Parts}};
+use tithe_analysis::{
+    Analysis,
+    assess::Assessor,
+    report::html::{Story, Teller},
+};
+use tithe_harness::{
+    fault::Fault,
+    folder::{self, CellRecords, Parts},
+};
 use tithe_model::records::Records;
 
 /// What a run folder says.

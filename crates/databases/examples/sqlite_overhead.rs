@@ -15,7 +15,13 @@ use std::{
 };
 
 use tithe_databases::sqlite::Sqlite;
-use tithe_harness::{clock::Clock, database::{Connect, Database}, launch::{Address, Install, Place, Server}, session::{Discard, Fields, KeyValueSession, Request, Rows, Session, Table}, setup::Setup};
+use tithe_harness::{
+    clock::Clock,
+    database::{Connect, Database},
+    launch::{Address, Install, Place, Server},
+    session::{Discard, Fields, KeyValueSession, Request, Rows, Session, Table},
+    setup::Setup,
+};
 
 const RECORDS: u64 = 10_000;
 const READS: u64 = 50_000;

@@ -1,6 +1,6 @@
 //! The databases: one folder, one cargo feature and one line in [`all`] each. They do not know each other.
 
-use tithe_harness::{database::Database, product::Product};
+use tithe_harness::product::Product;
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;

@@ -8,8 +8,12 @@ use std::{
 };
 
 use expect_test::expect;
-use tithe_harness::{arms, catalogue, database::Database, product::Product, protection::Protection, setup::Setup, workloads};
-use tithe_model::{catalogue::{Catalogue, Default, OptionEntry, OptionKind}, experiment::{self, OptionValue}, parse, plan};
+use tithe_harness::{arms, catalogue, product::Product, protection::Protection, setup::Setup, workloads};
+use tithe_model::{
+    catalogue::{Catalogue, Default, OptionEntry, OptionKind},
+    experiment::{self, OptionValue},
+    parse, plan,
+};
 
 fn whole_catalogue() -> Catalogue {
     let kinds = workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
@@ -163,7 +167,7 @@ fn programs_drive_what_speaks_their_protocol() {
     let driven = |kind: &str, properties: &[(&str, &str)]| {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let described = experiment::Workload { name: kind.to_owned(), kind: kind.to_owned(), properties };
-        let workload = workload::make(&described, &data, 1).expect("a workload");
+        let workload = workloads::make(&described, &data, 1).expect("a workload");
         let spoken = workload.program().expect("a program").drives().to_vec();
         let all = tithe_databases::all().iter();
         let driven = all.filter(|database| database.wire_protocol().is_some_and(|it| spoken.contains(&it)));

@@ -6,7 +6,21 @@ mod tpcc;
 use std::{collections::BTreeMap, path::Path};
 
 use tithe_databases::sqlite::Sqlite;
-use tithe_harness::{clock::Clock, data, database::{Connect, Database}, fault::Fault, launch::{Install, Place, Server}, materials::Materials, secret::Secret, session::Session, setup::{ColumnCipher, Columns, Setup}, sql::Compute, workload::Workload, workloads::tpcc::Tpcc};
+use tithe_harness::{
+    clock::Clock,
+    data,
+    database::{Connect, Database},
+    fault::Fault,
+    launch::{Install, Place, Server},
+    materials::Materials,
+    product::Product,
+    secret::Secret,
+    session::Session,
+    setup::{ColumnCipher, Columns, Setup},
+    sql::Compute,
+    workload::Workload,
+    workloads::tpcc::Tpcc,
+};
 use tpcc::Arm;
 
 fn setup() -> Setup {

@@ -408,7 +408,7 @@ mod tests {
             };
             File::create(&log).expect("a log");
             let mut running =
-                super::super::process::start(&command, None, Some(&group), &log, libc::SIGTERM).expect("started");
+                crate::sandbox::process::start(&command, None, Some(&group), &log, libc::SIGTERM).expect("started");
             while running.ended().is_none() {
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -7,7 +7,17 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_model::{experiment::Url, record::ArmFacts};
 
-use crate::{clock::Clock, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, proc::TreeUsage, rotation::Rotator, session::{Session, SqlSession, Table}, setup::{Reach, Setup, WireProtocol}, sql::Dialect};
+use crate::{
+    clock::Clock,
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    proc::TreeUsage,
+    rotation::Rotator,
+    session::{Session, SqlSession, Table},
+    setup::{Reach, Setup, WireProtocol},
+    sql::Dialect,
+};
 
 /// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
 pub trait Database: Sync {

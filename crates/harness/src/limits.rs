@@ -7,7 +7,13 @@ use tithe_model::{
     quantity::size,
 };
 
-use crate::{cgroup::{self, Limits}, database::Database, launch::Missing, proc::value, workloads};
+use crate::{
+    cgroup::{self, Limits},
+    database::Database,
+    launch::Missing,
+    proc::value,
+    workloads,
+};
 
 /// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
 pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Limits {

@@ -12,7 +12,12 @@ mod stage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tithe_model::{experiment::Arrivals, plan::{Cell, FRAMES_MIN, Plan}, record::{Event, Finding, Frame, Phase, Slot}, records::Records};
+use tithe_model::{
+    experiment::Arrivals,
+    plan::{Cell, FRAMES_MIN, Plan},
+    record::{Event, Finding, Frame, Phase, Slot},
+    records::Records,
+};
 
 use crate::{
     arms, data,

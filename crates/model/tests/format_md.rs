@@ -6,7 +6,13 @@ mod catalogue;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tithe_model::{catalogue::Catalogue, histogram::{Histogram, bounds}, parse::{TABLES, parse}, plan::plan, record::{ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict}};
+use tithe_model::{
+    catalogue::Catalogue,
+    histogram::{Histogram, bounds},
+    parse::{TABLES, parse},
+    plan::plan,
+    record::{ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
+};
 
 const FORMAT: &str = include_str!("../../../FORMAT.md");
 const GLOSSARY: &str = include_str!("../../../GLOSSARY.md");

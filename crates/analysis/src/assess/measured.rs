@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tithe_model::{experiment::{Arm, Arrivals, Design, Metric}, plan::Cell, record::{ArmFrame, Frame, Host, Slot, Stalls}, records::Records};
+use tithe_model::{
+    experiment::{Arm, Arrivals, Design, Metric},
+    plan::Cell,
+    record::{ArmFrame, Frame, Host, Slot, Stalls},
+    records::Records,
+};
 
 use crate::{Flag, statistics::pairing::MIN_OPERATIONS, stopping};
 

@@ -22,7 +22,12 @@ mod slots;
 mod stand_in;
 mod sweep;
 
-use tithe_model::{experiment::{Arm, Arrivals, Design, Metric}, quantity, record::{CIPHER_DRIVER, Finding, Host, Verdict}, records::Records};
+use tithe_model::{
+    experiment::{Arm, Arrivals, Design, Metric},
+    quantity,
+    record::{CIPHER_DRIVER, Finding, Host, Verdict},
+    records::Records,
+};
 
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, statistics, stopping};
 use measured::Measured;
@@ -88,7 +93,7 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
     notes.extend(measured.complaints());
-    notes.extend(stand_in::stand_ins(&records.cells[index].arms));
+    notes.extend(stand_in::stand_ins(records.cells[index].arms.iter()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
         format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)

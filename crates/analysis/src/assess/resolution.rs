@@ -5,7 +5,7 @@ use tithe_model::{experiment::Metric, records::Records, schedule::SplitMix64};
 
 use super::{measured::Measured, slots};
 use crate::{
-    CONFIDENCE, Interval, Records,
+    CONFIDENCE, Interval,
     statistics::inference::{infer, sidak},
     stopping,
 };
@@ -106,7 +106,7 @@ pub fn resolutions(records: &Records) -> Vec<CellResolution> {
     (0..records.plan.cells.len()).map(|index| of_cell(records, index)).collect()
 }
 
-fn of_cell(records: &index: usize) -> CellResolution {
+fn of_cell(records: &Records, index: usize) -> CellResolution {
     let measured = Measured::new(records, index);
     let asked = records.plan.experiment.measure.primary;
     let primary = stopping::deciding(asked, measured.net_seen, measured.server_seen);

@@ -6,9 +6,13 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use tithe_model::{histogram::{self, Histogram}, record::Frame, records::Records};
+use tithe_model::{
+    histogram::{self, Histogram},
+    record::Frame,
+    records::Records,
+};
 
-use crate::{stopping};
+use crate::stopping;
 
 /// The lines of every cell and arm.
 pub fn render(records: &Records) -> String {

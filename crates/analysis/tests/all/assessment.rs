@@ -2,7 +2,11 @@
 
 use expect_test::{Expect, expect};
 use tithe_analysis::{Analysis, Estimate, Flag, Interval, Outcome, Proof, assess::assess};
-use tithe_model::{experiment::{Arrivals, Metric}, record::{Phase, Role, Verdict}, records::Records};
+use tithe_model::{
+    experiment::{Arrivals, Metric},
+    record::{Phase, Role, Verdict},
+    records::Records,
+};
 
 use crate::synthetic::{Invented, finding};
 

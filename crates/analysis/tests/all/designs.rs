@@ -2,7 +2,11 @@
 //! time.
 
 use tithe_analysis::{Estimate, Flag, Outcome, Proof, assess::assess, stopping::Live};
-use tithe_model::{experiment::Design, record::{PHASES_NS, Slot}, records::Records};
+use tithe_model::{
+    experiment::Design,
+    record::{PHASES_NS, Slot},
+    records::Records,
+};
 
 use crate::synthetic::Invented;
 
@@ -48,7 +52,7 @@ fn an_arm_of_the_experiments_that_protects_nothing_says_nothing_about_the_others
 /// The same records as if `arm` had not been measured.
 fn without(mut records: Records, arm: usize) -> Records {
     records.plan.experiment.arms.remove(arm);
-    records.facts[0].remove(arm);
+    records.cells[0].arms.remove(arm);
     records.frames.iter_mut().for_each(|frame| drop(frame.arms.remove(arm)));
     records.findings.retain(|finding| finding.arm as usize != arm);
     records.slots.retain(|slot| slot.arm as usize != arm);

@@ -2,7 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::{experiment::{Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload}, histogram::Histogram, plan::{Cell, Plan}, record::{ArmFacts, ArmFrame, Counters, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict}, records::{CellFacts, Records}, schedule::SplitMix64};
+use tithe_model::{
+    experiment::{
+        Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload,
+    },
+    histogram::Histogram,
+    plan::{Cell, Plan},
+    record::{ArmFacts, ArmFrame, Counters, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
+    records::{CellFacts, Records},
+    schedule::SplitMix64,
+};
 
 /// Random numbers of the shapes that measured noise has.
 pub struct Noise(SplitMix64);

@@ -8,7 +8,7 @@ use tithe_harness::{
     folder,
     run::{Ending, Run},
 };
-use tithe_model::experiment::{Experiment, guard};
+use tithe_model::{experiment::Experiment, parse::guard};
 
 use crate::{
     CalibrateArgs,
@@ -17,7 +17,6 @@ use crate::{
     interrupt,
     prepare::{self, Prepared},
     progress::Progress,
-    records,
 };
 
 /// Runs the command; returns the exit status.

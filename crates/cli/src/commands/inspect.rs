@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use tithe_harness::{
-    database::Database,
     fault::Fault,
     inspect,
     launch::{Address, Server},

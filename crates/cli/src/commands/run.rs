@@ -6,8 +6,18 @@ use tithe_analysis::{
     Analysis,
     report::{self, html::Story},
 };
-use tithe_harness::{folder::{self, RunFolder}, run::{Ending, Run}, watch::host};
-use tithe_model::{experiment::Experiment, parse::{DESIGNS, guard}, plan::Plan, record::Event, records::Records};
+use tithe_harness::{
+    folder::{self, RunFolder},
+    run::{Ending, Run},
+    watch::host,
+};
+use tithe_model::{
+    experiment::Experiment,
+    parse::{DESIGNS, guard},
+    plan::Plan,
+    record::Event,
+    records::Records,
+};
 
 use crate::{
     RunArgs,

@@ -23,7 +23,8 @@ impl Graph {
             let Some(from) = home.first() else { continue };
             let mut paths = Vec::new();
             gather(source.tokens(), &mut paths);
-            let targets = paths.iter().filter_map(|path| target(home, path)).filter(|to| to != from && tops.contains(to));
+            let targets =
+                paths.iter().filter_map(|path| target(home, path)).filter(|to| to != from && tops.contains(to));
             for to in targets {
                 let file = source.path.display().to_string();
                 graph.get_mut(from).expect("every top is there").entry(to).or_insert(file);

@@ -53,7 +53,11 @@ fn modules_import_each_other_in_one_direction() {
 
 #[test]
 fn a_circle_and_an_arrow_upwards_are_found() {
-    let files = [("a.rs", "use crate::{b::{self, B}, fault};"), ("b/mod.rs", "mod c;"), ("b/c.rs", "fn c() { super::super::a::f() }")];
+    let files = [
+        ("a.rs", "use crate::{b::{self, B}, fault};"),
+        ("b/mod.rs", "mod c;"),
+        ("b/c.rs", "fn c() { super::super::a::f() }"),
+    ];
     let sources = files.map(|(path, text)| Source::parse(Path::new(path), text));
     let graph = imports::Graph::of(&sources);
     assert_eq!(graph.circle().expect("a circle"), "a → b (a.rs), b → a (b/c.rs)");
@@ -117,7 +121,6 @@ fn paths_in_the_map_exist() {
         .collect();
     assert!(paths.len() > 20, "the map names {} paths", paths.len());
     let bases = crates().into_iter().map(|folder| folder.join("src")).chain([root()]).collect::<Vec<_>>();
-    let lost: Vec<&str> =
-        paths.into_iter().filter(|path| !bases.iter().any(|base| base.join(path).exists())).collect();
+    let lost: Vec<&str> = paths.into_iter().filter(|path| !bases.iter().any(|base| base.join(path).exists())).collect();
     assert!(lost.is_empty(), "ARCHITECTURE.md names what is not there: {}", lost.join(", "));
 }

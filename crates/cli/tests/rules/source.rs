@@ -103,7 +103,9 @@ pub fn sources(folder: &Path) -> Vec<Source> {
     let mut all = Vec::new();
     gather(folder, folder, &mut all);
     let tests: Vec<PathBuf> = all.iter().flat_map(test_files).collect();
-    all.retain(|source| !tests.iter().any(|test| source.path.starts_with(test) || source.path == test.with_extension("rs")));
+    all.retain(|source| {
+        !tests.iter().any(|test| source.path.starts_with(test) || source.path == test.with_extension("rs"))
+    });
     all
 }
 

@@ -19,7 +19,16 @@ mod target;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_harness::{database::{Connect, Database}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server}, observation::Observation, product::Product, protection::Protection, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
+use tithe_harness::{
+    database::{Connect, Database},
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server},
+    observation::Observation,
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::{Reach, Setup, WireProtocol},
+};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{cluster::Cluster, connection::CqlConnection, session::CassandraSession};

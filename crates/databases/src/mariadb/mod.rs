@@ -14,7 +14,17 @@ mod rotation;
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{database::{CacheUse, Connect, Database, SqlDatabase}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, product::{FindCanaryChecks, Product}, protection::Protection, rotation::Rotator, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
+use tithe_harness::{
+    database::{CacheUse, Connect, Database, SqlDatabase},
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    product::{FindCanaryChecks, Product},
+    protection::Protection,
+    rotation::Rotator,
+    session::{Session, Table},
+    setup::{Reach, Setup, WireProtocol},
+};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::flavour::FLAVOUR;

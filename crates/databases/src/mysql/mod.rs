@@ -15,7 +15,16 @@ mod protection;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_harness::{database::{CacheUse, Connect, Database, SqlDatabase}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, product::{FindCanaryChecks, Product}, protection::Protection, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
+use tithe_harness::{
+    database::{CacheUse, Connect, Database, SqlDatabase},
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    product::{FindCanaryChecks, Product},
+    protection::Protection,
+    session::{Session, Table},
+    setup::{Reach, Setup, WireProtocol},
+};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::flavour::FLAVOUR;

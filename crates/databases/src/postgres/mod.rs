@@ -20,7 +20,16 @@ mod target;
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{database::{CacheUse, Connect, Database}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server, Stored}, observation::Observation, product::{FindCanaryChecks, Product}, protection::Protection, session::{Session, SqlSession as _, Table}, setup::{Reach, Setup, WireProtocol}};
+use tithe_harness::{
+    database::{CacheUse, Connect, Database},
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    product::{FindCanaryChecks, Product},
+    protection::Protection,
+    session::{Session, SqlSession as _, Table},
+    setup::{Reach, Setup, WireProtocol},
+};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{session::PostgresSession, target::PRODUCT};

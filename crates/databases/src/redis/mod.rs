@@ -14,7 +14,16 @@ mod session;
 mod store;
 mod target;
 
-use tithe_harness::{database::{Connect, Database}, fault::Fault, launch::{Install, Launch, Missing, Place, Search, Server}, observation::Observation, product::Product, protection::Protection, session::{Session, Table}, setup::{Reach, Setup, WireProtocol}};
+use tithe_harness::{
+    database::{Connect, Database},
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server},
+    observation::Observation,
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::{Reach, Setup, WireProtocol},
+};
 use tithe_model::{experiment::Url, record::ArmFacts};
 
 use self::{connection::RedisConnection, session::RedisSession};

@@ -25,7 +25,14 @@ mod support;
 
 use expect_test::Expect;
 use sandbox::{Sandbox, protection};
-use tithe_harness::{clock::Clock, database::{Connect, Database}, evidence::{Control, Evidence, Scene, claimed, judge}, product::Product, session::{KeyValueSession, Request, Rows, Session, Table}, sight::Sight};
+use tithe_harness::{
+    clock::Clock,
+    database::Connect,
+    evidence::{Control, Evidence, Scene, claimed, judge},
+    product::Product,
+    session::{KeyValueSession, Request, Rows, Session, Table},
+    sight::Sight,
+};
 use tithe_model::experiment::Protection as Chosen;
 
 fn table() -> Table {

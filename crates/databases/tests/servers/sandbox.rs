@@ -2,7 +2,18 @@
 
 use std::{collections::BTreeMap, fs};
 
-use tithe_harness::{arms::named, cgroup::{self, Limits}, database::Database, launch::{Content, Install, Launch, Search, Server, Step}, product::Product, protection::Protection, sandbox::{Sandbox as Folder, process::Running}, secret::Secret, serve, setup::Setup, volumes::{self, Mounted, raise}};
+use tithe_harness::{
+    arms::named,
+    cgroup::{self, Limits},
+    launch::{Content, Install, Launch, Search, Server, Step},
+    product::Product,
+    protection::Protection,
+    sandbox::{Sandbox as Folder, process::Running},
+    secret::Secret,
+    serve,
+    setup::Setup,
+    volumes::{self, Mounted, raise},
+};
 use tithe_model::experiment::{Arm, OptionValue, Protection as Chosen};
 
 /// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.

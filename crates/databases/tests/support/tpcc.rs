@@ -5,7 +5,21 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use tithe_harness::{clock::Clock, data, database::{Connect, Database}, evidence::{Control, Scene, judge}, fault::Fault, launch::Server, product::Product, protection::Protection, session::{Progress, Session, wait_ready}, setup::Setup, sight::Sight, workload::{Client, Parts, Workload}, workloads::tpcc::{Tpcc, config::Config}};
+use tithe_harness::{
+    clock::Clock,
+    data,
+    database::Connect,
+    evidence::{Control, Scene, judge},
+    fault::Fault,
+    launch::Server,
+    product::Product,
+    protection::Protection,
+    session::{Progress, Session, wait_ready},
+    setup::Setup,
+    sight::Sight,
+    workload::{Client, Parts, Workload},
+    workloads::tpcc::{Tpcc, config::Config},
+};
 use tithe_model::{experiment::Protection as Chosen, record::Verdict};
 
 /// The workload of `properties` on the smallest data set.

@@ -4,9 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use tithe_model::{quantity::size, record::Role};
 
-use super::{
-    relay::{Conversation, Relay},
-};
+use super::relay::{Conversation, Relay};
 use crate::{
     evidence::{Evidence, Scene},
     fault::Fault,

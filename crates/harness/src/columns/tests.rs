@@ -5,8 +5,9 @@ use super::*;
 use crate::{
     checks::canary::{Collected, read},
     protection::Protection as _,
+    protections::{COLUMNS, COLUMNS_EMBEDDED, ColumnsProtection},
     session::Fields,
-    setup::ColumnCipher,
+    setup::{ColumnCipher, Selection},
     simulated::test_bench::Bench,
 };
 

@@ -4,10 +4,10 @@ use std::{fs, io::Write};
 
 use expect_test::{Expect, expect};
 
-use super::{columns::*, *};
+use super::*;
 use crate::{
     checks::{
-        canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, logs_free::LogsFree, scan::Places,
+        canary::Targets, columns::*, disk_canary::DiskCanary, key_apart::KeyApart, logs_free::LogsFree, scan::Places,
         wire_canary::WireCanary,
     },
     launch::Address,

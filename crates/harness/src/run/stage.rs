@@ -17,7 +17,31 @@ use super::{
     Diary, Observer, Part, Run, cache,
     kept::{Holds, Kept},
 };
-use crate::{arms, cgroup::{self, Limits}, checks::scan::{Places, files_of}, clock::Clock, configuration::configuration, data, database::{Connect, Database}, fault::Fault, folder::{RunFolder, file_name}, launch::{Address, Launch, Server}, limits, load::frame::ArmRig, program::Program, sandbox::{Sandbox, process::Running}, serve, setup::Setup, volumes::{self, Mounted, own_swap::{self, OwnSwap}}, watch::process, workload::Workload, workloads::program::desk::Desk};
+use crate::{
+    arms,
+    cgroup::{self, Limits},
+    checks::scan::{Places, files_of},
+    clock::Clock,
+    configuration::configuration,
+    data,
+    database::{Connect, Database},
+    fault::Fault,
+    folder::{RunFolder, file_name},
+    launch::{Address, Launch, Server},
+    limits,
+    load::frame::ArmRig,
+    program::Program,
+    sandbox::{Sandbox, process::Running},
+    serve,
+    setup::Setup,
+    volumes::{
+        self, Mounted,
+        own_swap::{self, OwnSwap},
+    },
+    watch::process,
+    workload::Workload,
+    workloads::program::desk::Desk,
+};
 
 /// The fact of an arm that says where its data came from, where they are a copy.
 const DATA_SET: &str = "data set";

@@ -100,7 +100,7 @@ impl Drop for Bench {
 
 /// The simulated protection `id`.
 pub(crate) fn protection(id: &str) -> &'static dyn crate::protection::Protection {
-    *Simulated.protections().iter().find(|protection| protection.id() == id).unwrap()
+    *crate::product::Product::protections(&Simulated).iter().find(|protection| protection.id() == id).unwrap()
 }
 
 /// Protection `id` as an experiment chooses it, defaults filled in.

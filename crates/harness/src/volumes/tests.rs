@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 
-use std::{collections::BTreeMap, fs, process::Command, time::Instant};
+use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, time::Instant};
 
 use expect_test::expect;
 use tithe_model::experiment::OptionValue;
@@ -12,6 +12,7 @@ use crate::{
     evidence::{Evidence, judge},
     launch::{Install, Missing},
     sandbox::{SANDBOX_PREFIX, Sandbox, journal, kernel, site},
+    sight::Sight,
     simulated::test_bench::{Bench, materials},
     volumes::own_swap,
     watch::swap,

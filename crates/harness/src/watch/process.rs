@@ -156,6 +156,7 @@ pub fn processors() -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc::value;
 
     #[test]
     fn own_thread_uses_processor_time() {

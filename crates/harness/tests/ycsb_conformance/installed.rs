@@ -27,7 +27,20 @@ use std::{
     },
 };
 
-use tithe_harness::{fault::Fault, proc::ServerTask, session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Session, Table}, workload::{Parts, Workload}, workloads::ycsb::{READY, Ycsb, generator::{AcknowledgedCounter, Choice, Exponential, Histogram, Hotspot, Latest, ScrambledZipfian, Sequential, ThreadLocalRandom, Uniform, Zipfian, fnv_hash, random_bytes}, properties}};
+use tithe_harness::{
+    fault::Fault,
+    proc::ServerTask,
+    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Session, Table},
+    workload::{Parts, Workload},
+    workloads::ycsb::{
+        READY, Ycsb,
+        generator::{
+            AcknowledgedCounter, Choice, Exponential, Histogram, Hotspot, Latest, ScrambledZipfian, Sequential,
+            ThreadLocalRandom, Uniform, Zipfian, fnv_hash, random_bytes,
+        },
+        properties,
+    },
+};
 use tithe_model::{experiment::Values, schedule::SplitMix64};
 
 /// The compiled Java side and its class path.

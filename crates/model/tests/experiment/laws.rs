@@ -1,7 +1,12 @@
 //! What holds for every text, every URL, every experiment.
 
 use proptest::prelude::*;
-use tithe_model::{complaint::Complaint, experiment::{Experiment, Url, mask_passwords}, parse::parse_bytes, plan::{Plan, plan}};
+use tithe_model::{
+    complaint::Complaint,
+    experiment::{Experiment, Url, mask_passwords},
+    parse::parse_bytes,
+    plan::{Plan, plan},
+};
 
 use crate::{FULL, catalogue, read_experiment};
 

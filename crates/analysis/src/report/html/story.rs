@@ -5,8 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::{histogram::Histogram, record::{ArmFrame, Frame, Host}, records::Records};
-
+use tithe_model::{
+    histogram::Histogram,
+    record::{ArmFrame, Frame, Host},
+    records::Records,
+};
 
 /// Moments that the time line shows at most.
 const MOMENTS: usize = 360;

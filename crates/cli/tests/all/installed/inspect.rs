@@ -7,7 +7,15 @@ use crate::support;
 use std::collections::BTreeMap;
 
 use support::{Bench, err, out, status};
-use tithe_harness::{arms::named, database::Database, launch::{Address, Search}, observation::Feature, product::Product, sandbox::{Sandbox, process::Running}, serve, setup::Setup};
+use tithe_harness::{
+    arms::named,
+    launch::{Address, Search},
+    observation::Feature,
+    product::Product,
+    sandbox::{Sandbox, process::Running},
+    serve,
+    setup::Setup,
+};
 use tithe_model::experiment::Protection;
 
 /// A running server with some of its protections; it stops before its folder goes.
@@ -21,9 +29,9 @@ struct Served {
 
 /// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password
 /// goes that does not stand in the URL.
-type Product = (&'static str, &'static [&'static str], [&'static str; 2], &'static str);
+type Tested = (&'static str, &'static [&'static str], [&'static str; 2], &'static str);
 
-const PRODUCTS: [Product; 5] = [
+const PRODUCTS: [Tested; 5] = [
     ("postgres", &["tls", "scram"], ["postgres://tithe@", "/postgres?sslmode=verify-full&sslrootcert="], "PGPASSWORD"),
     ("mariadb", &["password", "encryption", "server-audit"], ["mariadb://tithe@", "/"], "MYSQL_PWD"),
     // The variable of its clients is taken by MariaDB's.
@@ -43,7 +51,7 @@ const PRODUCTS: [Product; 5] = [
 ];
 
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
-fn serve(product: &Product) -> Option<Served> {
+fn serve(product: &Tested) -> Option<Served> {
     let (id, protections, [before, after], variable) = product;
     let database: &dyn Product = *tithe_databases::all().iter().find(|found| found.id() == *id).expect("a database");
     let install = match database.find(&Search::default()) {

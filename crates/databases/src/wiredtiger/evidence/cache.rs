@@ -1,6 +1,10 @@
 //! Did the working set fit the cache?
 
-use tithe_harness::{evidence::{Control, Evidence, Scene}, fault::Fault, sight::Sight};
+use tithe_harness::{
+    evidence::{Control, Evidence, Scene},
+    fault::Fault,
+    sight::Sight,
+};
 use tithe_model::{quantity::size, record::Role};
 
 use crate::wiredtiger::{engine, opened};

@@ -3,7 +3,18 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::cassandra::Cassandra;
-use tithe_harness::{database::Database, evidence::{Control, judge}, fault::Fault, launch::{Address, Search, Server}, observation::Feature, proc::ServerTask, secret::Secret, session::{Discard, Fields, KeyValueSession, Request, Table}, setup::{Authentication, Setup, Transport}, sight::Sight};
+use tithe_harness::{
+    database::Database,
+    evidence::{Control, judge},
+    fault::Fault,
+    launch::{Address, Search, Server},
+    observation::Feature,
+    proc::ServerTask,
+    secret::Secret,
+    session::{Discard, Fields, KeyValueSession, Request, Table},
+    setup::{Authentication, Setup, Transport},
+    sight::Sight,
+};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{

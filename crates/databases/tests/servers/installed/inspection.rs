@@ -3,7 +3,16 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{clock::Clock, database::{Connect, Database}, inspect, launch::{Address, Server}, observation::Feature, product::Product, session::SqlSession, setup::Setup};
+use tithe_harness::{
+    clock::Clock,
+    database::{Connect, Database},
+    inspect,
+    launch::{Address, Server},
+    observation::Feature,
+    product::Product,
+    session::SqlSession,
+    setup::Setup,
+};
 use tithe_model::experiment::{OptionValue, Url};
 
 use super::{

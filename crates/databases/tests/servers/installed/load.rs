@@ -4,7 +4,17 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
-use tithe_harness::{cgroup, database::Database, load::{CONNECT, frame::{ArmRig, Rig}}, product::Product, session::Session, workload::Workload, workloads};
+use tithe_harness::{
+    cgroup,
+    load::{
+        CONNECT,
+        frame::{ArmRig, Rig},
+    },
+    product::Product,
+    session::Session,
+    workload::Workload,
+    workloads,
+};
 use tithe_model::{
     experiment::{self, Arrivals, OptionValue, Values},
     plan::Cell,

@@ -2,7 +2,16 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::mariadb::MariaDb;
-use tithe_harness::{database::Database, fault::Fault, launch::{Address, Server}, proc::ServerTask, secret::Secret, session::{Discard, Fields, KeyValueSession, Request}, setup::{Authentication, Setup, TlsVersion, Transport}, sight::Sight};
+use tithe_harness::{
+    database::Database,
+    fault::Fault,
+    launch::{Address, Server},
+    proc::ServerTask,
+    secret::Secret,
+    session::{Discard, Fields, KeyValueSession, Request},
+    setup::{Authentication, Setup, TlsVersion, Transport},
+    sight::Sight,
+};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{

@@ -4,7 +4,17 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
-use tithe_harness::{clock::Clock, database::{Connect, Database}, evidence::Evidence, launch::{Address, Server}, observation::Feature, product::Product, session::{SqlSession, Table}, setup::Setup, sight::Sight};
+use tithe_harness::{
+    clock::Clock,
+    database::{Connect, Database},
+    evidence::Evidence,
+    launch::{Address, Server},
+    observation::Feature,
+    product::Product,
+    session::{SqlSession, Table},
+    setup::Setup,
+    sight::Sight,
+};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{

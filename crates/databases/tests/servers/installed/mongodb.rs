@@ -11,7 +11,15 @@ use std::{
 
 use expect_test::{Expect, expect};
 use tithe_databases::mongodb::MongoDb;
-use tithe_harness::{database::Database, fault::Fault, launch::{Address, Command as Program, Launch, Paths, Place, Server, Step}, observation::{Feature, State}, proc::ServerTask, session::{Discard, Fields, KeyValueSession, Request}, setup::{Authentication, Setup, TlsVersion, Transport}};
+use tithe_harness::{
+    database::Database,
+    fault::Fault,
+    launch::{Address, Command as Program, Launch, Paths, Place, Server, Step},
+    observation::{Feature, State},
+    proc::ServerTask,
+    session::{Discard, Fields, KeyValueSession, Request},
+    setup::{Authentication, Setup, TlsVersion, Transport},
+};
 use tithe_model::{
     experiment::{OptionValue, Protection as Chosen, Url},
     record::STAND_IN,

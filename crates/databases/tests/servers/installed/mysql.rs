@@ -2,7 +2,15 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql};
-use tithe_harness::{database::Database, fault::Fault, launch::{Address, Server}, proc::ServerTask, product::Product, secret::Secret, setup::{Authentication, Setup, TlsVersion, Transport}};
+use tithe_harness::{
+    database::Database,
+    fault::Fault,
+    launch::{Address, Server},
+    proc::ServerTask,
+    product::Product,
+    secret::Secret,
+    setup::{Authentication, Setup, TlsVersion, Transport},
+};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{

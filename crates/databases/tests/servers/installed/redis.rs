@@ -2,7 +2,15 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::redis::Redis;
-use tithe_harness::{database::Database, fault::Fault, launch::{Address, Server}, proc::ServerTask, secret::Secret, session::{Discard, Fields, KeyValueSession, Request}, setup::{Authentication, Setup, Transport}};
+use tithe_harness::{
+    database::Database,
+    fault::Fault,
+    launch::{Address, Server},
+    proc::ServerTask,
+    secret::Secret,
+    session::{Discard, Fields, KeyValueSession, Request},
+    setup::{Authentication, Setup, Transport},
+};
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{

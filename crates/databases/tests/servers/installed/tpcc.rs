@@ -1,7 +1,13 @@
 //! TPC-C on a real server, plain and with encrypted columns.
 
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{data, database::Database, product::Product, session::{Discard, Parameter, Session}, setup::Setup, workloads::tpcc::Tpcc};
+use tithe_harness::{
+    data,
+    product::Product,
+    session::{Discard, Parameter, Session},
+    setup::Setup,
+    workloads::tpcc::Tpcc,
+};
 use tithe_model::experiment::OptionValue;
 
 use super::{
@@ -9,13 +15,13 @@ use super::{
     support::{Arm, evidence, workload},
 };
 
-type Product = &'static dyn Product;
+type Tested = &'static dyn Product;
 
 fn arm<'a>(sandbox: &'a Sandbox, setup: &'a Setup, workload: &'a Tpcc) -> Arm<'a> {
     Arm { database: sandbox.database, server: &sandbox.server, setup, workload }
 }
 
-fn conditions_hold_after_loading_and_with_terminals_in_each_others_way(database: Product) {
+fn conditions_hold_after_loading_and_with_terminals_in_each_others_way(database: Tested) {
     let Some(sandbox) = Sandbox::start(database, &[]) else { return };
     for (compute, isolation) in
         [("server", "repeatable-read"), ("client", "repeatable-read"), ("client", "serializable")]
@@ -30,7 +36,7 @@ fn conditions_hold_after_loading_and_with_terminals_in_each_others_way(database:
     }
 }
 
-fn encrypted_columns_are_proven_and_consistent(database: Product) {
+fn encrypted_columns_are_proven_and_consistent(database: Tested) {
     let Some(sandbox) = Sandbox::start(database, &[]) else { return };
     let workload = workload(&[("compute", "client")]);
     let Some(plain_sandbox) = Sandbox::start(database, &[]) else { return };
@@ -62,7 +68,7 @@ fn encrypted_columns_are_proven_and_consistent(database: Product) {
     }
 }
 
-fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database: Product) {
+fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database: Tested) {
     let Some(sandbox) = Sandbox::start(database, &[]) else { return };
     let workload = workload(&[("compute", "client")]);
     let plain = arm(&sandbox, &sandbox.setup, &workload);
@@ -81,7 +87,7 @@ fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database
     }
 }
 
-fn answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own(database: Product) {
+fn answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own(database: Tested) {
     let Some(sandbox) = Sandbox::start(database, &[]) else { return };
     let workload = workload(&[]);
     let arm = arm(&sandbox, &sandbox.setup, &workload);

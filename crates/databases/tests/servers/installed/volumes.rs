@@ -1,7 +1,10 @@
 //! Servers on volumes: what a claim needs of a real server, which writes as another account and keeps its files open.
 
 use tithe_databases::all;
-use tithe_harness::{database::Database, evidence::{Control, judge}, product::Product};
+use tithe_harness::{
+    evidence::{Control, judge},
+    product::Product,
+};
 use tithe_model::{
     experiment::{Arm, OptionValue},
     record::{Role, Verdict},

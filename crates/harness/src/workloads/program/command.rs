@@ -18,7 +18,13 @@ use super::{
     output::{PATTERNS, Read},
     unknown, whole, words,
 };
-use crate::{fault::Fault, launch::{self, Content, Missing}, program::{At, Job, Program, Told}, setup::WireProtocol, workload::Workload};
+use crate::{
+    fault::Fault,
+    launch::{self, Content, Missing},
+    program::{At, Job, Program, Told},
+    setup::WireProtocol,
+    workload::Workload,
+};
 
 /// File in the program's folder that holds the password.
 const PASSWORD: &str = "password";

@@ -8,7 +8,17 @@ use std::{
     time::Duration,
 };
 
-use crate::{clock::{Clock, Modes}, data, database::{Connect, Database}, fault::Fault, launch::{Command, Content, Server}, program::{At, Job, Program, Told}, sandbox::{account::Account, make_folder, process, write}, setup::{Reach, Setup, WireProtocol}, workload::Workload};
+use crate::{
+    clock::{Clock, Modes},
+    data,
+    database::{Connect, Database},
+    fault::Fault,
+    launch::{Command, Content, Server},
+    program::{At, Job, Program, Told},
+    sandbox::{account::Account, make_folder, process, write},
+    setup::{Reach, Setup, WireProtocol},
+    workload::Workload,
+};
 
 /// How much longer than asked for a slice may take, with starting, connecting and printing.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -5,7 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::{launch::Content, program::At, secret::Secret, setup::{Reach, TlsVersion, WireProtocol}};
+use crate::{
+    launch::Content,
+    program::At,
+    secret::Secret,
+    setup::{Reach, TlsVersion, WireProtocol},
+};
 
 /// File in the program's folder that holds the password.
 const PASSWORD: &str = "pgpass";

@@ -13,7 +13,13 @@ use tithe_model::{
 };
 
 use super::{ByProgram, find_in, libpq, one_of, output, unknown, whole};
-use crate::{fault::Fault, launch::{Command, Content, Missing}, program::{At, Job, Program, Told}, setup::WireProtocol, workload::Workload};
+use crate::{
+    fault::Fault,
+    launch::{Command, Content, Missing},
+    program::{At, Job, Program, Told},
+    setup::WireProtocol,
+    workload::Workload,
+};
 
 /// Rows of `pgbench_accounts` for each unit of scale.
 const ROWS_PER_SCALE: u64 = 100_000;

@@ -16,7 +16,14 @@ use tithe_model::{
 };
 
 use super::{ByProgram, find_in, libpq, one_of, output, unknown, whole};
-use crate::{fault::Fault, launch::{Command, Content, Missing}, program::{At, Job, Program, Told}, secret::Secret, setup::{Setup, Transport, WireProtocol}, workload::Workload};
+use crate::{
+    fault::Fault,
+    launch::{Command, Content, Missing},
+    program::{At, Job, Program, Told},
+    secret::Secret,
+    setup::{Setup, Transport, WireProtocol},
+    workload::Workload,
+};
 
 /// A row: two whole numbers, 120 and 60 letters.
 const ROW_BYTES: u64 = 188;

@@ -8,7 +8,13 @@ use tithe_model::{
 };
 
 use super::*;
-use crate::{launch::{Command, Content}, program::{At, Job, Told}, secret::Secret, setup::{Reach, ReachTls, Setup, TlsVersion, WireProtocol}, workloads};
+use crate::{
+    launch::Content,
+    program::{At, Job, Told},
+    secret::Secret,
+    setup::{Reach, ReachTls, TlsVersion, WireProtocol},
+    workloads,
+};
 
 const PASSWORD: &str = "0123secret:4567";
 
