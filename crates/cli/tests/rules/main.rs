@@ -87,6 +87,20 @@ fn only_the_sandbox_starts_processes() {
     nowhere_but("crates/databases/src", &["Command::new"], &["maven.rs"]);
 }
 
+/// What the harness needs of a database it asks through `Database`, such as the protocol that its servers speak.
+#[test]
+fn nobody_asks_for_a_database_by_its_name() {
+    for folder in ["crates/model/src", "crates/harness/src", "crates/analysis/src", "crates/cli/src"] {
+        for source in sources(&root().join(folder)) {
+            let named = tithe_databases::all().iter().find(|database| source.has_text(database.id()));
+            let id = named.map(|database| database.id());
+            assert_eq!(id, None, "{folder}/{}", source.path.display());
+        }
+    }
+    let asks = Source::parse(Path::new("a.rs"), "fn a() { if database.id() == \"sqlite\" {} }");
+    assert!(asks.has_text("sqlite") && !asks.has_text("id"));
+}
+
 #[test]
 fn plans_and_analyses_read_no_clock() {
     for folder in ["crates/model/src", "crates/analysis/src"] {

@@ -71,6 +71,11 @@ impl Source {
         names.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(name, word)| name == word))
     }
 
+    /// True when the text `text` stands in the code.
+    pub fn has_text(&self, text: &str) -> bool {
+        has_literal(self.tokens.iter().cloned(), &format!("{text:?}"))
+    }
+
     /// `crates/…/file.rs says Instant`.
     pub fn told(&self, word: &str) -> String {
         format!("{} says {word}", self.path.display())
@@ -91,6 +96,16 @@ fn flatten(tokens: impl Iterator<Item = TokenTree>, names: &mut Vec<String>) {
             TokenTree::Punct(_) | TokenTree::Literal(_) => names.push(String::new()),
         }
     }
+}
+
+/// True when one of the tokens is `literal`, as it is written.
+fn has_literal(mut tokens: impl Iterator<Item = TokenTree>, literal: &str) -> bool {
+    let is_literal = |token: TokenTree| match token {
+        TokenTree::Literal(found) => found.to_string() == literal,
+        TokenTree::Group(group) => has_literal(group.stream().into_iter(), literal),
+        TokenTree::Ident(_) | TokenTree::Punct(_) => false,
+    };
+    tokens.any(is_literal)
 }
 
 /// True for the sign `sign`.
