@@ -7,8 +7,8 @@
  * all the same, so arms differ in what they do by the loop alone.
  *
  * What the backend uses from the end of one loop to the start of the next is added up as well: everything else that a
- * statement costs it. Arms do the same there, but a loop of some microseconds can make it dearer, by what others do to shared
- * caches meanwhile, and that is part of what the protection costs.
+ * statement costs it. Arms do the same there, but a loop of some microseconds makes it dearer, and that is part of what the
+ * protection costs.
  *
  * Tithe gives all arms of a launched database the same settings, so that one setting names the rounds of every arm,
  * and the server finds its own by the folder that it lives in, which Tithe names after the arm: NUMBER-ARM/data.

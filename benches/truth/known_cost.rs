@@ -4,7 +4,7 @@
 //! does not know that one is dearer. A pilot run says what a statement costs the plain arm and what a round burns. The
 //! truth of the measured runs comes from what their own servers counted, and from the level of their own plain arm.
 //!
-//! Burned time is added to processor time and to net time alike, and to the latency where nobody waits for a processor.
+//! What the servers counted is added to processor time and to net time alike, and to the latency where nobody waits.
 //! Where clients wait the latency has no known truth: whoever uses the processor longer also waits longer for it.
 
 use std::{
@@ -147,7 +147,7 @@ impl Measured {
     }
 
     /// The true cost of arm `arm` against the plain arm's `level`, with the ends that the level's interval leaves open:
-    /// natural-log ratios. `None` where burned time is not all that is added.
+    /// natural-log ratios. `None` where that is not all that is added.
     fn truth(&self, arm: usize, level: &str) -> Result<Option<(f64, Ends)>, String> {
         if level == "latency_mean" && wait_share(&self.report["cells"][0]) > UNDISTURBED {
             return Ok(None);
@@ -204,7 +204,7 @@ impl Count {
                 count.add(line.1, &format!("arm={name} rounds={rounds} "))?;
             }
         }
-        if count.statements == 0 { Err(format!("the servers of arm {name} counted nothing")) } else { Ok(count) }
+        if count.followed == 0 { Err(format!("the servers of arm {name} counted nothing")) } else { Ok(count) }
     }
 
     fn add(&mut self, line: &str, arm: &str) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! The databases: one folder, one cargo feature and one line in [`all`] each. They do not know each other.
+//! The databases: one folder and one line in [`all`] each, with a cargo feature where one brings a crate or C code.
+//! They do not know each other.
 
 use tithe_harness::product::Product;
 

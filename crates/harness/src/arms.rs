@@ -21,12 +21,12 @@ use crate::{
     workload::Workload,
 };
 
-/// Everything that can protect `database`: its own protections, and the volumes that lie under any.
+/// Everything that can protect `product`: its own protections, and the volumes that lie under any.
 pub fn all(product: &dyn Product) -> Vec<&'static dyn Protection> {
     [product.protections(), volumes::protections(product)].concat()
 }
 
-/// The protection of `database` that experiment files call `id`.
+/// The protection of `product` that experiment files call `id`.
 ///
 /// # Errors
 /// When this build has none: a run folder of another build.
@@ -98,7 +98,7 @@ pub fn rotates(product: &dyn Product, arm: &Arm) -> Result<bool, Fault> {
     Ok(bare_setup(product, arm)?.changes_keys())
 }
 
-/// What changes the key of the server of `arm`; `None` where it is not changed. `companion` runs programs for it.
+/// What changes the key of `server`; `None` where it is not changed. `companion` runs programs for it.
 ///
 /// # Errors
 /// [`Fault::Refused`] where the database or the volume cannot; the server's error.

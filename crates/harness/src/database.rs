@@ -19,7 +19,7 @@ use crate::{
     sql::Dialect,
 };
 
-/// A product that Tithe can launch or attach to. One folder in `crates/databases`, one line in its list.
+/// A database that Tithe can launch or attach to.
 pub trait Database: Sync {
     /// Name in experiment files.
     fn id(&self) -> &'static str;

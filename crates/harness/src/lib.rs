@@ -2,9 +2,9 @@
 //! gathering evidence, writing the run folder.
 //!
 //! The plug-in traits are one a file: [`database`], [`protection`], [`product`], [`session`], [`workload`],
-//! [`program`], [`volume`], [`evidence`]; what implements them lies in the folders [`checks`], [`volumes`] and
-//! [`workloads`], and in `crates/databases`. Modules import each other in one direction only, which a test holds.
-//! Nothing here prints; what happens is told as [`tithe_model::record::Event`]s.
+//! [`program`], [`volume`], [`rotation`], [`evidence`]; what implements them lies in the folders [`checks`],
+//! [`volumes`] and [`workloads`], and in `crates/databases`. Modules import each other in one direction only, which a
+//! test holds. Nothing here prints; what happens is told as [`tithe_model::record::Event`]s.
 
 pub mod arms;
 pub mod catalogue;

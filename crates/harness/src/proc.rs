@@ -1,4 +1,5 @@
-//! What the kernel tells of processes: who descends from whom, and what a server with all its descendants has used.
+//! What the kernel tells of processes: who serves a connection, who descends from whom, and what a server with all its
+//! descendants has used.
 
 use std::collections::HashMap;
 
@@ -146,4 +147,50 @@ pub fn cpu_clock(process: i32) -> Option<libc::clockid_t> {
     let status = unsafe { libc::clock_getcpuclockid(process, &raw mut cpu_clock) };
     // A process that exists has run, if only to start.
     (status == 0 && clock::read(cpu_clock) > 0).then_some(cpu_clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn census_finds_a_child_below_its_parent() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let tree = Census::take().tree(std::process::id() as i32);
+        child.kill().expect("sleep can be killed");
+        child.wait().expect("sleep ends");
+        assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
+    }
+
+    /// A tick more or less stands between the clocks. They are read one after the other, so the process stands still
+    /// then.
+    #[test]
+    fn modes_add_up_to_the_processor_time() {
+        // Should this test die, the kernel ends the shell after a minute of its processor time.
+        let script = "ulimit -t 60; while :; do :; done";
+        let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
+        let process = child.id() as i32;
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(10));
+        while Census::take().usage(process).cpu_ns < 100_000_000 {
+            assert_eq!(child.try_wait().expect("a state"), None, "no processor time was seen");
+            pause();
+        }
+        // SAFETY: the process is a child that nobody has waited for.
+        unsafe { libc::kill(process, libc::SIGSTOP) };
+        while !std::fs::read_to_string(format!("/proc/{process}/stat")).expect("its state").contains(") T ") {
+            pause();
+        }
+        let usage = Census::take().usage(process);
+        child.kill().expect("sh can be killed");
+        child.wait().expect("sh ends");
+        let modes = usage.modes.expect("this process can be seen");
+        let apart = usage.cpu_ns.abs_diff(modes.user_ns + modes.system_ns);
+        assert!(apart < 50_000_000, "{usage:?}");
+    }
+
+    #[test]
+    fn values_are_read_by_name() {
+        assert_eq!(value("rchar: 5\nread_bytes: 77\n", "read_bytes:"), Some(77));
+        assert_eq!(value("rchar: 5\n", "read_bytes:"), None);
+    }
 }

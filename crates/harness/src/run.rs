@@ -109,10 +109,10 @@ impl Run<'_> {
             rotations: Rotations::default(),
             spoiled: SpoiledInARow::default(),
         };
-        carried.served.add(before.iter().flat_map(|contents| &contents.slots));
+        carried.served.add(before.iter().flat_map(|records| &records.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
-            let ending_before = before.map_or("", |contents| &contents.cells[number].ending);
+            let ending_before = before.map_or("", |records| &records.cells[number].ending);
             if let Some(fault) = ending_before.strip_prefix(FAILED) {
                 self.take_up_again(number, fault, &mut diary)?;
             } else if !ending_before.is_empty() {
@@ -165,10 +165,8 @@ impl Run<'_> {
         if let Some(words) = limits::crowding(self.product, &self.plan.experiment, cell.resources) {
             diary.warn(format!("cell {}: {words}", cell.id))?;
         }
-        let done = before
-            .map_or(&[][..], |contents| &contents.frames[..])
-            .iter()
-            .filter(|frame| frame.cell as usize == number);
+        let done =
+            before.map_or(&[][..], |records| &records.frames[..]).iter().filter(|frame| frame.cell as usize == number);
         let (frames_done, epochs_done) =
             done.fold((0, 0), |(frames, epochs), frame| (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1)));
         let mut frame = frames_done;

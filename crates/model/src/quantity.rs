@@ -1,6 +1,6 @@
 //! Quantities in words: counts, rates, lengths of time, sizes and levels with their units.
 //!
-//! Plan, evidence, progress and report use these functions and no others, so that the same quantity reads the same
+//! Plan, evidence, progress and report use these functions, so that the same quantity reads the same
 //! everywhere. What needs more than one number, a cost with its interval, is written by the report.
 
 /// The sign of a number below zero, as wide as a plus.
@@ -11,9 +11,13 @@ pub fn count(number: u64) -> String {
     group(&number.to_string())
 }
 
-/// How many in a second, with thousands separated; below 10 with all decimals that it has: `2,000`, `0.5`.
+/// How many in a second, as somebody chose it: thousands separated, with all decimals that it has: `2,000`, `12.5`.
 pub fn rate(per_second: f64) -> String {
-    if per_second < 10.0 { per_second.to_string() } else { fixed(per_second, 0) }
+    let text = per_second.to_string();
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{}.{fraction}", group(whole)),
+        None => group(&text),
+    }
 }
 
 /// A length of time in seconds, rounded to be understood and not to be computed with: `40 s`, `6 min`, `1 h 20 min`.
@@ -149,10 +153,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_whole_from_ten_on() {
+    fn rates_keep_what_was_chosen() {
         assert_eq!(
-            [0.5, 2.0, 9.75, 10.0, 12.6, 2000.0, 1_234_567.0].map(rate).join("; "),
-            "0.5; 2; 9.75; 10; 13; 2,000; 1,234,567"
+            [0.5, 2.0, 9.75, 10.0, 12.5, 2000.0, 1_234_567.25].map(rate).join("; "),
+            "0.5; 2; 9.75; 10; 12.5; 2,000; 1,234,567.25"
         );
     }
 

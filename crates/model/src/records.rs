@@ -29,7 +29,7 @@ pub struct Records {
     pub plan: Plan,
     /// Where it was done.
     pub machine: Machine,
-    /// How each cell of the plan was carried out.
+    /// How each cell of the plan was carried out: one for each, which analyses rely on.
     pub cells: Vec<CellFacts>,
     /// Complete frames, cell by cell.
     pub frames: Vec<Frame>,

@@ -7,7 +7,6 @@ use tithe_analysis::{
         ycsb,
     },
 };
-
 use tithe_model::records::Records;
 
 use crate::synthetic::Invented;

@@ -13,9 +13,9 @@ use crate::{
 pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     let unreadable = |fault| Stop::new(exit::USAGE, fault);
     if arguments.format == "ycsb" {
-        let contents = folder::read(&arguments.run).map_err(unreadable)?;
-        let damage = contents.damage.clone();
-        anstream::print!("{}", report::ycsb::render(&contents));
+        let records = folder::read(&arguments.run).map_err(unreadable)?;
+        let damage = records.damage.clone();
+        anstream::print!("{}", report::ycsb::render(&records));
         return Ok(exit::of_damage(&arguments.run, &damage).unwrap_or(exit::OK));
     }
     let assessed = records::assess(&arguments.run).map_err(unreadable)?;

@@ -142,13 +142,13 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
     let filled = plan.fit(&prepare::catalogue()).map_err(|flaws| unfit(path, &flaws))?;
     let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
     let prepared = prepare::of_plan(text, plan, &arguments.experiment)?;
-    let (mut folder, contents) = RunFolder::resume(path)?;
+    let (mut folder, records) = RunFolder::resume(path)?;
     for what in filled {
         let message = format!("plan.json does not say {what}");
         anstream::eprintln!("tithe: {}: {message}", path.display());
         folder.event(&Event::Warning { message })?;
     }
-    Ok((prepared, folder, Some(contents)))
+    Ok((prepared, folder, Some(records)))
 }
 
 /// Why this build cannot go on with the plan of the run folder at `path`.

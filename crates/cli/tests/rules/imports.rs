@@ -1,4 +1,5 @@
-//! Which module of a crate imports which, by every path that begins with `crate` or `super`.
+//! Which module of a crate imports which, by every path that begins with `crate` or `super`. The root file, which holds
+//! all modules, is none of them and is left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

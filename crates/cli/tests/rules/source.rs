@@ -12,8 +12,6 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 pub struct Source {
     /// Below the folder that was asked for.
     pub path: PathBuf,
-    /// As it is.
-    pub text: String,
     /// Its identifiers and signs, without comments, texts and tests; groups are opened.
     tokens: Vec<TokenTree>,
     /// Modules that it declares for tests alone.
@@ -24,8 +22,7 @@ impl Source {
     /// Reads `text`, which must be Rust.
     pub fn parse(path: &Path, text: &str) -> Self {
         let stream = TokenStream::from_str(text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let mut source =
-            Self { path: path.to_owned(), text: text.to_owned(), tokens: Vec::new(), test_modules: Vec::new() };
+        let mut source = Self { path: path.to_owned(), tokens: Vec::new(), test_modules: Vec::new() };
         source.tokens = source.without_tests(stream);
         source
     }
@@ -42,12 +39,16 @@ impl Source {
                 continue;
             }
             tokens.next();
-            let mut last_name = String::new();
+            let mut names = Vec::new();
             for token in tokens.by_ref() {
                 match &token {
-                    TokenTree::Ident(name) => last_name = name.to_string(),
+                    TokenTree::Ident(name) => names.push(name.to_string()),
                     TokenTree::Punct(sign) if sign.as_char() == ';' => {
-                        self.test_modules.push(last_name);
+                        if let [.., word, name] = names.as_slice()
+                            && word == "mod"
+                        {
+                            self.test_modules.push(name.clone());
+                        }
                         break;
                     }
                     TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => break,
@@ -115,8 +116,8 @@ pub fn is_sign(token: &TokenTree, sign: char) -> bool {
 
 /// All sources below `folder`, without the modules that are there for tests alone.
 pub fn sources(folder: &Path) -> Vec<Source> {
-    let mut all = Vec::new();
-    gather(folder, folder, &mut all);
+    let below = |path: &Path| path.strip_prefix(folder).expect("below the folder").to_owned();
+    let mut all: Vec<Source> = files(folder).iter().map(|(path, text)| Source::parse(&below(path), text)).collect();
     let tests: Vec<PathBuf> = all.iter().flat_map(test_files).collect();
     all.retain(|source| {
         !tests.iter().any(|test| source.path.starts_with(test) || source.path == test.with_extension("rs"))
@@ -132,16 +133,18 @@ fn test_files(source: &Source) -> Vec<PathBuf> {
     source.test_modules.iter().map(|name| base.join(name)).collect()
 }
 
-fn gather(root: &Path, folder: &Path, all: &mut Vec<Source>) {
+/// All files of Rust below `folder` with their texts, in the order of their names.
+pub fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            gather(root, &path, all);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+    let of = |path: PathBuf| match path.extension() {
+        _ if path.is_dir() => files(&path),
+        Some(extension) if extension == "rs" => {
             let text = fs::read_to_string(&path).expect("a text");
-            all.push(Source::parse(path.strip_prefix(root).expect("below the root"), &text));
+            vec![(path, text)]
         }
-    }
+        _ => Vec::new(),
+    };
+    paths.into_iter().flat_map(of).collect()
 }

@@ -1,4 +1,4 @@
-//! Watches processes and the machine: processor time, memory, bytes, pressure. Reads `/proc` and changes
+//! Watches processes and the machine: processor time, waits, pressure, clocks, swap. Reads `/proc` and changes
 //! nothing, but that [`stalls`] puts lanes into control groups that limit nothing.
 //!
 //! What a container, a hypervisor or another user hides is told as `None`, never as 0.

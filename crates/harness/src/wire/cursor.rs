@@ -111,6 +111,7 @@ impl<'a, F: Format> Cursor<'a, F> {
     /// As [`Cursor::bytes`].
     #[inline]
     pub fn le<const N: usize>(&mut self) -> Result<u64, Fault> {
+        const { assert!(N <= 8, "a number of 64 bits has eight bytes") };
         let mut wide = [0; 8];
         wide[..N].copy_from_slice(self.bytes(N)?);
         Ok(u64::from_le_bytes(wide))

@@ -322,7 +322,7 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
     refused(
         &experiment("mariadb", 2000, "sysbench = \"oltp_insert\"", &one_sided),
         expect![[r#"
-        tithe: workload oltp_insert: sysbench speaks TLS to MySQL and MariaDB with certificates on both sides only: write `use = "tls", mutual = true` (arm secured); nothing was started
+        tithe: workload oltp_insert: sysbench speaks TLS to MariaDB with certificates on both sides only, and to MySQL it was not tried: write `use = "tls", mutual = true` (arm secured); nothing was started
     "#]],
     );
     let columns = "[[arm]]\nname = \"columns\"\nprotections = [{ use = \"columns\" }]\n";

@@ -249,8 +249,8 @@ fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
 fn a_pause_goes_on_in_the_arms_next_slot() {
     for seats in [1, 5] {
         let (port, servers) = serve(seats, Duration::ZERO);
-        let pause_ns = 120_000_000;
         // Longer than a slot of 50 ms, and over in the third.
+        let pause_ns = 120_000_000;
         // The second operation of a connection comes after the first of every other.
         let enough = 2 * seats as u64;
         let Ran { counted, slots, lane } = run(pausing_lane(port, seats, 10, Arrivals::Closed, pause_ns), 8, enough);
@@ -258,7 +258,7 @@ fn a_pause_goes_on_in_the_arms_next_slot() {
         drop(lane);
         let answered: Vec<u64> = servers.into_iter().map(|server| server.join().expect("the server ends")).collect();
         assert_eq!(answered.iter().sum::<u64>(), counted);
-        // Eight slots of 50 ms have room for three pauses.
+        // Slots of 50 ms have room for one pause in 120 ms.
         let room = slots * 50 / 120;
         assert!(answered.iter().all(|answered| (1..=room).contains(answered)), "{answered:?} in {slots} slots");
     }

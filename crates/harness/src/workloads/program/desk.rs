@@ -67,11 +67,12 @@ impl Desk {
     ) -> Result<Self, Fault> {
         let executable = program.find().map_err(|missing| Fault::Machine(format!("{} is gone", missing.what)))?;
         let arm = server.folder.file_name().unwrap_or_default().to_string_lossy();
-        let reach = database.reach(server, setup)?;
         let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
+        let protocol = database.wire_protocol().ok_or_else(unknown)?;
+        let reach = database.reach(server, setup)?;
         let desk = Self {
             executable,
-            protocol: database.wire_protocol().ok_or_else(unknown)?,
+            protocol,
             reach,
             folder: setup.materials.authority.with_file_name(format!("{name}-{arm}")),
             data: server.folder.join(name),

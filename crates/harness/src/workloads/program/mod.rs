@@ -5,9 +5,9 @@
 //! operation took is what the program itself says. Beside that stand Tithe's own figures: the processor time of the
 //! server while the program ran, and that of the program as the kernel accounts it when it ends.
 //!
-//! Each program is one file here. It says what to run, as data, and reads what was printed; [`desk`] runs it, in the
-//! sandbox and under the servers' account. A program is given servers that Tithe launched, and no others: it makes
-//! tables of its own there, and nothing that Tithe did not make may be touched.
+//! Each program is one file here, which implements [`Program`]: what to run, as data, and how to read what was printed.
+//! [`desk`] runs it, in the sandbox and under the servers' account. A program is given servers that Tithe launched, and
+//! no others: it makes tables of its own there, and nothing that Tithe did not make may be touched.
 //!
 //! Left out: protections by Tithe's own client (encrypted columns, statements for every session), which another program
 //! does not have; and the bytes that a program sends, which nobody counts.

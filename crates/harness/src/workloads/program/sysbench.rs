@@ -150,7 +150,8 @@ impl Program for Sysbench {
     fn refuses_setup(&self, protocol: WireProtocol, setup: &Setup) -> Option<String> {
         let one_sided = matches!(setup.transport, Transport::Tls { mutual: false, .. });
         (protocol == WireProtocol::MySql && one_sided).then(|| {
-            "speaks TLS to MySQL and MariaDB with certificates on both sides only: write `use = \"tls\", mutual = true`"
+            "speaks TLS to MariaDB with certificates on both sides only, and to MySQL it was not tried: write \
+             `use = \"tls\", mutual = true`"
                 .to_owned()
         })
     }
