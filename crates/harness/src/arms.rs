@@ -41,10 +41,16 @@ pub fn named(product: &dyn Product, id: &str) -> Result<&'static dyn Protection,
 /// When the product does not have one of them.
 fn bare_setup(product: &dyn Product, arm: &Arm) -> Result<Setup, Fault> {
     let mut setup = Setup::bare();
-    for chosen in &arm.protections {
-        named(product, &chosen.id)?.apply(chosen, &mut setup);
-    }
+    protect(product, arm, &mut setup)?;
     Ok(setup)
+}
+
+/// Applies the protections of `arm` to `setup`.
+fn protect(product: &dyn Product, arm: &Arm, setup: &mut Setup) -> Result<(), Fault> {
+    arm.protections.iter().try_for_each(|chosen| {
+        named(product, &chosen.id)?.apply(chosen, setup);
+        Ok(())
+    })
 }
 
 /// The set-up of one arm of a cell: plain with the experiment's settings, then each protection applied.
@@ -62,9 +68,7 @@ pub fn setup(
     settings.extend(plan.experiment.resources[cell.resources].settings.clone());
     let mut setup = Setup::plain(settings, materials.clone());
     setup.clients = cell.clients;
-    for chosen in &arm.protections {
-        named(product, &chosen.id)?.apply(chosen, &mut setup);
-    }
+    protect(product, arm, &mut setup)?;
     setup.fetch_keys()?;
     volumes::level(&plan.experiment.arms, &mut setup);
     Ok(setup)

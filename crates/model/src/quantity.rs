@@ -13,11 +13,7 @@ pub fn count(number: u64) -> String {
 
 /// How many in a second, as somebody chose it: thousands separated, with all decimals that it has: `2,000`, `12.5`.
 pub fn rate(per_second: f64) -> String {
-    let text = per_second.to_string();
-    match text.split_once('.') {
-        Some((whole, fraction)) => format!("{}.{fraction}", group(whole)),
-        None => group(&text),
-    }
+    group(&per_second.to_string())
 }
 
 /// A length of time in seconds, rounded to be understood and not to be computed with: `40 s`, `6 min`, `1 h 20 min`.
@@ -128,14 +124,12 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let negative = value < 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     let sign = if negative { MINUS.to_string() } else { String::new() };
-    match text.split_once('.') {
-        Some((whole, fraction)) => format!("{sign}{}.{fraction}", group(whole)),
-        None => format!("{sign}{}", group(&text)),
-    }
+    format!("{sign}{}", group(&text))
 }
 
-/// A comma before every third digit from the right.
-fn group(digits: &str) -> String {
+/// A comma before every third digit of the whole number, from the right; decimals stay as they are.
+fn group(number: &str) -> String {
+    let (digits, decimals) = number.split_at(number.find('.').unwrap_or(number.len()));
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -143,7 +137,7 @@ fn group(digits: &str) -> String {
         }
         grouped.push(digit);
     }
-    grouped
+    grouped + decimals
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 pub struct Source {
     /// Below the folder that was asked for.
     pub path: PathBuf,
-    /// Its identifiers and signs, without comments, texts and tests; groups are opened.
+    /// Its tokens, without comments and without what is compiled for tests alone.
     tokens: Vec<TokenTree>,
     /// Modules that it declares for tests alone.
     test_modules: Vec<String>,
