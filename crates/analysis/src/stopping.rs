@@ -6,7 +6,7 @@
 //! alone. While frames are added the intervals are those that the analysis of a cell ended by precision gives; once the
 //! cell has ended, [`Live::ended`] gives the intervals of the analysis itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
     experiment::{Measure, Metric},
@@ -55,21 +55,80 @@ pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
     slots.into_iter().map(|slot| slot.client).collect::<BTreeSet<_>>().len()
 }
 
-/// The metric that decides.
-///
-/// Net time needs slots that say what neighbours took of them (`net_seen`), the server's processor time a server that
-/// can be seen. Both give way to the processor time that is seen.
-pub fn deciding(asked: Metric, net_seen: bool, server_seen: bool) -> Metric {
-    match asked {
-        Metric::Net if !net_seen => Metric::Cpu,
-        Metric::ServerCpu if !server_seen => Metric::Cpu,
-        asked => asked,
-    }
+/// Of net time, the largest part that clients may have slept through because neighbours held up others.
+const SLEPT_MOST: f64 = 0.1;
+
+/// What the slots of a cell can tell, frame by frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen {
+    /// Some slot says what neighbours took of it.
+    neighbours: bool,
+    /// Some slot has processor time of the server.
+    server: bool,
+    /// Net time of the slots, ns.
+    net_ns: u64,
+    /// Of that, the most that clients slept because a neighbour had the processor of another lane, ns.
+    slept_ns: u64,
 }
 
-/// True when some slot says what neighbours took of it.
-pub fn net_is_seen<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> bool {
-    slots.into_iter().any(|slot| slot.stalled_ns.is_some())
+impl Seen {
+    /// What `frames` can tell, each the slots of one frame.
+    pub fn of<'a>(frames: impl IntoIterator<Item = &'a [Slot]>) -> Self {
+        let mut seen = Self::default();
+        frames.into_iter().for_each(|slots| seen.push(slots));
+        seen
+    }
+
+    /// Takes the slots of one more frame.
+    pub fn push(&mut self, slots: &[Slot]) {
+        self.neighbours |= slots.iter().any(|slot| slot.stalled_ns.is_some());
+        self.server |= slots.iter().any(|slot| slot.server_cpu_ns > 0);
+        let stalled = |slot: &Slot| slot.stalled_ns.unwrap_or(0);
+        let mut stalled_together: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for slot in slots {
+            *stalled_together.entry((slot.block, slot.arm)).or_default() += stalled(slot);
+        }
+        for slot in slots {
+            let net = slot.wall_ns.saturating_sub(stalled(slot));
+            let asleep = net.saturating_sub(slot.client_cpu_ns + slot.server_cpu_ns);
+            self.net_ns += net;
+            self.slept_ns += asleep.min(stalled_together[&(slot.block, slot.arm)] - stalled(slot));
+        }
+    }
+
+    /// True when the processor time of the server is seen.
+    pub fn server(&self) -> bool {
+        self.server
+    }
+
+    /// True when net time can be told: slots say what neighbours took of them, and clients cannot have slept for long
+    /// because a neighbour had the processor of another lane. A client that waits for a lock whose holder is kept from
+    /// its processor sleeps, as far as anybody can see, so that its lane's own slots do not say whose doing it is.
+    pub fn net(&self) -> bool {
+        self.neighbours && self.slept_share() <= SLEPT_MOST
+    }
+
+    /// True when slots say what neighbours took of them.
+    pub fn neighbours(&self) -> bool {
+        self.neighbours
+    }
+
+    /// The largest share of net time that clients can have slept because a neighbour had the processor of another lane.
+    pub fn slept_share(&self) -> f64 {
+        self.slept_ns as f64 / self.net_ns.max(1) as f64
+    }
+
+    /// The metric that decides where `asked` was asked for.
+    ///
+    /// Net time gives way to the processor time where it cannot be told, and so does the server's processor time where
+    /// the server cannot be seen.
+    pub fn deciding(&self, asked: Metric) -> Metric {
+        match asked {
+            Metric::Net if !self.net() => Metric::Cpu,
+            Metric::ServerCpu if !self.server => Metric::Cpu,
+            asked => asked,
+        }
+    }
 }
 
 /// What is known after the frames so far.
@@ -97,9 +156,12 @@ pub struct Live {
     until_decided: bool,
     cell: Cell,
     frame_s: f64,
-    deciding: Option<Metric>,
+    seen: Seen,
     frames: usize,
-    effects: Vec<Vec<f64>>,
+    /// Of each guarded arm, in the metric that was asked for.
+    asked_effects: Vec<Vec<f64>>,
+    /// Of each guarded arm, in processor time, which decides where the other cannot.
+    cpu_effects: Vec<Vec<f64>>,
 }
 
 impl Live {
@@ -112,24 +174,28 @@ impl Live {
             until_decided: measure.until_decided,
             cell: cell.clone(),
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
-            deciding: None,
+            seen: Seen::default(),
             frames: 0,
-            effects: vec![Vec::new(); arms.saturating_sub(1)],
+            asked_effects: vec![Vec::new(); arms.saturating_sub(1)],
+            cpu_effects: vec![Vec::new(); arms.saturating_sub(1)],
         }
     }
 
     /// Takes the slots of one complete frame that is not spoiled.
-    ///
-    /// The first frame settles how many lanes there are, and whether the server and neighbours can be seen.
     pub fn push(&mut self, slots: &[Slot]) {
-        let lanes = lanes(slots);
-        let metric = *self.deciding.get_or_insert_with(|| {
-            deciding(self.asked, net_is_seen(slots), slots.iter().any(|slot| slot.server_cpu_ns > 0))
-        });
+        let pairs = fewest_pairs(slots, lanes(slots));
+        self.seen.push(slots);
         self.frames += 1;
-        for (arm, effects) in (1..).zip(&mut self.effects) {
-            effects.extend(frame_effect(slots, 0, arm, metric, fewest_pairs(slots, lanes)));
+        for (effects, metric) in [(&mut self.asked_effects, self.asked), (&mut self.cpu_effects, Metric::Cpu)] {
+            for (arm, effects) in (1..).zip(effects) {
+                effects.extend(frame_effect(slots, 0, arm, metric, pairs));
+            }
         }
+    }
+
+    /// The effects of each guarded arm in the metric that decides.
+    fn effects(&self) -> &[Vec<f64>] {
+        if self.seen.deciding(self.asked) == self.asked { &self.asked_effects } else { &self.cpu_effects }
     }
 
     /// Says how long frames are now, s, and how many the budget buys at that length, those so far included.
@@ -144,30 +210,30 @@ impl Live {
 
     /// The metric that decides; `None` before the first frame.
     pub fn metric(&self) -> Option<Metric> {
-        self.deciding
+        (self.frames > 0).then(|| self.seen.deciding(self.asked))
     }
 
     /// The deciding metric of each guarded arm now that the cell has ended for `reason`: the figures of the report.
     /// `None` where the frames are too few for an interval.
     pub fn ended(&self, reason: &str) -> Option<Vec<Interval>> {
-        let alpha = alpha(self.effects.len(), reason == BY_PRECISION);
+        let alpha = alpha(self.effects().len(), reason == BY_PRECISION);
         let of = |effects: &Vec<f64>| inference(effects, alpha, reason == BY_DECISION).interval;
-        (self.frames >= precision::MIN_FRAMES).then(|| self.effects.iter().map(of).collect())
+        (self.frames >= precision::MIN_FRAMES).then(|| self.effects().iter().map(of).collect())
     }
 
     /// What the frames so far say.
     pub fn decide(&self) -> Decision {
         // A confidence sequence needs no correction for looking.
-        let alpha = alpha(self.effects.len(), !self.until_decided);
+        let alpha = alpha(self.effects().len(), !self.until_decided);
         let infer = |effects: &Vec<f64>| inference(effects, alpha, self.until_decided);
-        let arms: Vec<Inference> = self.effects.iter().map(infer).collect();
+        let arms: Vec<Inference> = self.effects().iter().map(infer).collect();
         let width = |inference: &Inference| inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
             return Decision { enough: false, widest: 0, arms: Vec::new(), more_s: None, bought: None };
         };
         let reached = width(&arms[widest]) <= self.precision;
         // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
-        let fewest = self.effects.iter().map(Vec::len).min().unwrap_or(0);
+        let fewest = self.effects().iter().map(Vec::len).min().unwrap_or(0);
         let decided = |arm: &Inference| outcome(arm.interval, self.margin) != Outcome::TooNoisy;
         let enough = if self.until_decided {
             fewest >= precision::MIN_FRAMES && arms.iter().all(decided)
@@ -192,4 +258,47 @@ impl Live {
 pub fn more_s(inference: &Inference, target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
     let seconds_each = seconds_each * inference.batch.max(1) as f64;
     Some(precision::predict_more(&inference.merged, target, seconds_each, alpha)?.max(seconds_each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slot of 100 ns of one arm on `lane`: 40 ns of processor time, `stalled_ns` of neighbours, the rest asleep.
+    fn slot(lane: u32, block: u32, stalled_ns: u64) -> Slot {
+        let ran = Slot { wall_ns: 100, client_cpu_ns: 25, server_cpu_ns: 15, ..Slot::default() };
+        Slot { client: lane, block, n: 1, n_g: 1, stalled_ns: Some(stalled_ns), ..ran }
+    }
+
+    fn slept(slots: &[Slot]) -> (f64, bool) {
+        let seen = Seen::of([slots]);
+        (seen.slept_share(), seen.net())
+    }
+
+    #[test]
+    fn net_time_is_told_unless_clients_may_have_slept_for_a_neighbour_of_another_lane() {
+        // Of 70 and 100 ns of net time the first lane slept 30 and the second 60, of which 30 while the first was
+        // stalled.
+        assert_eq!(slept(&[slot(0, 0, 30), slot(1, 0, 0)]), (30.0 / 170.0, false));
+        // The first lane was stalled in another block.
+        assert_eq!(slept(&[slot(0, 0, 30), slot(1, 1, 0)]), (0.0, true));
+        // A lane's own stall is no reason for its own sleep.
+        assert_eq!(slept(&[slot(0, 0, 30), slot(0, 1, 10)]), (0.0, true));
+        // Both lanes were stalled whenever they did not run.
+        assert_eq!(slept(&[slot(0, 0, 60), slot(1, 0, 60)]), (0.0, true));
+        assert_eq!(slept(&[slot(0, 0, 0), slot(1, 0, 0)]), (0.0, true));
+    }
+
+    #[test]
+    fn cpu_decides_where_net_time_or_the_server_cannot_be_seen() {
+        let told = Seen::of([&[slot(0, 0, 0)][..]]);
+        let doubtful = Seen::of([&[slot(0, 0, 30), slot(1, 0, 0)][..]]);
+        let alone = Slot { server_cpu_ns: 0, stalled_ns: None, ..slot(0, 0, 0) };
+        let unseen = Seen::of([&[alone][..]]);
+        let asked = [Metric::Net, Metric::ServerCpu, Metric::Time];
+        let decides = |seen: Seen| asked.map(|metric| seen.deciding(metric));
+        assert_eq!(decides(told), [Metric::Net, Metric::ServerCpu, Metric::Time]);
+        assert_eq!(decides(doubtful), [Metric::Cpu, Metric::ServerCpu, Metric::Time]);
+        assert_eq!(decides(unseen), [Metric::Cpu, Metric::Cpu, Metric::Time]);
+    }
 }

@@ -71,12 +71,12 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let new_orders = measured.frames.iter().filter_map(|frame| new_orders_a_minute(frame, arm));
     levels.push(level(NEW_ORDERS, "NOPM", new_orders));
     levels.push(per_op("latency_mean", "µs", Metric::Time));
-    if measured.net_seen {
+    if measured.seen.net() {
         levels.push(per_op("net_per_op", "µs/op", Metric::Net));
     }
     levels.push(per_op("cpu_per_op", "µs/op", Metric::Cpu));
     levels.push(per_op("client_cpu_per_op", "µs/op", Metric::ClientCpu));
-    if measured.server_seen {
+    if measured.seen.server() {
         levels.push(per_op("server_cpu_per_op", "µs/op", Metric::ServerCpu));
     }
     levels.into_iter().flatten().collect()

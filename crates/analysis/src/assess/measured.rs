@@ -9,7 +9,11 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::{Flag, statistics::pairing::MIN_OPERATIONS, stopping};
+use crate::{
+    Flag,
+    statistics::pairing::MIN_OPERATIONS,
+    stopping::{self, Seen},
+};
 
 /// A frame that counts.
 pub(super) struct MeasuredFrame<'a> {
@@ -30,10 +34,8 @@ pub(super) struct Measured<'a> {
     pub epochs: BTreeSet<u32>,
     /// Client threads.
     pub lanes: usize,
-    /// Some slot has processor time of the server.
-    pub server_seen: bool,
-    /// Some slot says what neighbours took of it.
-    pub net_seen: bool,
+    /// What its slots can tell.
+    pub seen: Seen,
     /// No byte ever went over a wire: the database runs inside the client.
     pub embedded: bool,
     /// The cell was ended by its answers, so that only confidence sequences may be read.
@@ -66,8 +68,7 @@ impl<'a> Measured<'a> {
         let finding_epochs = records.findings.iter().filter(|it| of_cell(it.cell)).map(|it| it.epoch);
         Self {
             lanes: stopping::lanes(slots()),
-            server_seen: slots().any(|slot| slot.server_cpu_ns > 0),
-            net_seen: stopping::net_is_seen(slots()),
+            seen: Seen::of(frames.iter().map(|frame| frame.slots.as_slice())),
             // What another program sends is not counted.
             embedded: !cell.program
                 && frames
@@ -110,17 +111,22 @@ impl<'a> Measured<'a> {
             Stalls::Pressure | Stalls::Waits => None,
         });
         match asked {
-            Metric::Net if !self.net_seen => {
+            Metric::Net if !self.seen.neighbours() => {
                 Some(format!("{}, so net time per op cannot be told", unseen.unwrap_or("neighbours cannot be seen")))
             }
-            Metric::ServerCpu if !self.server_seen => Some("the server's processes could not be seen".to_owned()),
+            Metric::Net if !self.seen.net() => Some(format!(
+                "clients may have slept for up to {:.0}% of net time because neighbours held up other clients, so net \
+                 time per op cannot be told",
+                100.0 * self.seen.slept_share()
+            )),
+            Metric::ServerCpu if !self.seen.server() => Some("the server's processes could not be seen".to_owned()),
             _ => None,
         }
     }
 
     /// The server was there but could not be seen.
     pub fn server_unseen(&self) -> bool {
-        !self.server_seen && !self.embedded
+        !self.seen.server() && !self.embedded
     }
 
     /// The records of arm `arm`, by frame.

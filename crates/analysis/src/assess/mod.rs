@@ -29,7 +29,7 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, statistics, stopping};
+use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, statistics};
 use measured::Measured;
 
 /// What the records say. The same records give the same analysis.
@@ -88,7 +88,7 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
         // Nothing is known that could speak against the metric that was asked for.
         (asked, None)
     } else {
-        (stopping::deciding(asked, measured.net_seen, measured.server_seen), measured.cannot_decide(asked))
+        (measured.seen.deciding(asked), measured.cannot_decide(asked))
     };
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();

@@ -7,7 +7,6 @@ use super::{measured::Measured, slots};
 use crate::{
     CONFIDENCE, Interval,
     statistics::inference::{infer, sidak},
-    stopping,
 };
 
 /// Experiments drawn from the frames of one.
@@ -109,8 +108,8 @@ pub fn resolutions(records: &Records) -> Vec<CellResolution> {
 fn of_cell(records: &Records, index: usize) -> CellResolution {
     let measured = Measured::new(records, index);
     let asked = records.plan.experiment.measure.primary;
-    let primary = stopping::deciding(asked, measured.net_seen, measured.server_seen);
-    let has_meaning = |metric: &Metric| *metric != Metric::Net || measured.net_seen;
+    let primary = measured.seen.deciding(asked);
+    let has_meaning = |metric: &Metric| *metric != Metric::Net || measured.seen.net();
     let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(|(metric, ..)| has_meaning(metric)).collect();
     metrics.sort_by_key(|(metric, ..)| *metric != primary);
     let cells = records.plan.cells.len();

@@ -38,8 +38,8 @@ const UNDRAINED: f64 = 0.01;
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let has_meaning = |metric: Metric| match metric {
-        Metric::Net => measured.net_seen,
-        Metric::ServerCpu => measured.server_seen,
+        Metric::Net => measured.seen.net(),
+        Metric::ServerCpu => measured.seen.server(),
         Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
     };
     let mut estimates = Vec::new();
