@@ -113,7 +113,8 @@ pub struct RunArgs {
 /// What to inspect.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// URLs of the servers; passwords are better given by PGPASSWORD, MYSQL_PWD, REDISCLI_AUTH or CASSANDRA_PASSWORD
+    /// URLs of the servers; passwords are better given by a variable of the environment, such as PGPASSWORD, MYSQL_PWD,
+    /// REDISCLI_AUTH or CASSANDRA_PASSWORD
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
     /// Features that must be enforced on the whole server: tls, audit, authentication, ... Else the exit status is 5,
@@ -155,7 +156,7 @@ pub struct ReportArgs {
 /// What to download.
 #[derive(Args)]
 pub struct GetArgs {
-    /// The database: cassandra, mysql
+    /// The database: one that no package of the system brings
     database: String,
     /// Its version; without one the version that Tithe was tested with
     #[arg(long, value_name = "VERSION")]

@@ -56,3 +56,24 @@ pub fn all() -> &'static [&'static dyn Product] {
         &wiredtiger::WiredTiger,
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::all;
+
+    #[test]
+    fn what_databases_say_of_themselves_fits_together() {
+        let mut names = BTreeSet::new();
+        for entry in all().iter().map(|database| database.entry()) {
+            // Attaching finds a database by its scheme, as an experiment finds it by its id.
+            for name in [&entry.id, &entry.title].into_iter().chain(entry.schemes.iter().filter(|it| **it != entry.id))
+            {
+                assert!(!name.is_empty() && names.insert(*name), "{}: {name}", entry.id);
+            }
+            assert!(entry.keeps_data || !entry.restarts, "{}: it restarts, and does not keep its data", entry.id);
+            assert!(!entry.embedded || entry.schemes.is_empty() && entry.wire_protocol.is_none(), "{}", entry.id);
+        }
+    }
+}

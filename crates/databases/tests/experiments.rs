@@ -170,7 +170,7 @@ fn programs_drive_what_speaks_their_protocol() {
         let workload = workloads::make(&described, &data, 1).expect("a workload");
         let spoken = workload.program().expect("a program").drives().to_vec();
         let all = tithe_databases::all().iter();
-        let driven = all.filter(|database| database.wire_protocol().is_some_and(|it| spoken.contains(&it)));
+        let driven = all.filter(|database| database.entry().wire_protocol.is_some_and(|it| spoken.contains(&it)));
         let names: Vec<&str> = driven.map(|database| database.id()).collect();
         format!("{kind}: {}\n", names.join(", "))
     };

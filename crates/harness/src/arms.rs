@@ -164,7 +164,8 @@ pub fn check_programs(
     for (workload, described) in workloads.iter().zip(&experiment.workloads) {
         let Some(program) = workload.program() else { continue };
         let refused = |why: String| Err(format!("workload {}: {} {why}", described.name, program.name()));
-        let Some(protocol) = product.wire_protocol().filter(|protocol| program.drives().contains(protocol)) else {
+        let its = product.entry().wire_protocol;
+        let Some(protocol) = its.filter(|protocol| program.drives().contains(protocol)) else {
             let spoken: Vec<&str> = program.drives().iter().map(|protocol| protocol.name()).collect();
             let spoken = spoken.join(" or ");
             return refused(format!("does not drive {}; it drives what speaks the protocol of {spoken}", product.id()));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tithe_model::{
-    catalogue::{Catalogue, DatabaseEntry, Overrides, ProtectionEntry, WorkloadEntry, plain_name},
+    catalogue::{Catalogue, OfferedDatabase, Overrides, ProtectionEntry, WorkloadEntry, plain_name},
     experiment,
 };
 
@@ -32,19 +32,12 @@ pub fn catalogue(databases: &[&'static dyn Product], workloads: Vec<WorkloadEntr
         };
         arms::all(database).iter().map(entry).collect()
     };
-    let entry = |database: &&'static dyn Product| DatabaseEntry {
-        id: database.id(),
-        title: database.title(),
-        embedded: database.embedded(),
-        restarts: database.restarts(),
-        keeps_data: database.keeps_data(),
+    let offered = |database: &&'static dyn Product| OfferedDatabase {
+        entry: *database.entry(),
         copies_data: database.stored(&Setup::bare()).is_some(),
-        schemes: database.schemes(),
         protections: protections(*database),
-        reserved_settings: database.reserved_settings(),
-        known_settings: database.known_settings(),
     };
-    Catalogue { databases: databases.iter().map(entry).collect(), workloads }
+    Catalogue { databases: databases.iter().map(offered).collect(), workloads }
 }
 
 /// Tells which settings `protection` takes for itself, by having it applied beside one that an experiment gives.

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_model::{experiment::Url, record::ArmFacts};
+use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 
 use crate::{
     clock::Clock,
@@ -15,31 +15,33 @@ use crate::{
     proc::TreeUsage,
     rotation::Rotator,
     session::{Session, SqlSession, Table},
-    setup::{Reach, Setup, WireProtocol},
+    setup::{Reach, Setup},
     sql::Dialect,
 };
 
 /// A database that Tithe can launch or attach to.
 pub trait Database: Sync {
-    /// Name in experiment files.
-    fn id(&self) -> &'static str;
+    /// What it says of itself.
+    fn entry(&self) -> &'static DatabaseEntry;
 
-    /// Name in reports.
-    fn title(&self) -> &'static str;
+    /// [`DatabaseEntry::id`].
+    fn id(&self) -> &'static str {
+        self.entry().id
+    }
 
-    /// True when it runs inside Tithe's own process.
+    /// [`DatabaseEntry::title`].
+    fn title(&self) -> &'static str {
+        self.entry().title
+    }
+
+    /// [`DatabaseEntry::embedded`].
     fn embedded(&self) -> bool {
-        false
+        self.entry().embedded
     }
 
-    /// True when it runs on invented time and is no real database: the simulated one, for tests.
+    /// [`DatabaseEntry::simulated`].
     fn simulated(&self) -> bool {
-        false
-    }
-
-    /// URL schemes by which a running server is attached.
-    fn schemes(&self) -> &'static [&'static str] {
-        &[]
+        self.entry().simulated
     }
 
     /// Looks whether `url` can be used at all, without connecting.
@@ -48,20 +50,6 @@ pub trait Database: Sync {
     /// What is wrong with it; the text never quotes the URL.
     fn check_url(&self, _url: &Url) -> Result<(), Fault> {
         Ok(())
-    }
-
-    /// True when a server that is stopped and started again has its data: then it is started anew for every frame of a
-    /// workload that only reads. An embedded database that says so has a cache that its sessions share, and is closed
-    /// and opened again; of one that does not, every session has a cache of its own, and every frame opens new
-    /// sessions.
-    fn restarts(&self) -> bool {
-        false
-    }
-
-    /// True when a server that is stopped and started again has its data, however long that takes: then its caches can
-    /// be emptied.
-    fn keeps_data(&self) -> bool {
-        self.restarts()
     }
 
     /// The least memory that a server with `settings` lives in, bytes; `None` where that is not known.
@@ -73,16 +61,6 @@ pub trait Database: Sync {
     /// `None` where it does not say.
     fn cache_use(&self, _server: &Server, _setup: &Setup) -> Option<CacheUse> {
         None
-    }
-
-    /// Settings that Tithe sets itself, with the reason.
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-
-    /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
-    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
     }
 
     /// Looks whether the settings of an experiment fit together.
@@ -99,18 +77,9 @@ pub trait Database: Sync {
     /// Where it looked, and how to install it.
     fn find(&self, search: &Search) -> Result<Install, Missing>;
 
-    /// What [`Database::get`] downloads, as it is told before: from where, how much, under which licence.
-    fn download(&self) -> Option<&'static str> {
+    /// How its programs are downloaded; `None` where packages of the system bring them.
+    fn download(&self) -> Option<Download> {
         None
-    }
-
-    /// Downloads its programs for this user where no package of the system brings them; `None` is the version that
-    /// Tithe was tested with. Returns the folder that they are in.
-    ///
-    /// # Errors
-    /// When nothing is downloaded for this database, or a program that it takes is missing or fails.
-    fn get(&self, _version: Option<&str>) -> Result<PathBuf, Fault> {
-        Err(Fault::Refused(format!("{} is installed by the packages of your system", self.title())))
     }
 
     /// Everything that starts one server of this arm in `place`. Pure.
@@ -183,12 +152,7 @@ pub trait Database: Sync {
     /// # Errors
     /// [`Fault::Refused`] where this database cannot; the server's error.
     fn rotator(&self, _server: &Server, _setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
-        Err(Fault::Refused(format!("{} does not change its keys while it is measured", self.title())))
-    }
-
-    /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
-    fn wire_protocol(&self) -> Option<WireProtocol> {
-        None
+        Err(keeps_its_keys(self.title()))
     }
 
     /// How a program that is not Tithe's reaches the server as Tithe's clients do.
@@ -212,6 +176,21 @@ pub trait Database: Sync {
 
     /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
     fn close(&self, _server: &Server) {}
+}
+
+/// The refusal of a database, called `title` in reports, that cannot do what [`Database::rotator`] is asked for.
+pub fn keeps_its_keys(title: &str) -> Fault {
+    Fault::Refused(format!("{title} does not change its keys while it is measured"))
+}
+
+/// How the programs of a database are downloaded for this user.
+#[derive(Debug, Clone, Copy)]
+pub struct Download {
+    /// What is downloaded, as it is told before: from where, how much, under which licence.
+    pub words: &'static str,
+    /// Downloads a version, by default the one that Tithe was tested with, and returns the folder that it is in. Fails
+    /// for what is no version, and when a program that it takes is missing or fails.
+    pub get: fn(version: Option<&str>) -> Result<PathBuf, Fault>,
 }
 
 /// How often a server's own cache of pages has helped since it was started, or since before that.

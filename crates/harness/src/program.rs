@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use tithe_model::{experiment::Arrivals, histogram::Histogram};
+use tithe_model::{catalogue::WireProtocol, experiment::Arrivals, histogram::Histogram};
 
 use crate::{
     fault::Fault,
     launch::{Command, Content, Missing},
-    setup::{Reach, Setup, WireProtocol},
+    setup::{Reach, Setup},
 };
 
 /// A program that offers load. One file below `workloads/program/`, one line in the list of kinds.

@@ -224,32 +224,6 @@ impl ColumnCipher {
     }
 }
 
-/// A protocol that programs and servers of several products speak. By it programs choose what they drive, never by the
-/// name of a product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WireProtocol {
-    /// PostgreSQL's.
-    Postgres,
-    /// MySQL's, which MariaDB speaks as well.
-    MySql,
-    /// Redis's, RESP.
-    Redis,
-    /// Cassandra's, CQL.
-    Cql,
-}
-
-impl WireProtocol {
-    /// What follows "the protocol of".
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Postgres => "PostgreSQL",
-            Self::MySql => "MySQL",
-            Self::Redis => "Redis",
-            Self::Cql => "Cassandra",
-        }
-    }
-}
-
 /// How another program reaches a server: where, as whom, and how protected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reach {

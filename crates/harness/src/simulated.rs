@@ -18,7 +18,7 @@ mod timing;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_model::record::ArmFacts;
+use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 
 use crate::{
     database::{Connect, Database},
@@ -30,7 +30,7 @@ use crate::{
     setup::Setup,
 };
 
-/// The simulated database. Id `simulated`.
+/// The simulated database, on one of two clocks.
 ///
 /// Its settings, all numbers unless said otherwise:
 ///
@@ -44,9 +44,34 @@ use crate::{
 /// | `wrong_answer_every` | 0 | every so many operations that return rows one returns a wrong value; 0: never |
 /// | `dies_after_operations` | 0 | the server breaks all connections after so many operations; 0: never |
 /// | `refuses_to_start` | false | `true`: starting fails |
-///
-/// The four faults strike measured operations only, those on invented time.
-pub struct Simulated;
+pub enum Simulation {
+    /// On invented time. Id `simulated`. The four faults strike measured operations only, those on invented time.
+    Simulated,
+    /// On real time: an operation is a loop of known length on a real processor. Id `spinning`. Invented noise and
+    /// faults do not apply.
+    Spinning,
+}
+
+pub use Simulation::{Simulated, Spinning};
+
+/// What the database on invented time says of itself.
+static SIMULATED: DatabaseEntry = DatabaseEntry {
+    id: "simulated",
+    title: "simulated database",
+    embedded: true,
+    simulated: true,
+    reserved_settings: &RESERVED,
+    ..DatabaseEntry::BARE
+};
+
+/// What the database on real time says of itself.
+static SPINNING: DatabaseEntry = DatabaseEntry {
+    id: "spinning",
+    title: "simulated database on real time",
+    embedded: true,
+    reserved_settings: &RESERVED,
+    ..DatabaseEntry::BARE
+};
 
 /// Settings that an experiment may set.
 const KNOWN: [&str; 8] = [
@@ -68,27 +93,12 @@ const RESERVED: [(&str, &str); 4] = [
     ("placebo_cost", "the protection `placebo` sets it"),
 ];
 
-pub use spinning::Spinning;
-
-impl Database for Simulated {
-    fn id(&self) -> &'static str {
-        "simulated"
-    }
-
-    fn title(&self) -> &'static str {
-        "simulated database"
-    }
-
-    fn embedded(&self) -> bool {
-        true
-    }
-
-    fn simulated(&self) -> bool {
-        true
-    }
-
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &RESERVED
+impl Database for Simulation {
+    fn entry(&self) -> &'static DatabaseEntry {
+        match self {
+            Simulated => &SIMULATED,
+            Spinning => &SPINNING,
+        }
     }
 
     fn find(&self, _search: &Search) -> Result<Install, Missing> {
@@ -107,8 +117,12 @@ impl Database for Simulated {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let model = Model::of(&setup.settings)?;
-        let store = store::find(server)?;
-        Ok(Session::KeyValue(Box::new(session::SimulatedSession::new(store, model, server, how)?)))
+        let length_ns = model.service_ns * model.cost;
+        let session = session::SimulatedSession::new(store::find(server)?, model, server, how)?;
+        Ok(Session::KeyValue(Box::new(match self {
+            Simulated => session,
+            Spinning => session.spinning(spinning::turns(length_ns)),
+        })))
     }
 
     fn create(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
@@ -131,7 +145,7 @@ impl Database for Simulated {
     }
 }
 
-impl Product for Simulated {
+impl Product for Simulation {
     fn protections(&self) -> &'static [&'static dyn Protection] {
         &[&protections::Seal, &protections::Audit, &protections::Placebo]
     }

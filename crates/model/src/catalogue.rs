@@ -12,45 +12,107 @@ use crate::experiment::{OptionValue, Protection};
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     /// Databases, in the order of their list.
-    pub databases: Vec<DatabaseEntry>,
+    pub databases: Vec<OfferedDatabase>,
     /// Kinds of workload.
     pub workloads: Vec<WorkloadEntry>,
 }
 
 impl Catalogue {
     /// The database called `id`.
-    pub fn database(&self, id: &str) -> Option<&DatabaseEntry> {
-        self.databases.iter().find(|entry| entry.id == id)
+    pub fn database(&self, id: &str) -> Option<&OfferedDatabase> {
+        self.databases.iter().find(|database| database.entry.id == id)
+    }
+
+    /// What the database called `id` says of itself.
+    pub fn entry(&self, id: &str) -> Option<&DatabaseEntry> {
+        self.database(id).map(|database| &database.entry)
     }
 }
 
-/// A product that Tithe can launch or attach to.
-#[derive(Debug, Clone)]
+/// What a database says of itself, once: everything else reads it here.
+#[derive(Debug, Clone, Copy)]
 pub struct DatabaseEntry {
     /// Name in experiment files.
     pub id: &'static str,
     /// Name in reports.
     pub title: &'static str,
-    /// True when it runs inside Tithe's own process (SQLite): no server, no wire, no address.
+    /// True when it runs inside Tithe's own process: no server, no wire, no address.
     pub embedded: bool,
-    /// True when a server of it, or an engine whose sessions share a cache, keeps its data over a restart, so that it
-    /// may be started anew between frames.
-    pub restarts: bool,
-    /// True when a server that is stopped and started again has its data.
-    pub keeps_data: bool,
-    /// True when loaded data are kept, and further servers are started on copies of them.
-    pub copies_data: bool,
+    /// True when it runs on invented time and is no real database: the simulated one, for tests.
+    pub simulated: bool,
     /// URL schemes by which a running server can be attached; empty when it cannot.
     pub schemes: &'static [&'static str],
-    /// Its protections.
-    pub protections: Vec<ProtectionEntry>,
+    /// True when a server that is stopped and started again has its data, soon enough that it may be started anew for
+    /// every frame of a workload that only reads. An embedded database that says so has a cache that its sessions
+    /// share, and is closed and opened again. Where an embedded database says no, each session has a cache of its own,
+    /// and every frame opens new sessions.
+    pub restarts: bool,
+    /// True when a server that is stopped and started again has its data, however long that takes: then its caches can
+    /// be emptied. True wherever `restarts` is.
+    pub keeps_data: bool,
     /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
     pub reserved_settings: &'static [(&'static str, &'static str)],
     /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
     pub known_settings: &'static [(&'static str, &'static str)],
+    /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
+    pub wire_protocol: Option<WireProtocol>,
 }
 
 impl DatabaseEntry {
+    /// What holds where a database says nothing else: a server that Tithe launches and nobody attaches to, that loses
+    /// its data when it is stopped, takes any setting, and is reached by no other program. It has no name yet.
+    pub const BARE: Self = Self {
+        id: "",
+        title: "",
+        embedded: false,
+        simulated: false,
+        schemes: &[],
+        restarts: false,
+        keeps_data: false,
+        reserved_settings: &[],
+        known_settings: &[],
+        wire_protocol: None,
+    };
+}
+
+/// A protocol that programs and servers of several products speak. By it programs choose what they drive, never by the
+/// name of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireProtocol {
+    /// PostgreSQL's.
+    Postgres,
+    /// MySQL's, which MariaDB speaks as well.
+    MySql,
+    /// Redis's, RESP.
+    Redis,
+    /// Cassandra's, CQL.
+    Cql,
+}
+
+impl WireProtocol {
+    /// What follows "the protocol of".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "PostgreSQL",
+            Self::MySql => "MySQL",
+            Self::Redis => "Redis",
+            Self::Cql => "Cassandra",
+        }
+    }
+}
+
+/// A database of this build: what it says of itself, and what only its code can tell.
+#[derive(Debug, Clone)]
+pub struct OfferedDatabase {
+    /// What it says of itself.
+    pub entry: DatabaseEntry,
+    /// True when loaded data are kept, and further servers are started on copies of them.
+    pub copies_data: bool,
+    /// Its protections.
+    pub protections: Vec<ProtectionEntry>,
+}
+
+impl OfferedDatabase {
     /// The protection called `id`.
     pub fn protection(&self, id: &str) -> Option<&ProtectionEntry> {
         self.protections.iter().find(|entry| entry.id == id)

@@ -23,7 +23,7 @@ pub use keys::{TABLES, TableFormat};
 use reader::{Item, Problems, Table, Text};
 
 use crate::{
-    catalogue::{Catalogue, DatabaseEntry, plain_name},
+    catalogue::{Catalogue, OfferedDatabase, plain_name},
     complaint::Complaint,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
@@ -107,7 +107,7 @@ fn experiment(
     let workloads = workloads::workloads(top, catalogue, read, problems);
     Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
-        database: database.map(|entry| entry.id.to_owned()).unwrap_or_default(),
+        database: database.map(|database| database.entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, &arms, problems),
         encrypted_swap_bytes: encrypted_swap(top, attached, &resources, problems),
         data,
@@ -194,15 +194,15 @@ pub fn swept(resources: Vec<Resources>, sweep: &[u32]) -> Vec<Resources> {
     resources.iter().flat_map(of_one).collect()
 }
 
-fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Problems) -> Option<&'c DatabaseEntry> {
+fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Problems) -> Option<&'c OfferedDatabase> {
     let word = item.text(problems)?;
-    let entry = catalogue.database(word);
-    if entry.is_none() {
-        let names: Vec<&str> = catalogue.databases.iter().map(|entry| entry.id).collect();
+    let database = catalogue.database(word);
+    if database.is_none() {
+        let names: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
         let help = wording::suggest(word, &names, "this build of Tithe has");
         problems.at(item.range.clone(), format!("there is no database {}", wording::quote(word)), help);
     }
-    entry
+    database
 }
 
 /// True when Tithe does not start the servers.
@@ -214,7 +214,7 @@ fn is_attached(arms: &[Arm]) -> bool {
 /// keeps those that it has.
 fn settings(
     table: &Table<'_>,
-    database: Option<&DatabaseEntry>,
+    database: Option<&OfferedDatabase>,
     arms: &[Arm],
     problems: &mut Problems,
 ) -> BTreeMap<String, String> {
@@ -227,15 +227,15 @@ fn settings(
         );
     }
     let settings = item.pairs(problems);
-    let reserved = database.map_or(&[][..], |entry| entry.reserved_settings);
+    let reserved = database.map_or(&[][..], |database| database.entry.reserved_settings);
     let known: Vec<&str> =
-        database.map_or(&[][..], |entry| entry.known_settings).iter().map(|(name, _)| *name).collect();
+        database.map_or(&[][..], |database| database.entry.known_settings).iter().map(|(name, _)| *name).collect();
     for (name, pair) in &settings {
         if let Some((reserved, reason)) = reserved.iter().find(|(reserved, _)| plain_name(reserved) == plain_name(name))
         {
             let problem = format!("`{reserved}` cannot be set: {reason}");
             problems.at(pair.key_range.clone(), problem, "remove it from the settings");
-        } else if let Some((arm, protection)) = database.and_then(|entry| taken(entry, arms, name)) {
+        } else if let Some((arm, protection)) = database.and_then(|database| taken(database, arms, name)) {
             let problem = format!("`{name}` cannot be set: the protection `{protection}` of arm `{arm}` sets it");
             problems.at(pair.key_range.clone(), problem, "remove it from the settings, or the protection from the arm");
         } else if !known.is_empty() && !known.iter().any(|known| plain_name(known) == plain_name(name)) {
@@ -247,7 +247,7 @@ fn settings(
 }
 
 /// The first arm with a protection that takes the setting called `name` for itself, and that protection.
-fn taken<'a>(database: &DatabaseEntry, arms: &'a [Arm], name: &str) -> Option<(&'a str, &'a str)> {
+fn taken<'a>(database: &OfferedDatabase, arms: &'a [Arm], name: &str) -> Option<(&'a str, &'a str)> {
     let takes = |chosen: &&Protection| database.protection(&chosen.id).is_some_and(|it| it.overrides(chosen, name));
     arms.iter().find_map(|arm| Some((arm.name.as_str(), arm.protections.iter().find(takes)?.id.as_str())))
 }
@@ -314,7 +314,7 @@ fn clients(table: &Table<'_>, problems: &mut Problems) -> Option<u32> {
 
 fn resources(
     top: &Table<'_>,
-    database: Option<&DatabaseEntry>,
+    database: Option<&OfferedDatabase>,
     arms: &[Arm],
     switched: bool,
     problems: &mut Problems,
@@ -351,15 +351,16 @@ fn resources(
 }
 
 /// What servers may use. Only one that Tithe starts as a process of its own can be kept to it.
-fn limits(table: &Table<'_>, database: Option<&DatabaseEntry>, attached: bool, problems: &mut Problems) -> Limits {
+fn limits(table: &Table<'_>, database: Option<&OfferedDatabase>, attached: bool, problems: &mut Problems) -> Limits {
     const CACHES: &[(&str, bool)] = &[("warm", false), ("cold", true)];
+    let entry = database.map(|database| database.entry);
     for key in ["cpus", "memory", "data_per_memory", "cache"] {
         let Some(item) = table.get(key) else { continue };
         if attached {
             item.refuse("needs servers that Tithe starts: leave out every `url`", problems);
-        } else if let Some(entry) = database.filter(|entry| entry.embedded) {
+        } else if let Some(entry) = entry.filter(|entry| entry.embedded) {
             item.refuse(format!("needs a server, and {} runs inside Tithe's own process", entry.id), problems);
-        } else if let Some(entry) = database.filter(|entry| key == "cache" && !entry.keeps_data) {
+        } else if let Some(entry) = entry.filter(|entry| key == "cache" && !entry.keeps_data) {
             item.refuse(
                 format!("needs a server that keeps its data over a restart, and {} does not", entry.id),
                 problems,

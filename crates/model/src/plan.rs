@@ -206,7 +206,7 @@ pub(crate) fn cells(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Cell>
             }
             cell.frames_max = frames - frames % cell.epochs;
             let bound = cell.pinned && cell.design == Design::Interleaved && cell.arrivals == Arrivals::Closed;
-            let embedded = catalogue.database(&experiment.database).is_some_and(|entry| entry.embedded);
+            let embedded = catalogue.entry(&experiment.database).is_some_and(|entry| entry.embedded);
             cell.free_frames = if bound && !embedded && cell.frames_max >= FREE_FROM { FREE_FRAMES } else { 0 };
             cells.push(cell);
         }
@@ -227,7 +227,7 @@ fn cell(
     let arrivals = experiment.resources[resources].arrivals.unwrap_or(experiment.load.arrivals);
     let measure = &experiment.measure;
     let chosen = experiment.measure.slot_ms.map(|ms| (ms * MS as f64).round() as u64);
-    let embedded = catalogue.database(&experiment.database).is_some_and(|entry| entry.embedded);
+    let embedded = catalogue.entry(&experiment.database).is_some_and(|entry| entry.embedded);
     let shape = shape(&experiment.workloads[workload], catalogue);
     let writes = shape.is_none_or(|shape| shape.writes);
     let program = shape.is_some_and(|shape| shape.program);
@@ -241,7 +241,7 @@ fn cell(
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
     let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
     // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.
-    let entry = catalogue.database(&experiment.database).filter(|_| !attached);
+    let entry = catalogue.entry(&experiment.database).filter(|_| !attached);
     let limits = experiment.resources[resources].limits;
     let restarts = match program {
         // One slice of every arm is a frame, and a slice after it would find what that one has read.
@@ -295,7 +295,7 @@ fn spills(experiment: &Experiment, limits: Limits, shape: Option<WorkloadShape>)
 ///
 /// An embedded database is opened anew for each frame, an attached server is not Tithe's to start.
 fn epochs(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> u32 {
-    let embedded = catalogue.database(&experiment.database).is_none_or(|entry| entry.embedded);
+    let embedded = catalogue.entry(&experiment.database).is_none_or(|entry| entry.embedded);
     let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
     let further_s = f64::from(EPOCHS_SERVER - 1) * outline::epoch_s(experiment);
     let enough = share_s * 1e9 >= cell.frame_ns(experiment.arms.len()) as f64 * f64::from(FRAMES_MIN);

@@ -1,5 +1,7 @@
 //! `tithe get`: downloads the programs of a database that no package of the system brings.
 
+use tithe_harness::product::Product;
+
 use crate::{
     GetArgs,
     exit::{self, Stop},
@@ -10,13 +12,23 @@ use crate::{
 pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
     let wanted = &arguments.database;
     let all = prepare::databases();
+    let refused = |status: i32, why: String| Stop::new(status, format!("{why}; {}", downloadable(&all)));
     let Some(database) = all.iter().find(|database| database.id() == wanted) else {
-        return Err(Stop::new(exit::USAGE, format!("this build of tithe has no database {wanted}")));
+        return Err(refused(exit::USAGE, format!("this build of tithe has no database {wanted}")));
     };
-    if let Some(words) = database.download() {
-        anstream::eprintln!("{}: {words}", database.title());
-    }
-    let folder = database.get(arguments.version.as_deref())?;
+    let Some(download) = database.download() else {
+        let why = format!("{} is installed by the packages of your system", database.title());
+        return Err(refused(exit::MACHINE, why));
+    };
+    anstream::eprintln!("{}: {}", database.title(), download.words);
+    let folder = (download.get)(arguments.version.as_deref())?;
     anstream::println!("{} is in {}", database.title(), folder.display());
     Ok(exit::OK)
+}
+
+/// What of `databases` can be downloaded, in words.
+fn downloadable(databases: &[&'static dyn Product]) -> String {
+    let ids = databases.iter().filter(|database| database.download().is_some()).map(|database| database.id());
+    let ids: Vec<&str> = ids.collect();
+    if ids.is_empty() { "it downloads none".to_owned() } else { format!("it downloads {}", ids.join(", ")) }
 }

@@ -73,8 +73,8 @@ fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
 fn look(url: &str, write_canary: bool) -> Result<Column, Stop> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let databases = prepare::databases();
-    let database = databases.iter().find(|database| database.schemes().contains(&scheme)).ok_or_else(|| {
-        let known: Vec<_> = databases.iter().flat_map(|database| database.schemes()).copied().collect();
+    let database = databases.iter().find(|database| database.entry().schemes.contains(&scheme)).ok_or_else(|| {
+        let known: Vec<_> = databases.iter().flat_map(|database| database.entry().schemes).copied().collect();
         Stop::new(exit::USAGE, format!("a URL begins with one of {} and ://", known.join(", ")))
     })?;
     let url = Url::new(url);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tithe_model::catalogue::{DatabaseEntry, OptionEntry, OptionKind, WorkloadEntry};
+use tithe_model::catalogue::{OfferedDatabase, OptionEntry, OptionKind, WorkloadEntry};
 
 use crate::{
     LsArgs,
@@ -38,13 +38,14 @@ fn write_pages(folder: &Path) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-fn describe_database(database: &DatabaseEntry, text: &mut String) {
-    let how = match (database.embedded, database.schemes) {
+fn describe_database(database: &OfferedDatabase, text: &mut String) {
+    let entry = database.entry;
+    let how = match (entry.embedded, entry.schemes) {
         (true, _) => "runs inside tithe".to_owned(),
         (false, []) => "launched by tithe".to_owned(),
         (false, schemes) => format!("launched by tithe, or attached by {}://", schemes.join(":// or ")),
     };
-    text.push_str(&format!("database \"{}\"  {} ({how})\n", database.id, database.title));
+    text.push_str(&format!("database \"{}\"  {} ({how})\n", entry.id, entry.title));
     for protection in &database.protections {
         text.push_str(&format!("  {{ use = \"{}\" }}  {}\n", protection.id, protection.title));
         text.push_str(&format!("      guards against: {}\n", protection.guards_against));

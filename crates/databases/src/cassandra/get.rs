@@ -2,9 +2,15 @@
 
 use std::{fs, path::Path};
 
-use tithe_harness::fault::Fault;
+use tithe_harness::{database, fault::Fault};
 
 use crate::maven::{self, Download};
+
+/// What `tithe get` downloads.
+pub const LIBRARIES: database::Download = database::Download {
+    words: "the libraries from Maven Central, some 70 MB, Apache License 2.0",
+    get: |version| DOWNLOAD.get(version),
+};
 
 /// Cassandra's libraries.
 pub static DOWNLOAD: Download = Download { name: "cassandra", newest: "5.0.4", mark: "lib", fetch };

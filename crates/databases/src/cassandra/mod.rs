@@ -17,48 +17,46 @@ mod session;
 mod store;
 mod target;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{Connect, Database},
+    database::{Connect, Database, Download},
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server},
     observation::Observation,
     product::Product,
     protection::Protection,
     session::{Session, Table},
-    setup::{Reach, Setup, WireProtocol},
+    setup::{Reach, Setup},
 };
-use tithe_model::{experiment::Url, record::ArmFacts};
+use tithe_model::{
+    catalogue::{DatabaseEntry, WireProtocol},
+    experiment::Url,
+    record::ArmFacts,
+};
 
 use self::{cluster::Cluster, connection::CqlConnection, session::CassandraSession};
 
 /// Apache Cassandra.
 pub struct Cassandra;
 
+static ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "cassandra",
+    title: "Apache Cassandra",
+    schemes: &["cassandra"],
+    reserved_settings: launch::RESERVED,
+    known_settings: launch::KNOWN,
+    wire_protocol: Some(WireProtocol::Cql),
+    ..DatabaseEntry::BARE
+};
+
 impl Database for Cassandra {
-    fn id(&self) -> &'static str {
-        "cassandra"
-    }
-
-    fn title(&self) -> &'static str {
-        "Apache Cassandra"
-    }
-
-    fn schemes(&self) -> &'static [&'static str] {
-        &["cassandra"]
+    fn entry(&self) -> &'static DatabaseEntry {
+        &ENTRY
     }
 
     fn check_url(&self, url: &Url) -> Result<(), Fault> {
         target::PRODUCT.check_url(url)
-    }
-
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        launch::RESERVED
-    }
-
-    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
-        launch::KNOWN
     }
 
     fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
@@ -69,12 +67,8 @@ impl Database for Cassandra {
         install::find(search)
     }
 
-    fn download(&self) -> Option<&'static str> {
-        Some("the libraries from Maven Central, some 70 MB, Apache License 2.0")
-    }
-
-    fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
-        get::DOWNLOAD.get(version)
+    fn download(&self) -> Option<Download> {
+        Some(get::LIBRARIES)
     }
 
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
@@ -102,10 +96,6 @@ impl Database for Cassandra {
 
     fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         store::settle(server, setup, table)
-    }
-
-    fn wire_protocol(&self) -> Option<WireProtocol> {
-        Some(WireProtocol::Cql)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

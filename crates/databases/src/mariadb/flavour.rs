@@ -1,12 +1,39 @@
-//! What is MariaDB's own of what it shares with MySQL.
+//! All in which MariaDB differs from MySQL.
 
 use tithe_harness::{fault::Fault, session::SqlSession as _};
+use tithe_model::catalogue::DatabaseEntry;
 
-use crate::mysql_family::{Flavour, session::WireSession, target::product};
+use super::{
+    inspect::{LOOKS, canary_checks},
+    install::find,
+    launch::{RESERVED, launch, memory_needed, stored},
+    protection,
+    rotation::KeyRotator,
+};
+use crate::mysql_family::{self, Flavour, session::WireSession, target::product};
+
+/// What MariaDB says of itself.
+const ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "mariadb",
+    title: "MariaDB",
+    schemes: &["mariadb"],
+    reserved_settings: RESERVED,
+    ..mysql_family::ENTRY
+};
 
 /// MariaDB.
 pub static FLAVOUR: Flavour = Flavour {
-    product: product("MariaDB"),
+    entry: ENTRY,
+    find,
+    download: None,
+    launch,
+    stored,
+    memory_needed,
+    protections: protection::ALL,
+    looks: &LOOKS,
+    canary_checks,
+    rotator: Some(|server, setup| Ok(Box::new(KeyRotator::new(server, setup)?))),
+    product: product(ENTRY.title),
     is_own: |version| version.contains("MariaDB"),
     otherwise: "for MySQL write `database = \"mysql\"` and mysql://",
     thread: "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",

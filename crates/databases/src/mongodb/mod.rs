@@ -28,32 +28,28 @@ use tithe_harness::{
     session::{Session, Table},
     setup::Setup,
 };
-use tithe_model::{experiment::Url, record::ArmFacts};
+use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 
 use self::session::MongoSession;
 
 /// MongoDB and Percona Server for MongoDB.
 pub struct MongoDb;
 
+static ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "mongodb",
+    title: "MongoDB",
+    schemes: &["mongodb", "mongodb+srv"],
+    reserved_settings: launch::RESERVED,
+    ..DatabaseEntry::BARE
+};
+
 impl Database for MongoDb {
-    fn id(&self) -> &'static str {
-        "mongodb"
-    }
-
-    fn title(&self) -> &'static str {
-        "MongoDB"
-    }
-
-    fn schemes(&self) -> &'static [&'static str] {
-        &["mongodb", "mongodb+srv"]
+    fn entry(&self) -> &'static DatabaseEntry {
+        &ENTRY
     }
 
     fn check_url(&self, url: &Url) -> Result<(), Fault> {
         target::check_url(url)
-    }
-
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        launch::RESERVED
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

@@ -1,12 +1,39 @@
-//! What is MySQL's own of what it shares with MariaDB.
+//! All in which MySQL differs from MariaDB.
 
 use tithe_harness::{fault::Fault, session::SqlSession as _};
+use tithe_model::catalogue::DatabaseEntry;
 
-use crate::mysql_family::{Flavour, schema::write_pages, session::WireSession, target::product};
+use super::{
+    get,
+    inspect::{LOOKS, canary_checks},
+    install::find,
+    launch::{RESERVED, launch, memory_needed, stored},
+    protection,
+};
+use crate::mysql_family::{self, Flavour, schema::write_pages, session::WireSession, target::product};
+
+/// What MySQL says of itself.
+const ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "mysql",
+    title: "MySQL",
+    schemes: &["mysql"],
+    reserved_settings: RESERVED,
+    ..mysql_family::ENTRY
+};
 
 /// MySQL.
 pub static FLAVOUR: Flavour = Flavour {
-    product: product("MySQL"),
+    entry: ENTRY,
+    find,
+    download: Some(get::SERVER),
+    launch,
+    stored,
+    memory_needed,
+    protections: protection::ALL,
+    looks: &LOOKS,
+    canary_checks,
+    rotator: None,
+    product: product(ENTRY.title),
     is_own: |version| !version.contains("MariaDB"),
     otherwise: "for MariaDB write `database = \"mariadb\"` and mariadb://",
     thread: "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",

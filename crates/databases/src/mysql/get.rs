@@ -5,15 +5,18 @@
 
 use std::{fs, path::Path};
 
-use tithe_harness::fault::Fault;
+use tithe_harness::{database, fault::Fault};
 
 use crate::maven::{self, Download};
 
+/// What `tithe get` downloads.
+pub const SERVER: database::Download = database::Download {
+    words: "MySQL Community Server (GPL-2.0) from Maven Central, 553 MB, of which some 260 MB stay",
+    get: |version| DOWNLOAD.get(version),
+};
+
 /// MySQL Community Server.
 pub static DOWNLOAD: Download = Download { name: "mysql", newest: "8.0.33.1", mark: "bin/mysqld", fetch };
-
-/// What is downloaded, for whoever is about to.
-pub const TOLD: &str = "MySQL Community Server (GPL-2.0) from Maven Central, 553 MB, of which some 260 MB stay";
 
 /// What is kept of the archive.
 const KEPT: [&str; 7] = [

@@ -43,12 +43,8 @@ pub struct Looks {
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn inspect(
-    flavour: &'static Flavour,
-    looks: &Looks,
-    server: &Server,
-    setup: &Setup,
-) -> Result<Vec<Observation>, Fault> {
+pub fn inspect(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+    let looks = flavour.looks;
     let target = flavour.product.target(server, setup)?;
     let mut session = flavour.open(&target)?;
     let method = session.method().to_owned();

@@ -1,9 +1,10 @@
-//! What MariaDB and MySQL have in common: protocol, session, tables, and the checks that mean the same on both.
+//! MariaDB and MySQL as one database: protocol, session, tables, and the checks that mean the same on both.
 //!
-//! Each product has a folder of its own for its launch, its protections and what it says about itself; where shared
-//! code must know which of the two it speaks to, it is told by the product's [`Flavour`].
+//! [`Family`] is the plug-in of either. Each product has a folder of its own for its launch, its protections and what it
+//! says about itself; all in which the two differ is in its [`Flavour`].
 
 pub mod accounts;
+mod database;
 pub mod evidence;
 pub mod inspect;
 pub mod launch;
@@ -17,13 +18,52 @@ pub mod sql;
 mod startup;
 pub mod target;
 
-use tithe_harness::{database::Connect, fault::Fault, launch::Server, session::SqlSession as _, setup::Setup};
+use std::collections::BTreeMap;
 
-use self::session::WireSession;
+use tithe_harness::{
+    database::{Connect, Download},
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    product::FindCanaryChecks,
+    protection::Protection,
+    rotation::Rotator,
+    session::SqlSession as _,
+    setup::Setup,
+};
+use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
+
+use self::{inspect::Looks, session::WireSession};
 use crate::target::{Product, Target};
+
+/// A product of the family: the plug-in. Its implementation is in `database.rs`, that for SQL tables in `sql.rs`.
+pub struct Family(pub &'static Flavour);
+
+/// What both products say of themselves.
+pub const ENTRY: DatabaseEntry =
+    DatabaseEntry { restarts: true, keeps_data: true, wire_protocol: Some(WireProtocol::MySql), ..DatabaseEntry::BARE };
 
 /// What differs between the products of the family.
 pub struct Flavour {
+    /// What the product says of itself.
+    pub entry: DatabaseEntry,
+    /// Looks for an installation on this machine.
+    pub find: fn(&Search) -> Result<Install, Missing>,
+    /// How its programs are downloaded, if no package brings them.
+    pub download: Option<Download>,
+    /// Everything that starts one server of an arm.
+    pub launch: fn(&Install, &Setup, &Place) -> Launch,
+    /// What a server of an arm leaves when it is stopped.
+    pub stored: fn(&Setup) -> Stored,
+    /// The least memory that a server with these settings lives in, bytes; `None` where that is not known.
+    pub memory_needed: fn(&BTreeMap<String, String>) -> Option<u64>,
+    /// Its protections, in the order of `tithe ls`.
+    pub protections: &'static [&'static dyn Protection],
+    /// How its own rows of the security matrix are looked at.
+    pub looks: &'static Looks,
+    /// Finds out what canaries can show on a running server.
+    pub canary_checks: FindCanaryChecks,
+    /// What changes the keys of a running server, if anything does.
+    pub rotator: Option<OpenRotator>,
     /// Port, names and URL options.
     pub product: Product,
     /// True for a version of this product, as servers say it first.
@@ -39,6 +79,9 @@ pub struct Flavour {
     /// Has the server write all of a table to its file, and end what it still has to remove from it.
     pub write_table: fn(&mut WireSession, &str) -> Result<(), Fault>,
 }
+
+/// Opens what changes the keys of a server with this set-up. Fails with the server's error.
+pub type OpenRotator = fn(&Server, &Setup) -> Result<Box<dyn Rotator>, Fault>;
 
 impl Flavour {
     /// Opens a connection to `target`, a server of this product.

@@ -12,7 +12,7 @@ use tithe_harness::{
     sql::{Dialect, Isolation},
 };
 
-use super::{Flavour, schema};
+use super::{Family, schema};
 use crate::target::is_local;
 
 /// Errors by which another transaction was in the way, of MariaDB's documentation, "MariaDB Error Codes":
@@ -34,10 +34,8 @@ pub static DIALECT: Dialect = Dialect {
     is_conflict: |text| CONFLICTS.iter().any(|code| text.starts_with(code)),
 };
 
-/// The SQL tables of one of the two products. Text is compared by its bytes, as a client that computes compares it.
-pub struct Tables(pub &'static Flavour);
-
-impl SqlDatabase for Tables {
+/// Text is compared by its bytes, as a client that computes compares it.
+impl SqlDatabase for Family {
     fn dialect(&self) -> &'static Dialect {
         &DIALECT
     }

@@ -21,16 +21,20 @@ mod target;
 use std::collections::BTreeMap;
 
 use tithe_harness::{
-    database::{CacheUse, Connect, Database},
+    database::{CacheUse, Connect, Database, SqlDatabase},
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
     observation::Observation,
     product::{FindCanaryChecks, Product},
     protection::Protection,
     session::{Session, SqlSession as _, Table},
-    setup::{Reach, Setup, WireProtocol},
+    setup::{Reach, Setup},
 };
-use tithe_model::{experiment::Url, record::ArmFacts};
+use tithe_model::{
+    catalogue::{DatabaseEntry, WireProtocol},
+    experiment::Url,
+    record::ArmFacts,
+};
 
 use self::{session::PostgresSession, target::PRODUCT};
 use crate::{target::is_local, ycsb_over_sql::YcsbOverSql};
@@ -38,25 +42,24 @@ use crate::{target::is_local, ycsb_over_sql::YcsbOverSql};
 /// PostgreSQL.
 pub struct Postgres;
 
+static ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "postgres",
+    title: "PostgreSQL",
+    schemes: &["postgres", "postgresql"],
+    restarts: true,
+    keeps_data: true,
+    reserved_settings: launch::RESERVED,
+    wire_protocol: Some(WireProtocol::Postgres),
+    ..DatabaseEntry::BARE
+};
+
 impl Database for Postgres {
-    fn id(&self) -> &'static str {
-        "postgres"
-    }
-
-    fn title(&self) -> &'static str {
-        "PostgreSQL"
-    }
-
-    fn schemes(&self) -> &'static [&'static str] {
-        &["postgres", "postgresql"]
+    fn entry(&self) -> &'static DatabaseEntry {
+        &ENTRY
     }
 
     fn check_url(&self, url: &Url) -> Result<(), Fault> {
         PRODUCT.check_url(url)
-    }
-
-    fn restarts(&self) -> bool {
-        true
     }
 
     fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
@@ -65,10 +68,6 @@ impl Database for Postgres {
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
         schema::cache_use(server, setup)
-    }
-
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        launch::RESERVED
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -93,7 +92,7 @@ impl Database for Postgres {
         Ok(Session::KeyValue(Box::new(records)))
     }
 
-    fn sql(&self) -> Option<&dyn tithe_harness::database::SqlDatabase> {
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
         Some(self)
     }
 
@@ -119,10 +118,6 @@ impl Database for Postgres {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
-    }
-
-    fn wire_protocol(&self) -> Option<WireProtocol> {
-        Some(WireProtocol::Postgres)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -22,34 +22,35 @@ use tithe_harness::{
     product::Product,
     protection::Protection,
     session::{Session, Table},
-    setup::{Reach, Setup, WireProtocol},
+    setup::{Reach, Setup},
 };
-use tithe_model::{experiment::Url, record::ArmFacts};
+use tithe_model::{
+    catalogue::{DatabaseEntry, WireProtocol},
+    experiment::Url,
+    record::ArmFacts,
+};
 
 use self::{connection::RedisConnection, session::RedisSession};
 
 /// Redis and Valkey.
 pub struct Redis;
 
+static ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "redis",
+    title: "Redis",
+    schemes: &["redis", "rediss"],
+    reserved_settings: launch::RESERVED,
+    wire_protocol: Some(WireProtocol::Redis),
+    ..DatabaseEntry::BARE
+};
+
 impl Database for Redis {
-    fn id(&self) -> &'static str {
-        "redis"
-    }
-
-    fn title(&self) -> &'static str {
-        "Redis"
-    }
-
-    fn schemes(&self) -> &'static [&'static str] {
-        &["redis", "rediss"]
+    fn entry(&self) -> &'static DatabaseEntry {
+        &ENTRY
     }
 
     fn check_url(&self, url: &Url) -> Result<(), Fault> {
         target::PRODUCT.check_url(url)
-    }
-
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        launch::RESERVED
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -87,10 +88,6 @@ impl Database for Redis {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
         inspect::inspect(server, setup)
-    }
-
-    fn wire_protocol(&self) -> Option<WireProtocol> {
-        Some(WireProtocol::Redis)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -30,13 +30,28 @@ use tithe_harness::{
     session::{Session, Table},
     setup::Setup,
 };
-use tithe_model::record::ArmFacts;
+use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 
 use crate::ycsb_over_sql::{Dialect, KEY_COLUMN, YcsbOverSql};
 use connection::{Connection, Mode};
 
 /// SQLite, compiled into Tithe.
 pub struct Sqlite;
+
+static ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "sqlite",
+    title: "SQLite",
+    embedded: true,
+    reserved_settings: &[
+        ("application_id", "it marks the file as Tithe's own"),
+        ("cipher", "it is an option of the protection page-encryption"),
+        ("hexkey", "keys are made by Tithe and never stand in a file"),
+        ("key", "keys are made by Tithe and never stand in a file"),
+        ("rekey", "keys are made by Tithe and never stand in a file"),
+    ],
+    known_settings: &settings::HELP,
+    ..DatabaseEntry::BARE
+};
 
 const DIALECT: Dialect = Dialect {
     schema: None,
@@ -60,30 +75,8 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tith");
 const PLAIN_HEADER: &[u8; 16] = b"SQLite format 3\0";
 
 impl Database for Sqlite {
-    fn id(&self) -> &'static str {
-        "sqlite"
-    }
-
-    fn title(&self) -> &'static str {
-        "SQLite"
-    }
-
-    fn embedded(&self) -> bool {
-        true
-    }
-
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &[
-            ("application_id", "it marks the file as Tithe's own"),
-            ("cipher", "it is an option of the protection page-encryption"),
-            ("hexkey", "keys are made by Tithe and never stand in a file"),
-            ("key", "keys are made by Tithe and never stand in a file"),
-            ("rekey", "keys are made by Tithe and never stand in a file"),
-        ]
-    }
-
-    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &settings::HELP
+    fn entry(&self) -> &'static DatabaseEntry {
+        &ENTRY
     }
 
     fn find(&self, _search: &Search) -> Result<Install, Missing> {

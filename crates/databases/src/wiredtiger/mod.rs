@@ -39,7 +39,7 @@ use tithe_harness::{
     session::{Session, Table},
     setup::{AtRest, KeyServer, Setup},
 };
-use tithe_model::record::ArmFacts;
+use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 
 use encryptor::{
     Implementation,
@@ -55,6 +55,22 @@ use settings::Settings;
 /// WiredTiger, loaded by Tithe.
 pub struct WiredTiger;
 
+static ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "wiredtiger",
+    title: "WiredTiger",
+    embedded: true,
+    // The engine is closed and opened again: where its cache lies in memory is luck, too.
+    restarts: true,
+    keeps_data: true,
+    reserved_settings: &[
+        ("encryption", "it is what the protection page-encryption sets"),
+        ("extensions", "Tithe loads what the other settings ask for"),
+        ("log", "journal_compressor and journal_file_mb are its settings"),
+    ],
+    known_settings: &settings::HELP,
+    ..DatabaseEntry::BARE
+};
+
 /// Marks a data folder as Tithe's own.
 const MARK: &str = "made-by-tithe";
 
@@ -62,21 +78,8 @@ const MARK: &str = "made-by-tithe";
 const FILE_UNIT: usize = 4096;
 
 impl Database for WiredTiger {
-    fn id(&self) -> &'static str {
-        "wiredtiger"
-    }
-
-    fn title(&self) -> &'static str {
-        "WiredTiger"
-    }
-
-    fn embedded(&self) -> bool {
-        true
-    }
-
-    /// The engine is closed and opened again: where its cache lies in memory is luck, too.
-    fn restarts(&self) -> bool {
-        true
+    fn entry(&self) -> &'static DatabaseEntry {
+        &ENTRY
     }
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
@@ -87,18 +90,6 @@ impl Database for WiredTiger {
         }
         let statistics = opened(server, setup).ok()?.engine.statistics().ok()?;
         Some(CacheUse { asked: statistics.value(engine::PAGES_ASKED), missed: statistics.value(engine::PAGES_READ) })
-    }
-
-    fn reserved_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &[
-            ("encryption", "it is what the protection page-encryption sets"),
-            ("extensions", "Tithe loads what the other settings ask for"),
-            ("log", "journal_compressor and journal_file_mb are its settings"),
-        ]
-    }
-
-    fn known_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &settings::HELP
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

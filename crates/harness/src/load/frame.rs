@@ -508,7 +508,7 @@ impl Site<'_> {
             (0..u64::from(self.cell.clients)).filter(|client| *client as usize % lanes == number).collect();
         let clock = self.clocks[number].clone();
         let open_loop = self.cell.arrivals != Arrivals::Closed;
-        let cache_each = self.database.embedded() && !self.database.restarts();
+        let cache_each = self.database.embedded() && !self.database.entry().restarts;
         let caches_are_empty = cache_each || (self.cell.restarts && number == 0);
         let mut opened: Vec<(usize, Arm<'_>, u64)> = Vec::with_capacity(self.arms.len());
         let mut tasks = Vec::with_capacity(clients.len() * self.arms.len());

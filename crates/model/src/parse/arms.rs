@@ -10,7 +10,7 @@ use super::{
     refuse_duplicates, wording,
 };
 use crate::{
-    catalogue::{Catalogue, DatabaseEntry, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
     experiment::{Arm, OptionValue, Protection, Url},
 };
 
@@ -26,7 +26,7 @@ struct Draft<'a> {
 
 pub(super) fn arms(
     top: &Table<'_>,
-    database: Option<&DatabaseEntry>,
+    database: Option<&OfferedDatabase>,
     catalogue: &Catalogue,
     problems: &mut Problems,
 ) -> Vec<Arm> {
@@ -51,7 +51,7 @@ pub(super) fn arms(
 fn draft<'a>(
     table: &Table<'a>,
     name: String,
-    database: Option<&DatabaseEntry>,
+    database: Option<&OfferedDatabase>,
     catalogue: &Catalogue,
     problems: &mut Problems,
 ) -> Draft<'a> {
@@ -112,7 +112,7 @@ fn protection_id<'a>(item: &Item<'a>, problems: &mut Problems) -> Option<(&'a st
 fn known<'c>(
     id: &str,
     place: Range<usize>,
-    database: &'c DatabaseEntry,
+    database: &'c OfferedDatabase,
     catalogue: &Catalogue,
     problems: &mut Problems,
 ) -> Option<&'c ProtectionEntry> {
@@ -120,14 +120,14 @@ fn known<'c>(
         return Some(entry);
     }
     let names: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
-    let others: Vec<&str> =
-        catalogue.databases.iter().filter(|entry| entry.protection(id).is_some()).map(|entry| entry.id).collect();
+    let having = catalogue.databases.iter().filter(|database| database.protection(id).is_some());
+    let others: Vec<&str> = having.map(|database| database.entry.id).collect();
     if others.is_empty() {
-        let lead = format!("protections of {} are", database.id);
+        let lead = format!("protections of {} are", database.entry.id);
         let problem = format!("there is no protection {}", wording::quote(id));
         problems.at(place, problem, wording::suggest(id, &names, &lead));
     } else {
-        let problem = format!("{} has no `{id}`: its protections are {}", database.id, wording::list(names));
+        let problem = format!("{} has no `{id}`: its protections are {}", database.entry.id, wording::list(names));
         problems.at(place, problem, format!("databases that have it: {}", wording::list(others)));
     }
     None
@@ -136,7 +136,7 @@ fn known<'c>(
 fn refuse_attached(
     entry: &ProtectionEntry,
     place: Range<usize>,
-    database: Option<&DatabaseEntry>,
+    database: Option<&OfferedDatabase>,
     problems: &mut Problems,
 ) {
     let all = database.map_or(&[][..], |database| &database.protections);
@@ -234,26 +234,26 @@ fn option_example(option: &OptionEntry) -> String {
 /// The address of a running server. Messages name the scheme only: the rest may hold a password.
 fn address(
     item: &Item<'_>,
-    database: Option<&DatabaseEntry>,
+    database: Option<&OfferedDatabase>,
     catalogue: &Catalogue,
     problems: &mut Problems,
 ) -> Option<Url> {
     let url = Url::new(item.text(problems)?);
-    let Some(database) = database else { return Some(url) };
+    let Some(database) = database.map(|database| database.entry) else { return Some(url) };
     let example = |entry: &DatabaseEntry| format!("write for example `{}://user@host/name`", entry.schemes[0]);
     let range = item.range.clone();
     if database.schemes.is_empty() {
         let problem = format!("{} cannot be attached to: it has no address", database.id);
         problems.at(range, problem, "leave out `url`, and Tithe creates the database itself");
     } else if url.scheme().is_empty() {
-        problems.at(range, "`url` is no address: it has no `://`", example(database));
+        problems.at(range, "`url` is no address: it has no `://`", example(&database));
     } else if !database.schemes.contains(&url.scheme()) {
         let scheme = url.scheme();
-        let owner = catalogue.databases.iter().find(|entry| entry.schemes.contains(&scheme));
-        let whose = owner.map_or("no database that this build of Tithe knows".to_owned(), |owner| owner.id.to_owned());
+        let owner = catalogue.databases.iter().find(|database| database.entry.schemes.contains(&scheme));
+        let whose = owner.map_or("no database that this build of Tithe knows", |owner| owner.entry.id);
         let quoted = wording::quote(scheme);
         let problem = format!("the scheme {quoted} is that of {whose}, and the experiment is about {}", database.id);
-        problems.at(range, problem, example(database));
+        problems.at(range, problem, example(&database));
     }
     Some(url)
 }

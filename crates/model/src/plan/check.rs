@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{Cell, Plan};
 use crate::{
-    catalogue::{Catalogue, DatabaseEntry, OptionEntry, OptionKind},
+    catalogue::{Catalogue, OfferedDatabase, OptionEntry, OptionKind},
     experiment::{Arrivals, Limits, Memory, OptionValue, Protection},
 };
 
@@ -111,13 +111,15 @@ fn possible(limits: Limits) -> bool {
 
 fn fit_protection(
     chosen: &mut Protection,
-    database: &DatabaseEntry,
+    database: &OfferedDatabase,
     place: &str,
     filled: &mut Vec<String>,
     flaws: &mut Flaws,
 ) {
     let Some(entry) = database.protection(&chosen.id) else {
-        return flaws.0.push(format!("{place}.id: this build has no protection {:?} of {}", chosen.id, database.id));
+        return flaws
+            .0
+            .push(format!("{place}.id: this build has no protection {:?} of {}", chosen.id, database.entry.id));
     };
     for name in chosen.options.keys().filter(|name| entry.option(name).is_none()) {
         flaws.0.push(format!("{place}.options.{name}: `{}` has no such option in this build", entry.id));

@@ -31,7 +31,7 @@ pub fn outline(plan: &Plan, catalogue: &Catalogue) -> String {
 
 fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
     let experiment = &plan.experiment;
-    let database = catalogue.database(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);
+    let database = catalogue.entry(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);
     let values = match experiment.data.values {
         Values::Ycsb => "YCSB's printable values",
         Values::Incompressible => "incompressible values",
@@ -156,7 +156,7 @@ pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
     let of_one = experiment.data_bytes(record_bytes) as f64 * DISK_FACTOR;
     // Another program's data are loaded anew each time.
     let own = plan.cells.iter().any(|cell| !cell.program);
-    let copies = own && catalogue.database(&experiment.database).is_some_and(|entry| entry.copies_data);
+    let copies = own && catalogue.database(&experiment.database).is_some_and(|database| database.copies_data);
     let kept = if copies { experiment.arms.iter().filter(|arm| arm.url.is_none()).count() } else { 0 };
     of_one * (experiment.arms.len() + kept) as f64
 }

@@ -3,8 +3,8 @@
 use std::io;
 
 use tithe_model::catalogue::{
-    Catalogue, DatabaseEntry, Default, LineProblem, OptionEntry, OptionKind, Overrides, Properties, PropertyProblem,
-    ProtectionEntry, WorkloadEntry, WorkloadShape,
+    Catalogue, DatabaseEntry, Default, LineProblem, OfferedDatabase, OptionEntry, OptionKind, Overrides, Properties,
+    PropertyProblem, ProtectionEntry, WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -45,46 +45,37 @@ fn protection(id: &'static str, options: &'static [OptionEntry], attachable: boo
 pub fn catalogue() -> Catalogue {
     Catalogue {
         databases: vec![
-            DatabaseEntry {
-                id: "sqlite",
-                title: "SQLite",
-                embedded: true,
-                restarts: false,
-                keeps_data: false,
+            OfferedDatabase {
+                entry: DatabaseEntry { id: "sqlite", title: "SQLite", embedded: true, ..DatabaseEntry::BARE },
                 copies_data: false,
-                schemes: &[],
                 protections: vec![protection("columns", &COLUMNS, false)],
-                reserved_settings: &[],
-                known_settings: &[],
             },
-            DatabaseEntry {
-                id: "postgres",
-                title: "PostgreSQL",
-                embedded: false,
-                restarts: false,
-                keeps_data: true,
+            OfferedDatabase {
+                entry: DatabaseEntry {
+                    id: "postgres",
+                    title: "PostgreSQL",
+                    schemes: &["postgres", "postgresql"],
+                    keeps_data: true,
+                    reserved_settings: &[("port", "Tithe chooses a free port")],
+                    ..DatabaseEntry::BARE
+                },
                 copies_data: true,
-                schemes: &["postgres", "postgresql"],
                 protections: vec![
                     protection("tls", &[], true),
                     protection("pgaudit", &AUDIT, true),
                     protection("columns", &COLUMNS, true),
                     protection("volume", &VOLUME, false),
                 ],
-                reserved_settings: &[("port", "Tithe chooses a free port")],
-                known_settings: &[],
             },
-            DatabaseEntry {
-                id: "redis",
-                title: "Redis",
-                embedded: false,
-                restarts: false,
-                keeps_data: false,
+            OfferedDatabase {
+                entry: DatabaseEntry {
+                    id: "redis",
+                    title: "Redis",
+                    schemes: &["redis", "rediss"],
+                    ..DatabaseEntry::BARE
+                },
                 copies_data: false,
-                schemes: &["redis", "rediss"],
                 protections: vec![protection("tls", &[], true)],
-                reserved_settings: &[],
-                known_settings: &[],
             },
         ],
         workloads: vec![WorkloadEntry {

@@ -273,7 +273,7 @@ fn connections_last_as_long_as_the_resources_say() {
 #[test]
 fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
     let mut catalogue = catalogue::catalogue();
-    catalogue.databases.iter_mut().for_each(|database| database.restarts = true);
+    catalogue.databases.iter_mut().for_each(|database| database.entry.restarts = true);
     let plan = |resources: &str| {
         let experiment = read_experiment(&format!("{SHORT}[[resources]]\nname = \"some\"\n{resources}"));
         plan(experiment.expect("an experiment"), &catalogue).expect("a plan")

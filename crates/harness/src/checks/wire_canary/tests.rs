@@ -5,7 +5,7 @@ use std::{
 };
 
 use expect_test::{Expect, expect};
-use tithe_model::record::ArmFacts;
+use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 
 use super::*;
 use crate::{
@@ -117,12 +117,10 @@ impl Connection for WiredSession {
 }
 
 impl Database for Wired {
-    fn id(&self) -> &'static str {
-        "wired"
-    }
-
-    fn title(&self) -> &'static str {
-        "simulated database with a wire"
+    fn entry(&self) -> &'static DatabaseEntry {
+        static ENTRY: DatabaseEntry =
+            DatabaseEntry { id: "wired", title: "simulated database with a wire", ..DatabaseEntry::BARE };
+        &ENTRY
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

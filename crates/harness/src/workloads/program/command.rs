@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use tithe_model::{
-    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WorkloadEntry, WorkloadShape},
+    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
     experiment::{self, Arrivals},
 };
 
@@ -22,7 +22,6 @@ use crate::{
     fault::Fault,
     launch::{self, Content, Missing},
     program::{At, Job, Program, Told},
-    setup::WireProtocol,
     workload::Workload,
 };
 

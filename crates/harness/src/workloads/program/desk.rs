@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use tithe_model::catalogue::WireProtocol;
+
 use crate::{
     clock::{Clock, Modes},
     data,
@@ -16,7 +18,7 @@ use crate::{
     launch::{Command, Content, Server},
     program::{At, Job, Program, Told},
     sandbox::{account::Account, make_folder, process, write},
-    setup::{Reach, Setup, WireProtocol},
+    setup::{Reach, Setup},
     workload::Workload,
 };
 
@@ -68,7 +70,7 @@ impl Desk {
         let executable = program.find().map_err(|missing| Fault::Machine(format!("{} is gone", missing.what)))?;
         let arm = server.folder.file_name().unwrap_or_default().to_string_lossy();
         let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
-        let protocol = database.wire_protocol().ok_or_else(unknown)?;
+        let protocol = database.entry().wire_protocol.ok_or_else(unknown)?;
         let reach = database.reach(server, setup)?;
         let desk = Self {
             executable,

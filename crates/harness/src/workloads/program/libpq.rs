@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use tithe_model::catalogue::WireProtocol;
+
 use crate::{
     launch::Content,
     program::At,
     secret::Secret,
-    setup::{Reach, TlsVersion, WireProtocol},
+    setup::{Reach, TlsVersion},
 };
 
 /// File in the program's folder that holds the password.

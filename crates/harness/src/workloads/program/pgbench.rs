@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use tithe_model::{
-    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WorkloadEntry, WorkloadShape},
+    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
     experiment::{self, Arrivals},
 };
 
@@ -17,7 +17,6 @@ use crate::{
     fault::Fault,
     launch::{Command, Content, Missing},
     program::{At, Job, Program, Told},
-    setup::WireProtocol,
     workload::Workload,
 };
 

@@ -11,7 +11,7 @@
 use std::{fs, path::PathBuf};
 
 use tithe_model::{
-    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WorkloadEntry, WorkloadShape},
+    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
     experiment::{self, Arrivals},
 };
 
@@ -21,7 +21,7 @@ use crate::{
     launch::{Command, Content, Missing},
     program::{At, Job, Program, Told},
     secret::Secret,
-    setup::{Setup, Transport, WireProtocol},
+    setup::{Setup, Transport},
     workload::Workload,
 };
 

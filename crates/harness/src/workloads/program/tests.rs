@@ -3,7 +3,7 @@ use std::{fmt::Write as _, path::Path};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use tithe_model::{
-    catalogue::Properties,
+    catalogue::{Properties, WireProtocol},
     experiment::{self, Values},
 };
 
@@ -12,7 +12,7 @@ use crate::{
     launch::Content,
     program::{At, Job, Told},
     secret::Secret,
-    setup::{Reach, ReachTls, TlsVersion, WireProtocol},
+    setup::{Reach, ReachTls, TlsVersion},
     workloads,
 };
 

@@ -1,0 +1,110 @@
+//! The plug-in of both products: what the harness asks of a database, answered from its [`Flavour`](super::Flavour).
+
+use std::collections::BTreeMap;
+
+use tithe_harness::{
+    database::{CacheUse, Connect, Database, Download, SqlDatabase, keeps_its_keys},
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    observation::Observation,
+    product::{FindCanaryChecks, Product},
+    protection::Protection,
+    rotation::Rotator,
+    session::{Session, Table},
+    setup::{Reach, Setup},
+};
+use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
+
+use super::{Family, inspect, schema};
+use crate::ycsb_over_sql::YcsbOverSql;
+
+impl Database for Family {
+    fn entry(&self) -> &'static DatabaseEntry {
+        &self.0.entry
+    }
+
+    fn check_url(&self, url: &Url) -> Result<(), Fault> {
+        self.0.product.check_url(url)
+    }
+
+    fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
+        (self.0.memory_needed)(settings)
+    }
+
+    fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
+        schema::cache_use(self.0, server, setup)
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        (self.0.find)(search)
+    }
+
+    fn download(&self) -> Option<Download> {
+        self.0.download
+    }
+
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+        (self.0.launch)(install, setup, place)
+    }
+
+    fn stored(&self, setup: &Setup) -> Option<Stored> {
+        Some((self.0.stored)(setup))
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let session = self.0.measured(server, setup, how, &[])?;
+        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
+        Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        Some(self)
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::create(self.0, server, setup, table)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::remove(self.0, server, setup, table)
+    }
+
+    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::settle(self.0, server, setup, table)
+    }
+
+    fn write_out(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        inspect::write_out(self.0, server, setup, table)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        schema::facts(self.0, server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        inspect::inspect(self.0, server, setup)
+    }
+
+    fn rotator(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
+        let open = self.0.rotator.ok_or_else(|| keeps_its_keys(self.title()))?;
+        open(server, setup)
+    }
+
+    fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
+        self.0.product.reach(server, setup)
+    }
+
+    fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
+        schema::redo_written(self.0, server, setup)
+    }
+}
+
+impl Product for Family {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        self.0.protections
+    }
+
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        Some(self.0.canary_checks)
+    }
+}
