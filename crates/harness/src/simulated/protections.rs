@@ -3,7 +3,7 @@
 use std::fs;
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -34,25 +34,15 @@ const fn cost(default: f64) -> OptionEntry {
 pub(super) struct Seal;
 
 impl Protection for Seal {
-    fn id(&self) -> &'static str {
-        "seal"
-    }
-
-    fn title(&self) -> &'static str {
-        "sealed data file"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever reads the data file."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "The memory of the process, where the key is too."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: [OptionEntry; 1] = [cost(0.05)];
-        &OPTIONS
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "seal",
+            title: "sealed data file",
+            guards_against: "Whoever reads the data file.",
+            leaves_open: "The memory of the process, where the key is too.",
+            options: const { &[cost(0.05)] },
+            ..ProtectionEntry::PLAIN
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
@@ -69,33 +59,25 @@ impl Protection for Seal {
 pub(super) struct Audit;
 
 impl Protection for Audit {
-    fn id(&self) -> &'static str {
-        "audit"
-    }
-
-    fn title(&self) -> &'static str {
-        "audit log"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever denies what was done."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Whoever can change the log."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: [OptionEntry; 2] = [
-            cost(0.05),
-            OptionEntry {
-                name: "lose",
-                kind: OptionKind::Number { low: 0.0, high: 1.0 },
-                default: Some(Default::Number(0.0)),
-                help: "Share of the records that is lost.",
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "audit",
+            title: "audit log",
+            guards_against: "Whoever denies what was done.",
+            leaves_open: "Whoever can change the log.",
+            options: const {
+                &[
+                    cost(0.05),
+                    OptionEntry {
+                        name: "lose",
+                        kind: OptionKind::Number { low: 0.0, high: 1.0 },
+                        default: Some(Default::Number(0.0)),
+                        help: "Share of the records that is lost.",
+                    },
+                ]
             },
-        ];
-        &OPTIONS
+            ..ProtectionEntry::PLAIN
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
@@ -112,25 +94,15 @@ impl Protection for Audit {
 pub(super) struct Placebo;
 
 impl Protection for Placebo {
-    fn id(&self) -> &'static str {
-        "placebo"
-    }
-
-    fn title(&self) -> &'static str {
-        "placebo"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Nothing: it is there to see what is measured where there is nothing to measure."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Everything."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: [OptionEntry; 1] = [cost(0.0)];
-        &OPTIONS
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "placebo",
+            title: "placebo",
+            guards_against: "Nothing: it is there to see what is measured where there is nothing to measure.",
+            leaves_open: "Everything.",
+            options: const { &[cost(0.0)] },
+            ..ProtectionEntry::PLAIN
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {

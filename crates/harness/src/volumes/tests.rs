@@ -19,11 +19,11 @@ use crate::{
 };
 
 fn protection(id: &str) -> &'static dyn Protection {
-    *PROTECTIONS.iter().find(|protection| protection.id() == id).expect("a volume")
+    *PROTECTIONS.iter().find(|protection| protection.entry().id == id).expect("a volume")
 }
 
 fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
-    let defaults = protection(id).options().iter();
+    let defaults = protection(id).entry().options.iter();
     let mut all: BTreeMap<String, OptionValue> =
         defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     all.insert("size_mb".to_owned(), OptionValue::Number(64.0));

@@ -36,9 +36,12 @@ static VOLUME: [OptionEntry; 1] = [OptionEntry {
     help: "What encrypts the volume.",
 }];
 
-fn protection(id: &'static str, options: &'static [OptionEntry], attachable: bool) -> ProtectionEntry {
-    let overrides = Overrides::new(move |_, name| id == "pgaudit" && name == "pgaudit.log");
-    ProtectionEntry { id, title: id, guards_against: "", leaves_open: "", options, attachable, overrides }
+const fn protection(id: &'static str, options: &'static [OptionEntry], attachable: bool) -> ProtectionEntry {
+    ProtectionEntry { id, title: id, options, attachable, ..ProtectionEntry::PLAIN }
+}
+
+fn overrides() -> Overrides {
+    Overrides::new(|chosen, name| chosen.id == "pgaudit" && name == "pgaudit.log")
 }
 
 /// One embedded database, one with everything, one more with TLS.
@@ -53,7 +56,8 @@ pub fn catalogue() -> Catalogue {
                 keeps_data: false,
                 copies_data: false,
                 schemes: &[],
-                protections: vec![protection("columns", &COLUMNS, false)],
+                protections: vec![&const { protection("columns", &COLUMNS, false) }],
+                overrides: overrides(),
                 reserved_settings: &[],
                 known_settings: &[],
             },
@@ -66,11 +70,12 @@ pub fn catalogue() -> Catalogue {
                 copies_data: true,
                 schemes: &["postgres", "postgresql"],
                 protections: vec![
-                    protection("tls", &[], true),
-                    protection("pgaudit", &AUDIT, true),
-                    protection("columns", &COLUMNS, true),
-                    protection("volume", &VOLUME, false),
+                    &const { protection("tls", &[], true) },
+                    &const { protection("pgaudit", &AUDIT, true) },
+                    &const { protection("columns", &COLUMNS, true) },
+                    &const { protection("volume", &VOLUME, false) },
                 ],
+                overrides: overrides(),
                 reserved_settings: &[("port", "Tithe chooses a free port")],
                 known_settings: &[],
             },
@@ -82,7 +87,8 @@ pub fn catalogue() -> Catalogue {
                 keeps_data: false,
                 copies_data: false,
                 schemes: &["redis", "rediss"],
-                protections: vec![protection("tls", &[], true)],
+                protections: vec![&const { protection("tls", &[], true) }],
+                overrides: overrides(),
                 reserved_settings: &[],
                 known_settings: &[],
             },
