@@ -56,3 +56,19 @@ pub fn all() -> &'static [&'static dyn Product] {
         &wiredtiger::WiredTiger,
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_harness::arms;
+    use tithe_model::catalogue::ProtectionEntry;
+
+    #[test]
+    fn every_protection_says_what_it_is() {
+        for database in super::all() {
+            for protection in arms::all(*database) {
+                let ProtectionEntry { id, title, guards_against, leaves_open, .. } = *protection.entry();
+                assert!([id, title, guards_against, leaves_open].iter().all(|text| !text.is_empty()), "{id} {title}");
+            }
+        }
+    }
+}
