@@ -168,10 +168,10 @@ fn options(options: &[OptionEntry]) -> String {
 fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection) -> String {
     let mut text = String::from("\n## What proves it\n\n");
     let checks = protection.evidence(chosen);
-    for check in checks.iter().filter(|check| check.role() == Role::Claim) {
+    for check in checks.iter().filter(|check| check.entry().role == Role::Claim) {
         let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
     }
-    let told: Vec<_> = checks.iter().filter(|check| check.role() == Role::Disclosure).collect();
+    let told: Vec<_> = checks.iter().filter(|check| check.entry().role == Role::Disclosure).collect();
     if !told.is_empty() {
         text.push_str("\nAlso looked at and told, without deciding:\n\n");
         told.iter().for_each(|check| {

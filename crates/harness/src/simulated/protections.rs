@@ -13,7 +13,7 @@ use crate::{
         disk_canary::DiskCanary,
         scan::Places,
     },
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     protection::Protection,
     session::{Fields, Request},
@@ -125,7 +125,29 @@ impl AuditComplete {
     const EACH: usize = 40;
     const KINDS: [&'static str; 5] = ["INSERT", "READ", "UPDATE", "SCAN", "DELETE"];
 
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+    fn conclude(log: &str, mark: &str) -> Sight {
+        let count = |kind: &str| {
+            log.lines()
+                .filter(|line| line.split_once(' ').is_some_and(|(k, key)| k == kind && key.starts_with(mark)))
+                .count()
+        };
+        let counts: Vec<_> = Self::KINDS.iter().map(|kind| (kind, count(kind))).collect();
+        let text: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count} of {}", Self::EACH)).collect();
+        let complete = counts.iter().all(|(_, count)| *count == Self::EACH);
+        if complete { Sight::Protected(text.join(", ")) } else { Sight::Exposed(text.join(", ")) }
+    }
+}
+
+impl Evidence for AuditComplete {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("audit-complete")
+    }
+
+    fn claim(&self) -> String {
+        "every operation is in the log, once".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut session = key_value(scene.connect()?)?;
         let mut source = Source::new(scene, "audit-complete");
         let mark = [KEY_PREFIX.as_bytes(), &source.text(TOKEN_BYTES)].concat();
@@ -147,54 +169,24 @@ impl AuditComplete {
         let logs = scene.server.paths.logs.iter().filter_map(|path| fs::read_to_string(path).ok());
         Ok(Self::conclude(&logs.collect::<String>(), &String::from_utf8_lossy(&mark)))
     }
-
-    fn conclude(log: &str, mark: &str) -> Sight {
-        let count = |kind: &str| {
-            log.lines()
-                .filter(|line| line.split_once(' ').is_some_and(|(k, key)| k == kind && key.starts_with(mark)))
-                .count()
-        };
-        let counts: Vec<_> = Self::KINDS.iter().map(|kind| (kind, count(kind))).collect();
-        let text: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count} of {}", Self::EACH)).collect();
-        let complete = counts.iter().all(|(_, count)| *count == Self::EACH);
-        if complete { Sight::Protected(text.join(", ")) } else { Sight::Exposed(text.join(", ")) }
-    }
-}
-
-impl Evidence for AuditComplete {
-    fn id(&self) -> &'static str {
-        "audit-complete"
-    }
-
-    fn claim(&self) -> String {
-        "every operation is in the log, once".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
-    }
 }
 
 /// Holds whenever the arm was set up with the placebo.
 struct PlaceboTaken;
 
 impl Evidence for PlaceboTaken {
-    fn id(&self) -> &'static str {
-        "placebo-taken"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("placebo-taken").own_control()
     }
 
     fn claim(&self) -> String {
         "the arm was set up with the placebo".to_owned()
     }
 
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        match scene.setup.settings.get("placebo_cost") {
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        Ok(match scene.setup.settings.get("placebo_cost") {
             Some(cost) => Sight::Protected(format!("placebo_cost = {cost}")),
             None => Sight::Exposed("placebo_cost is not set".to_owned()),
-        }
+        })
     }
 }

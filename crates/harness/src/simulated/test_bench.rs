@@ -17,7 +17,7 @@ use crate::{
     checks::canary::key_value,
     clock::{Clock, VirtualTime},
     database::{Connect, Database},
-    evidence::{Evidence, Scene},
+    evidence::{Evidence, Scene, seen_by},
     launch::{Install, Place, Server},
     materials::Materials,
     secret::Secret,
@@ -75,7 +75,7 @@ impl Bench {
 
     /// What `check` sees.
     pub(crate) fn look(&self, check: &dyn Evidence) -> Sight {
-        check.look(&mut self.scene())
+        seen_by(check, &mut self.scene())
     }
 
     /// A session on `clock`, wrapped as the set-up says.
