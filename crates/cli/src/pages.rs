@@ -15,7 +15,7 @@ use tithe_harness::{
     volumes,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment::{self, OptionValue},
     record::Role,
 };
@@ -24,13 +24,13 @@ use tithe_model::{
 pub fn pages(databases: &[&'static dyn Product]) -> Vec<(PathBuf, String)> {
     let mut pages = vec![(PathBuf::from("README.md"), index(databases))];
     for volume in volumes::PROTECTIONS {
-        let path = PathBuf::from(VOLUMES).join(format!("{}.md", volume.id()));
+        let path = PathBuf::from(VOLUMES).join(format!("{}.md", volume.entry().id));
         pages.push((path, of_protection("Every database", *volume)));
     }
     for database in databases {
         pages.push((PathBuf::from(format!("{}.md", database.id())), of_database(*database)));
         for protection in database.protections() {
-            let path = PathBuf::from(database.id()).join(format!("{}.md", protection.id()));
+            let path = PathBuf::from(database.id()).join(format!("{}.md", protection.entry().id));
             pages.push((path, of_protection(database.title(), *protection)));
         }
     }
@@ -49,19 +49,15 @@ fn index(databases: &[&'static dyn Product]) -> String {
         "As soon as one arm has one, the others get a plain volume of the same size, so that like is compared with like.\n\n",
     );
     for volume in volumes::PROTECTIONS {
-        let guards = lowered(volume.guards_against());
-        let _ = writeln!(text, "- [{}]({VOLUMES}/{}.md): guards against {guards}", volume.title(), volume.id());
+        let ProtectionEntry { id, title, guards_against, .. } = volume.entry();
+        let _ = writeln!(text, "- [{title}]({VOLUMES}/{id}.md): guards against {}", lowered(guards_against));
     }
     for database in databases {
         let _ = write!(text, "\n## [{}]({}.md)\n\n", database.title(), database.id());
         for protection in database.protections() {
-            let (id, title) = (protection.id(), protection.title());
-            let _ = writeln!(
-                text,
-                "- [{title}]({}/{id}.md): guards against {}",
-                database.id(),
-                lowered(protection.guards_against())
-            );
+            let ProtectionEntry { id, title, guards_against, .. } = protection.entry();
+            let _ =
+                writeln!(text, "- [{title}]({}/{id}.md): guards against {}", database.id(), lowered(guards_against));
         }
     }
     text + WRITTEN
@@ -87,14 +83,13 @@ fn of_database(database: &'static dyn Product) -> String {
     let _ = write!(text, "In an experiment: `database = \"{}\"`. {how}\n\n## Protections\n\n", database.id());
     text.push_str("| protection | guards against | leaves open |\n| --- | --- | --- |\n");
     for protection in database.protections() {
+        let ProtectionEntry { id, title, guards_against, leaves_open, .. } = protection.entry();
         let _ = writeln!(
             text,
-            "| [{}]({}/{}.md) | {} | {} |",
-            protection.title(),
+            "| [{title}]({}/{id}.md) | {} | {} |",
             database.id(),
-            protection.id(),
-            cell(protection.guards_against()),
-            cell(protection.leaves_open())
+            cell(guards_against),
+            cell(leaves_open)
         );
     }
     text.push_str("\nBeside these, the [volumes](README.md) that lie under every database.\n");
@@ -118,16 +113,17 @@ fn cell(text: &str) -> String {
 
 fn of_protection(owner: &str, protection: &'static dyn Protection) -> String {
     let chosen = chosen(protection);
+    let entry = protection.entry();
     let mut text = format!(
         "# {}: {}\n\nIn an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Guards against** {}\n\n**Leaves open** {}\n",
         owner,
-        protection.title(),
-        protection.id(),
-        if protection.attachable() { ", also on an attached server" } else { "" },
-        protection.guards_against(),
-        protection.leaves_open()
+        entry.title,
+        entry.id,
+        if entry.attachable { ", also on an attached server" } else { "" },
+        entry.guards_against,
+        entry.leaves_open
     );
-    text.push_str(&options(protection.options()));
+    text.push_str(&options(entry.options));
     text.push_str(&evidence(protection, &chosen));
     text.push_str("\n## What it changes\n\n");
     let changes = changes(protection, &chosen);
@@ -172,10 +168,10 @@ fn options(options: &[OptionEntry]) -> String {
 fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection) -> String {
     let mut text = String::from("\n## What proves it\n\n");
     let checks = protection.evidence(chosen);
-    for check in checks.iter().filter(|check| check.role() == Role::Claim) {
+    for check in checks.iter().filter(|check| check.entry().role == Role::Claim) {
         let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
     }
-    let told: Vec<_> = checks.iter().filter(|check| check.role() == Role::Disclosure).collect();
+    let told: Vec<_> = checks.iter().filter(|check| check.entry().role == Role::Disclosure).collect();
     if !told.is_empty() {
         text.push_str("\nAlso looked at and told, without deciding:\n\n");
         told.iter().for_each(|check| {
@@ -191,7 +187,7 @@ fn evidence_of_choice(
     chosen: &experiment::Protection,
     checks: &[Box<dyn Evidence>],
 ) -> String {
-    let options = protection.options().iter();
+    let options = protection.entry().options.iter();
     let names: Vec<_> =
         options.filter(|option| matches!(option.default, Some(Default::Text("")))).map(|option| option.name).collect();
     let mut given = chosen.clone();
@@ -219,8 +215,9 @@ fn chosen(protection: &'static dyn Protection) -> experiment::Protection {
         (None, OptionKind::Text) => OptionValue::Text("…".to_owned()),
         (None, OptionKind::Flag) => OptionValue::Flag(true),
     };
-    let options = protection.options().iter().map(|option| (option.name.to_owned(), value(option))).collect();
-    experiment::Protection { id: protection.id().to_owned(), options }
+    let entry = protection.entry();
+    let options = entry.options.iter().map(|option| (option.name.to_owned(), value(option))).collect();
+    experiment::Protection { id: entry.id.to_owned(), options }
 }
 
 /// What `apply` does to a plain set-up, a line each.

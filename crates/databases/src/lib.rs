@@ -61,6 +61,9 @@ pub fn all() -> &'static [&'static dyn Product] {
 mod tests {
     use std::collections::BTreeSet;
 
+    use tithe_harness::arms;
+    use tithe_model::catalogue::ProtectionEntry;
+
     use super::all;
 
     #[test]
@@ -74,6 +77,16 @@ mod tests {
             }
             assert!(entry.keeps_data || !entry.restarts, "{}: it restarts, and does not keep its data", entry.id);
             assert!(!entry.embedded || entry.schemes.is_empty() && entry.wire_protocol.is_none(), "{}", entry.id);
+        }
+    }
+
+    #[test]
+    fn every_protection_says_what_it_is() {
+        for database in all() {
+            for protection in arms::all(*database) {
+                let ProtectionEntry { id, title, guards_against, leaves_open, .. } = *protection.entry();
+                assert!([id, title, guards_against, leaves_open].iter().all(|text| !text.is_empty()), "{id} {title}");
+            }
         }
     }
 }

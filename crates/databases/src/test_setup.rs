@@ -29,9 +29,10 @@ pub fn plain() -> Setup {
 
 /// The protection `id` of `all` with its defaults, but for `options`.
 pub fn chosen(all: &[&dyn Protection], id: &str, options: &[(&str, &str)]) -> experiment::Protection {
-    let protection = all.iter().find(|protection| protection.id() == id).expect("a protection");
+    let protection = all.iter().find(|protection| protection.entry().id == id).expect("a protection");
     let mut values: BTreeMap<String, OptionValue> = protection
-        .options()
+        .entry()
+        .options
         .iter()
         .filter_map(|option| Some((option.name.to_owned(), option.default?.value())))
         .collect();
@@ -49,7 +50,7 @@ pub fn chosen(all: &[&dyn Protection], id: &str, options: &[(&str, &str)]) -> ex
 /// Applies `chosen`, which are of `all`, to `setup`.
 pub fn apply(all: &[&dyn Protection], chosen: &[experiment::Protection], setup: &mut Setup) {
     for chosen in chosen {
-        let protection = all.iter().find(|protection| protection.id() == chosen.id).expect("a protection");
+        let protection = all.iter().find(|protection| protection.entry().id == chosen.id).expect("a protection");
         protection.apply(chosen, setup);
     }
 }

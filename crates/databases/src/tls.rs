@@ -10,7 +10,7 @@ use tithe_harness::{
     workload::Workload,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -20,12 +20,8 @@ use crate::evidence::{Doors, tls_negotiated::TlsNegotiated, tls_resumed::TlsResu
 pub struct Tls {
     /// How its checks knock at the server's doors.
     pub doors: &'static Doors,
-    /// Name in reports.
-    pub title: &'static str,
-    /// What it leaves open, one sentence.
-    pub leaves_open: &'static str,
-    /// Its options, made by [`options`].
-    pub options: &'static [OptionEntry],
+    /// What it is: [`ENTRY`], or what differs from it.
+    pub entry: &'static ProtectionEntry,
     /// What an installation lacks for it.
     pub needs: fn(&Install) -> Result<(), Missing>,
 }
@@ -56,49 +52,33 @@ pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntr
         name: "resumption",
         kind: OptionKind::Flag,
         default: Some(Default::Flag(false)),
-        help: "New connections resume the TLS session of an earlier one, as far as the server lets them; the evidence says how \
-               many did. It matters where connections are opened while measuring (`reconnect_every`).",
+        help: "New connections resume the TLS session of an earlier one, as far as the server lets them; the evidence \
+               says how many did. It matters where connections are opened while measuring (`reconnect_every`).",
     };
     [version, mutual, resumption]
 }
 
+/// TLS of a product with nothing particular about it.
+pub const ENTRY: ProtectionEntry = ProtectionEntry {
+    id: "tls",
+    title: "TLS",
+    guards_against: "whoever reads or changes what travels between client and server, or poses as the server.",
+    leaves_open: "data in the server's memory, files and logs; when and how much is sent.",
+    options: &options(VERSION, MUTUAL),
+    attachable: true,
+    ..ProtectionEntry::BARE
+};
+
 impl Tls {
     /// TLS of a product that is checked through `doors`, with nothing particular about it.
     pub const fn of(doors: &'static Doors) -> Self {
-        const OPTIONS: &[OptionEntry] = &options(VERSION, MUTUAL);
-        Self {
-            doors,
-            title: "TLS",
-            leaves_open: "data in the server's memory, files and logs; when and how much is sent.",
-            options: OPTIONS,
-            needs: |_| Ok(()),
-        }
+        Self { doors, entry: &ENTRY, needs: |_| Ok(()) }
     }
 }
 
 impl Protection for Tls {
-    fn id(&self) -> &'static str {
-        "tls"
-    }
-
-    fn title(&self) -> &'static str {
-        self.title
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "whoever reads or changes what travels between client and server, or poses as the server."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        self.leaves_open
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        self.options
-    }
-
-    fn attachable(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        self.entry
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

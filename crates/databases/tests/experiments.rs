@@ -57,10 +57,10 @@ fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
         (None, OptionKind::Choice(words)) => OptionValue::Text(words[0].to_owned()),
         (None, kind) => panic!("an example for {}: {kind:?}", option.name),
     };
-    let options = protection.options().iter().map(|option| (option.name.to_owned(), usual(option))).collect();
-    let first = experiment::Protection { id: protection.id().to_owned(), options };
+    let options = protection.entry().options.iter().map(|option| (option.name.to_owned(), usual(option))).collect();
+    let first = experiment::Protection { id: protection.entry().id.to_owned(), options };
     let mut all = vec![first.clone()];
-    for option in protection.options() {
+    for option in protection.entry().options {
         let values: Vec<OptionValue> = match option.kind {
             OptionKind::Choice(words) => words.iter().map(|word| OptionValue::Text((*word).to_owned())).collect(),
             OptionKind::Flag => [true, false].map(OptionValue::Flag).into(),

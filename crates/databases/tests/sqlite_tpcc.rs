@@ -153,9 +153,9 @@ fn terminals_wait_for_the_one_writer() {
 #[test]
 fn encrypted_columns_are_proven() {
     let workload = tpcc::workload(&[("compute", "client")]);
-    let columns = Sqlite.protections().iter().find(|protection| protection.id() == "columns").expect("columns");
+    let columns = Sqlite.protections().iter().find(|protection| protection.entry().id == "columns").expect("columns");
     let defaults =
-        columns.options().iter().filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
+        columns.entry().options.iter().filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
     let chosen = tithe_model::experiment::Protection { id: "columns".to_owned(), options: defaults.collect() };
     with_arm(
         |_| {},

@@ -31,7 +31,7 @@ pub fn all(product: &dyn Product) -> Vec<&'static dyn Protection> {
 /// # Errors
 /// When this build has none: a run folder of another build.
 pub fn named(product: &dyn Product, id: &str) -> Result<&'static dyn Protection, Fault> {
-    let found = all(product).into_iter().find(|protection| protection.id() == id);
+    let found = all(product).into_iter().find(|protection| protection.entry().id == id);
     found.ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", product.id())))
 }
 
@@ -197,7 +197,7 @@ pub fn check_programs(
 pub fn swap_warning(product: &dyn Product, experiment: &Experiment, swaps: &[Swap]) -> Option<String> {
     let all = all(product);
     let at_rest = |chosen: &experiment::Protection| {
-        all.iter().any(|protection| protection.id() == chosen.id && protection.at_rest())
+        all.iter().any(|protection| protection.entry().id == chosen.id && protection.entry().at_rest)
     };
     let mut launched = experiment.arms.iter().filter(|arm| arm.url.is_none());
     launched.any(|arm| arm.protections.iter().any(at_rest)).then(|| swap::warning(swaps)).flatten()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tithe_model::{
-    catalogue::{Catalogue, OfferedDatabase, Overrides, ProtectionEntry, WorkloadEntry, plain_name},
+    catalogue::{Catalogue, OfferedDatabase, Overrides, WorkloadEntry, plain_name},
     experiment,
 };
 
@@ -20,29 +20,21 @@ use crate::{
 
 /// What `databases` and `workloads` offer, as data.
 pub fn catalogue(databases: &[&'static dyn Product], workloads: Vec<WorkloadEntry>) -> Catalogue {
-    let protections = |database: &'static dyn Product| {
-        let entry = |protection: &&'static dyn Protection| ProtectionEntry {
-            id: protection.id(),
-            title: protection.title(),
-            guards_against: protection.guards_against(),
-            leaves_open: protection.leaves_open(),
-            options: protection.options(),
-            attachable: protection.attachable(),
-            overrides: overrides(database, *protection),
-        };
-        arms::all(database).iter().map(entry).collect()
-    };
     let offered = |database: &&'static dyn Product| OfferedDatabase {
         entry: *database.entry(),
         copies_data: database.stored(&Setup::bare()).is_some(),
-        protections: protections(*database),
+        protections: arms::all(*database).iter().map(|protection| protection.entry()).collect(),
+        overrides: overrides(*database),
     };
     Catalogue { databases: databases.iter().map(offered).collect(), workloads }
 }
 
-/// Tells which settings `protection` takes for itself, by having it applied beside one that an experiment gives.
-fn overrides(database: &'static dyn Product, protection: &'static dyn Protection) -> Overrides {
-    Overrides::new(move |chosen, name| overridden(database, protection, chosen, name))
+/// Tells which settings a protection of `database` takes for itself, by having it applied beside one that an experiment
+/// gives.
+fn overrides(database: &'static dyn Product) -> Overrides {
+    Overrides::new(move |chosen, name| {
+        arms::named(database, &chosen.id).is_ok_and(|protection| overridden(database, protection, chosen, name))
+    })
 }
 
 /// A value that is nobody's, and that every server's file holds as it is.

@@ -16,25 +16,51 @@ use crate::{
 
 /// A check. One file below `checks/` where several databases share it, else beside its database.
 pub trait Evidence: Send + Sync {
-    /// Name of the check, unique among the checks of one arm: `disk-canary`.
-    fn id(&self) -> &'static str;
+    /// What it is, as data.
+    fn entry(&self) -> CheckEntry;
 
     /// What must hold, one sentence without a full stop: `no field value of an encrypted column on disk`.
     fn claim(&self) -> String;
 
-    /// Claim or disclosure.
-    fn role(&self) -> Role {
-        Role::Claim
-    }
-
-    /// Where the positive control comes from.
-    fn control(&self) -> Control {
-        Control::PlainArm
-    }
-
     /// Looks at the arm of `scene`. Called outside measured slots; may write canaries, open connections, run
     /// statements.
-    fn look(&self, scene: &mut Scene<'_>) -> Sight;
+    ///
+    /// # Errors
+    /// The fault on its way: it saw nothing then, see [`seen_by`].
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault>;
+
+    /// Its name: [`CheckEntry::id`].
+    fn id(&self) -> &'static str {
+        self.entry().id
+    }
+}
+
+/// What a check is.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckEntry {
+    /// Its name, unique among the checks of one arm: `disk-canary`.
+    pub id: &'static str,
+    /// Claim or disclosure.
+    pub role: Role,
+    /// Where the positive control comes from.
+    pub control: Control,
+}
+
+impl CheckEntry {
+    /// A check that must hold for the arm to be proven, with the plain arm as its control.
+    pub const fn claim(id: &'static str) -> Self {
+        Self { id, role: Role::Claim, control: Control::PlainArm }
+    }
+
+    /// A check that only tells, with the plain arm as its control.
+    pub const fn disclosure(id: &'static str) -> Self {
+        Self { id, role: Role::Disclosure, control: Control::PlainArm }
+    }
+
+    /// The same with a control that the check plants itself.
+    pub const fn own_control(self) -> Self {
+        Self { control: Control::Own, ..self }
+    }
 }
 
 /// Where the positive control of a check comes from.
@@ -94,6 +120,11 @@ impl Scene<'_> {
     pub fn how(&self) -> Connect {
         Connect { blocking: true, lane: 0, clock: crate::clock::Clock::Real, table: self.table.clone() }
     }
+}
+
+/// What `check` sees on the arm of `scene`: nothing, where it failed on its way.
+pub fn seen_by(check: &dyn Evidence, scene: &mut Scene<'_>) -> Sight {
+    check.look(scene).unwrap_or_else(Sight::from)
 }
 
 /// The claim of `check`, narrowed to what its look at the guarded arm could judge.

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{Evidence, Scene},
+    evidence::{Evidence, Scene, seen_by},
     fault::Fault,
     launch::Server,
     observation::{Feature, Observation},
@@ -54,7 +54,7 @@ pub fn with_canary(
         let checks = [on_disk(Places::DATA), on_disk(Places::JOURNAL)].into_iter().chain(of_log);
         for (number, (feature, check)) in (0..).zip(checks) {
             let nonce = nonce.wrapping_add(number);
-            let sight = check.look(&mut Scene {
+            let mut scene = Scene {
                 database: product,
                 server: &server,
                 setup,
@@ -62,7 +62,8 @@ pub fn with_canary(
                 guarded: true,
                 nonce,
                 narrowed: None,
-            });
+            };
+            let sight = seen_by(&*check, &mut scene);
             cells.iter_mut().filter(|cell| cell.feature == feature).for_each(|cell| cell.add(&check.claim(), &sight));
         }
     });

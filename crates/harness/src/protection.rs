@@ -3,7 +3,7 @@
 //! Protections live beside their database: TLS of PostgreSQL and TLS of Redis share nothing but the idea.
 //! A protection knows no workload.
 
-use tithe_model::{catalogue::OptionEntry, experiment};
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{
     evidence::Evidence,
@@ -15,32 +15,8 @@ use crate::{
 
 /// A security feature. One file beside its database, one line in its list.
 pub trait Protection: Sync {
-    /// Name in experiment files.
-    fn id(&self) -> &'static str;
-
-    /// Name in reports.
-    fn title(&self) -> &'static str;
-
-    /// What it guards against, one sentence.
-    fn guards_against(&self) -> &'static str;
-
-    /// What it leaves open, one sentence.
-    fn leaves_open(&self) -> &'static str;
-
-    /// Its options.
-    fn options(&self) -> &'static [OptionEntry] {
-        &[]
-    }
-
-    /// True when an attached server that Tithe does not start can be measured with it.
-    fn attachable(&self) -> bool {
-        false
-    }
-
-    /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
-    fn at_rest(&self) -> bool {
-        false
-    }
+    /// What it is, in words and as data.
+    fn entry(&self) -> &'static ProtectionEntry;
 
     /// What this installation lacks for it.
     ///

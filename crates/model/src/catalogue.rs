@@ -109,18 +109,28 @@ pub struct OfferedDatabase {
     /// True when loaded data are kept, and further servers are started on copies of them.
     pub copies_data: bool,
     /// Its protections.
-    pub protections: Vec<ProtectionEntry>,
+    pub protections: Vec<&'static ProtectionEntry>,
+    /// The settings that its protections take for themselves.
+    pub overrides: Overrides,
 }
 
 impl OfferedDatabase {
     /// The protection called `id`.
-    pub fn protection(&self, id: &str) -> Option<&ProtectionEntry> {
-        self.protections.iter().find(|entry| entry.id == id)
+    pub fn protection(&self, id: &str) -> Option<&'static ProtectionEntry> {
+        self.protections.iter().find(|entry| entry.id == id).copied()
+    }
+
+    /// True when `chosen` takes the setting called `name` for itself. A protection that this database does not have, or
+    /// whose options are not complete, is refused elsewhere.
+    pub fn overrides(&self, chosen: &Protection, name: &str) -> bool {
+        let is_complete =
+            |entry: &ProtectionEntry| entry.options.iter().all(|option| chosen.options.contains_key(option.name));
+        self.protection(&chosen.id).is_some_and(is_complete) && self.overrides.tell(chosen, name)
     }
 }
 
-/// A security feature of one database.
-#[derive(Debug, Clone)]
+/// A security feature of one database, as it describes itself.
+#[derive(Debug, Clone, Copy)]
 pub struct ProtectionEntry {
     /// Name in experiment files.
     pub id: &'static str,
@@ -134,12 +144,31 @@ pub struct ProtectionEntry {
     pub options: &'static [OptionEntry],
     /// True when an attached server that Tithe does not start can be measured with it.
     pub attachable: bool,
-    /// The settings that it takes for itself.
-    pub overrides: Overrides,
+    /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
+    pub at_rest: bool,
 }
 
-/// Tells whether a protection with these options takes a setting of this name for itself, so that what an experiment
-/// gives it would be lost.
+impl ProtectionEntry {
+    /// What a protection is that says nothing else: without options, for servers that Tithe starts, and not about data
+    /// at rest. The four texts have to be given.
+    pub const BARE: Self = Self {
+        id: "",
+        title: "",
+        guards_against: "",
+        leaves_open: "",
+        options: &[],
+        attachable: false,
+        at_rest: false,
+    };
+
+    /// The option called `name`.
+    pub fn option(&self, name: &str) -> Option<&'static OptionEntry> {
+        self.options.iter().find(|option| option.name == name)
+    }
+}
+
+/// Tells whether a protection of one database with these options takes a setting of this name for itself, so that what
+/// an experiment gives it would be lost.
 #[derive(Clone)]
 pub struct Overrides(Arc<Tells>);
 
@@ -166,20 +195,6 @@ impl std::fmt::Debug for Overrides {
 /// A setting's name as servers compare it: most ignore case, some take `-` for `_`.
 pub fn plain_name(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
-}
-
-impl ProtectionEntry {
-    /// True when `chosen`, which is of this protection, takes the setting called `name` for itself. One whose options
-    /// are not complete is refused elsewhere.
-    pub fn overrides(&self, chosen: &Protection, name: &str) -> bool {
-        let complete = self.options.iter().all(|option| chosen.options.contains_key(option.name));
-        complete && self.overrides.tell(chosen, name)
-    }
-
-    /// The option called `name`.
-    pub fn option(&self, name: &str) -> Option<&'static OptionEntry> {
-        self.options.iter().find(|option| option.name == name)
-    }
 }
 
 /// One option of a protection.

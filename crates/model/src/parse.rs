@@ -248,7 +248,7 @@ fn settings(
 
 /// The first arm with a protection that takes the setting called `name` for itself, and that protection.
 fn taken<'a>(database: &OfferedDatabase, arms: &'a [Arm], name: &str) -> Option<(&'a str, &'a str)> {
-    let takes = |chosen: &&Protection| database.protection(&chosen.id).is_some_and(|it| it.overrides(chosen, name));
+    let takes = |chosen: &&Protection| database.overrides(chosen, name);
     arms.iter().find_map(|arm| Some((arm.name.as_str(), arm.protections.iter().find(takes)?.id.as_str())))
 }
 

@@ -26,9 +26,10 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
     row("disk here", format!("{free}, {}", machine.file_system));
     row("swap", machine.swap);
     for volume in volumes::PROTECTIONS {
-        let defaults = experiment::Protection { id: volume.id().to_owned(), options: Default::default() };
+        let id = volume.entry().id;
+        let defaults = experiment::Protection { id: id.to_owned(), options: Default::default() };
         row(
-            volume.id(),
+            id,
             match volume.needs(&Install::default(), &defaults) {
                 Ok(()) => "possible".to_owned(),
                 Err(missing) => format!("not possible: {}", missing.looked_in.join("; ")),

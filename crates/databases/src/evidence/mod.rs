@@ -6,7 +6,7 @@ pub mod tls_negotiated;
 pub mod tls_resumed;
 pub mod whole;
 
-use tithe_harness::{evidence::Scene, fault::Fault, sight::Sight};
+use tithe_harness::{evidence::Scene, fault::Fault};
 
 use self::whole::Whole;
 use crate::target::Target;
@@ -47,9 +47,4 @@ impl Attempt {
             Err(fault) => Err(fault),
         }
     }
-}
-
-/// A look that may fail half-way: then it has seen nothing.
-pub fn sight(look: impl FnOnce() -> Result<Sight, Fault>) -> Sight {
-    look().unwrap_or_else(|fault| Sight::Unknown(fault.to_string()))
 }

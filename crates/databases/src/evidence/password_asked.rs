@@ -1,20 +1,28 @@
 //! Does the server let in those who know the password, and nobody else?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     secret::Secret,
     sight::Sight,
 };
 
-use super::{Attempt, Doors, sight};
+use super::{Attempt, Doors};
 use crate::target::Target;
 
 /// Connects without a password, with a wrong one, and with the right one. Id `password-asked`.
 pub struct PasswordAsked(pub &'static Doors);
 
-impl PasswordAsked {
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for PasswordAsked {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("password-asked")
+    }
+
+    fn claim(&self) -> String {
+        "clients without the password, and with a wrong one, are refused; the right one is served".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let right = (self.0.target)(scene)?;
         let open = |target: &Target| (self.0.open)(scene, target);
         let without = Target { password: None, must_ask: false, ..right.clone() };
@@ -32,19 +40,5 @@ impl PasswordAsked {
             "without a password: refused ({without}); with a wrong one: refused ({wrong}); with the right one: served \
              by {method}"
         )))
-    }
-}
-
-impl Evidence for PasswordAsked {
-    fn id(&self) -> &'static str {
-        "password-asked"
-    }
-
-    fn claim(&self) -> String {
-        "clients without the password, and with a wrong one, are refused; the right one is served".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     setup::{TlsVersion, Transport},
     sight::Sight,
 };
 
 use super::{
-    Attempt, Doors, sight,
+    Attempt, Doors,
     whole::{THIS_ACCOUNT, Whole, in_words, that_matter},
 };
 use crate::target::{Target, Tls};
@@ -65,8 +65,22 @@ impl TlsNegotiated {
         }
         forbidden
     }
+}
 
-    fn look_at(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for TlsNegotiated {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("tls-negotiated")
+    }
+
+    fn claim(&self) -> String {
+        let mutual = if self.mutual { ", clients without a certificate" } else { "" };
+        format!(
+            "the server says that clients speak {}; plaintext, other versions{mutual} and unknown authorities are refused",
+            self.version()
+        )
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let target = (self.doors.target)(scene)?;
         let seen = (self.doors.tls_of_server)(scene, &target)?;
         let mut quotation = format!("{}: {seen}", self.doors.tls_source);
@@ -127,24 +141,6 @@ impl Others {
             (true, _) => format!("plaintext is served on the server's own loopback alone ({source})"),
         };
         Self { words, let_in: !matter.is_empty(), narrowed: None }
-    }
-}
-
-impl Evidence for TlsNegotiated {
-    fn id(&self) -> &'static str {
-        "tls-negotiated"
-    }
-
-    fn claim(&self) -> String {
-        let mutual = if self.mutual { ", clients without a certificate" } else { "" };
-        format!(
-            "the server says that clients speak {}; plaintext, other versions{mutual} and unknown authorities are refused",
-            self.version()
-        )
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }
 

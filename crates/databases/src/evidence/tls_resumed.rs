@@ -1,13 +1,12 @@
 //! Are TLS sessions resumed where they were asked to be?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
-use tithe_model::record::Role;
 
-use super::{Doors, sight};
+use super::Doors;
 use crate::target::Handshakes;
 
 /// Connections that the check opens. The first may find nothing yet to resume.
@@ -24,8 +23,18 @@ impl TlsResumed {
     pub fn new(doors: &'static Doors) -> Self {
         Self { doors }
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for TlsResumed {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("tls-resumed").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "new connections resume the TLS session of an earlier one".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let target = (self.doors.target)(scene)?;
         let before = target.handshakes();
         for _ in 0..CONNECTIONS {
@@ -44,28 +53,6 @@ fn conclude(before: Handshakes, after: Handshakes) -> Sight {
         Sight::Exposed(format!(
             "{resumed} of {CONNECTIONS} new connections were resumed: the server offers no resumption or takes none; {so_far}"
         ))
-    }
-}
-
-impl Evidence for TlsResumed {
-    fn id(&self) -> &'static str {
-        "tls-resumed"
-    }
-
-    fn claim(&self) -> String {
-        "new connections resume the TLS session of an earlier one".to_owned()
-    }
-
-    fn role(&self) -> Role {
-        Role::Disclosure
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }
 

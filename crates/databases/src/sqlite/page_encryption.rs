@@ -23,7 +23,7 @@ use tithe_harness::{
     setup::{AtRest, Setup},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -36,44 +36,33 @@ use super::{
 pub struct PageEncryption;
 
 impl Protection for PageEncryption {
-    fn id(&self) -> &'static str {
-        "page-encryption"
-    }
-
-    fn title(&self) -> &'static str {
-        "page encryption"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Someone who gets the database file, its journals or a backup of them, but not the key, reads or guesses nothing \
-         of its content."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "The size of the file, which pages change, and everything in the memory of the application, the key included; \
-         aes256cbc also leaves changes unnoticed, and encrypts the same beginning of the same page the same way each time."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[
-            OptionEntry {
-                name: "cipher",
-                kind: OptionKind::Choice(&["aegis", "chacha20", "sqlcipher", "aes256cbc"]),
-                default: Some(Default::Text("chacha20")),
-                help: "the cipher, in the library's own name; chacha20 is what it uses when nothing is said",
-            },
-            OptionEntry {
-                name: "key",
-                kind: OptionKind::Choice(&["passphrase", "raw"]),
-                default: Some(Default::Text("passphrase")),
-                help: "whether each connection derives the key from a passphrase, which takes up to a third of a second, \
-                       or is given it as it is",
-            },
-        ]
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "page-encryption",
+            title: "page encryption",
+            guards_against: "Someone who gets the database file, its journals or a backup of them, but not the key, \
+                             reads or guesses nothing of its content.",
+            leaves_open: "The size of the file, which pages change, and everything in the memory of the application, \
+                          the key included; aes256cbc also leaves changes unnoticed, and encrypts the same beginning \
+                          of the same page the same way each time.",
+            options: &[
+                OptionEntry {
+                    name: "cipher",
+                    kind: OptionKind::Choice(&["aegis", "chacha20", "sqlcipher", "aes256cbc"]),
+                    default: Some(Default::Text("chacha20")),
+                    help: "the cipher, in the library's own name; chacha20 is what it uses when nothing is said",
+                },
+                OptionEntry {
+                    name: "key",
+                    kind: OptionKind::Choice(&["passphrase", "raw"]),
+                    default: Some(Default::Text("passphrase")),
+                    help: "whether each connection derives the key from a passphrase, which takes up to a third of a \
+                           second, or is given it as it is",
+                },
+            ],
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tithe_harness::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
     clock::Clock,
-    evidence::{Evidence, Scene, judge},
+    evidence::{Evidence, Scene, judge, seen_by},
     launch::Launch,
     materials::Materials,
     secret::Secret,
@@ -95,7 +95,7 @@ impl Bench {
             nonce: 4711,
             narrowed: None,
         };
-        evidence.look(&mut scene)
+        seen_by(evidence, &mut scene)
     }
 }
 
@@ -437,7 +437,11 @@ fn check_evidence(evidence: &dyn Evidence, expected: [Verdict; 4]) {
         let bench = Bench::created(Some(cipher));
         exercise(&bench);
         let guarded = bench.look(evidence);
-        assert_eq!(judge(evidence.control(), &guarded, Some(&plain)), expected, "{cipher}: {guarded:?}, {plain:?}");
+        assert_eq!(
+            judge(evidence.entry().control, &guarded, Some(&plain)),
+            expected,
+            "{cipher}: {guarded:?}, {plain:?}"
+        );
         // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
         let mut session = bench.connect().unwrap();
         let keys = seen(session.as_mut(), Request::Scan { start: b"d", count: 9, fields: Fields::One(0) });

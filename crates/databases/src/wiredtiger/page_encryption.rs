@@ -14,7 +14,7 @@ use tithe_harness::{
     setup::{AtRest, KeyServer, Setup},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -31,52 +31,45 @@ use super::{
 pub struct PageEncryption;
 
 impl Protection for PageEncryption {
-    fn id(&self) -> &'static str {
-        "page-encryption"
-    }
-
-    fn title(&self) -> &'static str {
-        "page encryption"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Someone who gets the data folder, its journal or a backup of them, but not the master key, reads or guesses \
-         nothing of its content."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "The size of the files, which pages change, and everything in the memory of the process, the keys included; an old \
-         page put in the place of its successor; aes-256-cbc also leaves other changes unnoticed."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const {
-            &[
-                OptionEntry {
-                    name: "cipher",
-                    kind: OptionKind::Choice(&const { [CIPHERS[0], CIPHERS[1], CIPHERS[2], NONE] }),
-                    default: Some(Default::Text("aes-256-cbc")),
-                    help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: authentication; none \
-                           calls the encryptor and encrypts nothing, which prices the call",
-                },
-                OptionEntry {
-                    name: "aes",
-                    kind: OptionKind::Choice(&["processor", "portable"]),
-                    default: Some(Default::Text("processor")),
-                    help: "whether the processor's AES instructions are used, where it has them, or portable code",
-                },
-                kmip_option(
-                    "kmip_server",
-                    "host:port of the KMIP server that gives the master key; Tithe makes one where it is empty",
-                ),
-                kmip_option("kmip_key_id", "identifier of the master key there: an AES key of 256 bits"),
-                kmip_option("kmip_certificate", "file of the certificate that Tithe shows the server, PEM"),
-                kmip_option(
-                    "kmip_private_key",
-                    "file of that certificate's private key, PEM, readable by its owner alone",
-                ),
-                kmip_option("kmip_authority", "file of the authority that signed the server's certificate, PEM"),
-            ]
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "page-encryption",
+            title: "page encryption",
+            guards_against: "Someone who gets the data folder, its journal or a backup of them, but not the master \
+                             key, reads or guesses nothing of its content.",
+            leaves_open: "The size of the files, which pages change, and everything in the memory of the process, the \
+                          keys included; an old page put in the place of its successor; aes-256-cbc also leaves other \
+                          changes unnoticed.",
+            options: const {
+                &[
+                    OptionEntry {
+                        name: "cipher",
+                        kind: OptionKind::Choice(&const { [CIPHERS[0], CIPHERS[1], CIPHERS[2], NONE] }),
+                        default: Some(Default::Text("aes-256-cbc")),
+                        help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: \
+                               authentication; none calls the encryptor and encrypts nothing, which prices the call",
+                    },
+                    OptionEntry {
+                        name: "aes",
+                        kind: OptionKind::Choice(&["processor", "portable"]),
+                        default: Some(Default::Text("processor")),
+                        help: "whether the processor's AES instructions are used, where it has them, or portable code",
+                    },
+                    kmip_option(
+                        "kmip_server",
+                        "host:port of the KMIP server that gives the master key; Tithe makes one where it is empty",
+                    ),
+                    kmip_option("kmip_key_id", "identifier of the master key there: an AES key of 256 bits"),
+                    kmip_option("kmip_certificate", "file of the certificate that Tithe shows the server, PEM"),
+                    kmip_option(
+                        "kmip_private_key",
+                        "file of that certificate's private key, PEM, readable by its owner alone",
+                    ),
+                    kmip_option("kmip_authority", "file of the authority that signed the server's certificate, PEM"),
+                ]
+            },
+            at_rest: true,
+            ..ProtectionEntry::BARE
         }
     }
 
@@ -88,10 +81,6 @@ impl Protection for PageEncryption {
         let cipher = arm_cipher(chosen.text("cipher"), implementation);
         setup.at_rest = Some(AtRest { cipher, key: setup.materials.key.clone() });
         setup.key_server = key_server(chosen);
-    }
-
-    fn at_rest(&self) -> bool {
-        true
     }
 
     fn needs(&self, _install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use tempfile::TempDir;
 use tithe_harness::{
     clock::Clock,
-    evidence::{Evidence, Scene, judge},
+    evidence::{Evidence, Scene, judge, seen_by},
     materials::Materials,
     session::{Discard, Fields, KeyValueSession, Request, Rows},
     sight::Sight,
@@ -83,7 +83,7 @@ impl Bench {
             nonce: 4711,
             narrowed: None,
         };
-        evidence.look(&mut scene)
+        seen_by(evidence, &mut scene)
     }
 }
 
@@ -139,7 +139,7 @@ fn setup(cipher: Option<&str>) -> Setup {
 
 /// The protection as an experiment chooses it: with `cipher`, and every other option as it is by itself.
 fn chosen(cipher: &str) -> experiment::Protection {
-    let options = page_encryption::PageEncryption.options().iter();
+    let options = page_encryption::PageEncryption.entry().options.iter();
     let options = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
     let mut chosen = experiment::Protection { id: "page-encryption".to_owned(), options: options.collect() };
     choose(&mut chosen, "cipher", cipher);
@@ -334,7 +334,7 @@ fn check_evidence(cipher: &str, expect: Expect) {
     let checks = page_encryption::PageEncryption.evidence(&chosen(cipher));
     for check in checks.iter().filter(|check| check.id() != "cache-fits") {
         let (on_guarded, on_plain) = (guarded.look(check.as_ref()), plain.look(check.as_ref()));
-        text += &format!("{}: {:?}\n", check.id(), judge(check.control(), &on_guarded, Some(&on_plain)));
+        text += &format!("{}: {:?}\n", check.id(), judge(check.entry().control, &on_guarded, Some(&on_plain)));
         // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
         let mut session = guarded.connect().unwrap();
         let keys = seen(session.as_mut(), Request::Scan { start: b"d", count: 9, fields: Fields::One(0) });
@@ -512,7 +512,7 @@ fn a_key_server_gives_the_master_key() {
     let ids = ["key-served", "wrong-key", "data-key-wrapped", "key-rotation"];
     for check in checks.iter().filter(|check| ids.contains(&check.id())) {
         let (on_guarded, on_plain) = (guarded.look(check.as_ref()), plain.look(check.as_ref()));
-        let judgement = judge(check.control(), &on_guarded, Some(&on_plain));
+        let judgement = judge(check.entry().control, &on_guarded, Some(&on_plain));
         assert_eq!(format!("{judgement:?}"), "Holds", "{}: {on_guarded:?}", check.id());
     }
 

@@ -28,7 +28,7 @@ use sandbox::{Sandbox, protection};
 use tithe_harness::{
     clock::Clock,
     database::Connect,
-    evidence::{Control, Evidence, Scene, claimed, judge},
+    evidence::{Control, Evidence, Scene, claimed, judge, seen_by},
     product::Product,
     session::{KeyValueSession, Request, Rows, Session, Table},
     sight::Sight,
@@ -90,7 +90,7 @@ fn look_and_claim(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> (Si
         nonce: 0x7174_6865,
         narrowed: None,
     };
-    let sight = check.look(&mut scene);
+    let sight = seen_by(check, &mut scene);
     (sight, claimed(check, scene.narrowed))
 }
 
@@ -121,10 +121,10 @@ fn prove_between(
     let mut lines = String::new();
     for check in protection(database, &chosen.id).evidence(chosen) {
         let on_guarded = look(guarded, true, &*check);
-        let on_plain = (check.control() == Control::PlainArm).then(|| look(plain, false, &*check));
-        let verdict = judge(check.control(), &on_guarded, on_plain.as_ref());
+        let on_plain = (check.entry().control == Control::PlainArm).then(|| look(plain, false, &*check));
+        let verdict = judge(check.entry().control, &on_guarded, on_plain.as_ref());
         eprintln!("{} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", chosen.id, check.id());
-        lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.role());
+        lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.entry().role);
     }
     expect.assert_eq(&lines);
 }

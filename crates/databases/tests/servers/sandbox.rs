@@ -45,7 +45,7 @@ pub fn protection(database: &dyn Product, id: &str) -> &'static dyn Protection {
 
 /// A protection with its defaults, but for `options`.
 pub fn chosen(database: &dyn Product, id: &str, options: &[(&str, OptionValue)]) -> Chosen {
-    let options_of = protection(database, id).options().iter();
+    let options_of = protection(database, id).entry().options.iter();
     let mut all: BTreeMap<String, OptionValue> =
         options_of.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));

@@ -9,7 +9,7 @@ use tithe_harness::{
     clock::Clock,
     data,
     database::Connect,
-    evidence::{Control, Scene, judge},
+    evidence::{Control, Scene, judge, seen_by},
     fault::Fault,
     launch::Server,
     product::Product,
@@ -130,10 +130,10 @@ pub fn evidence(protection: &dyn Protection, chosen: &Chosen, guarded: Arm<'_>, 
     static LOOKS: AtomicU64 = AtomicU64::new(0);
     let lines = checks.into_iter().map(|check| {
         let nonce = LOOKS.fetch_add(1, Ordering::SeqCst);
-        let mut look = |scene: &mut Scene<'_>| check.look(scene);
+        let mut look = |scene: &mut Scene<'_>| seen_by(&*check, scene);
         let seen = scene(guarded, true, nonce, &mut look);
-        let control = (check.control() == Control::PlainArm).then(|| scene(plain, false, nonce, &mut look));
-        match judge(check.control(), &seen, control.as_ref()) {
+        let control = (check.entry().control == Control::PlainArm).then(|| scene(plain, false, nonce, &mut look));
+        match judge(check.entry().control, &seen, control.as_ref()) {
             Verdict::Holds => format!("{}: holds", check.id()),
             other => format!("{}: {other:?}: {seen:?}; control {control:?}", check.id()),
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::{
     checks::canary::{Collected, KEY_PREFIX, Source, TOKEN_BYTES, key_value, read},
     columns::wrap,
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     secret::Secret,
     session::{KeyValueSession, Request},
@@ -29,8 +29,19 @@ impl CiphertextSeen {
     pub fn new(selection: Selection, deterministic: bool) -> Self {
         Self { selection, deterministic }
     }
+}
 
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for CiphertextSeen {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("ciphertext-seen")
+    }
+
+    fn claim(&self) -> String {
+        let kind = if self.deterministic { "deterministic" } else { "randomised" };
+        format!("the server holds {kind} ciphertext for the values of encrypted fields")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let encrypted = self.selection.of(scene.table);
         if encrypted.is_empty() {
             return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
@@ -111,21 +122,6 @@ fn write_everywhere(
     Ok(key)
 }
 
-impl Evidence for CiphertextSeen {
-    fn id(&self) -> &'static str {
-        "ciphertext-seen"
-    }
-
-    fn claim(&self) -> String {
-        let kind = if self.deterministic { "deterministic" } else { "randomised" };
-        format!("the server holds {kind} ciphertext for the values of encrypted fields")
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
 /// Reads a record with a key that is not the arm's, which must be refused, and with the arm's own, which must work.
 /// On the plain arm it is read without any key. Id `wrong-column-key`.
 pub struct WrongColumnKey {
@@ -137,8 +133,18 @@ impl WrongColumnKey {
     pub fn new(selection: Selection) -> Self {
         Self { selection }
     }
+}
 
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for WrongColumnKey {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrong-column-key")
+    }
+
+    fn claim(&self) -> String {
+        "the arm's key opens encrypted fields, another key does not".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         if self.selection.of(scene.table).is_empty() {
             return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
         }
@@ -163,26 +169,20 @@ impl WrongColumnKey {
     }
 }
 
-impl Evidence for WrongColumnKey {
-    fn id(&self) -> &'static str {
-        "wrong-column-key"
-    }
-
-    fn claim(&self) -> String {
-        "the arm's key opens encrypted fields, another key does not".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
 /// For a share of 0, which prices the wrapping alone: what is written through the wrapped session stands in the server
 /// as it was sent. Id `wrapper-idle`.
 pub struct WrapperIdle;
 
-impl WrapperIdle {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for WrapperIdle {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrapper-idle").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the sessions are wrapped and nothing is encrypted".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         if !scene.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
             return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
         }
@@ -194,24 +194,6 @@ impl WrapperIdle {
         let same = stored.iter().filter(|field| field.as_deref() == Some(&value)).count();
         let seen = format!("{same} of {} values stand in the server as they were sent", scene.table.fields);
         Ok(if same == scene.table.fields { Sight::Protected(seen) } else { Sight::Exposed(seen) })
-    }
-}
-
-impl Evidence for WrapperIdle {
-    fn id(&self) -> &'static str {
-        "wrapper-idle"
-    }
-
-    fn claim(&self) -> String {
-        "the sessions are wrapped and nothing is encrypted".to_owned()
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
         needles::Needles,
         scan::{Kind, Places, Report, files_of, scan},
     },
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -27,7 +27,33 @@ impl DiskCanary {
         Self { places, targets }
     }
 
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+    fn conclude(&self, report: &Report, canaries: usize, guarded: bool) -> Sight {
+        if report.total().hits() > 0 {
+            let found = report.describe_found();
+            if !guarded && self.places.data && !report.found_in(Kind::Data) {
+                return Sight::Unknown(format!("not in the data files; {found}"));
+            }
+            return Sight::Exposed(found);
+        }
+        match report.unreadable.first() {
+            Some(file) => Sight::Unknown(format!("cannot read {file}")),
+            None if report.bytes == 0 => Sight::Unknown("nothing stands in these files yet".to_owned()),
+            None if canaries == 0 => Sight::Unknown("the share of fields rounds to none".to_owned()),
+            None => Sight::Protected(format!("none of {canaries} canaries in {}", report.extent())),
+        }
+    }
+}
+
+impl Evidence for DiskCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim(if self.places == Places::JOURNAL { "journal-canary" } else { "disk-canary" })
+    }
+
+    fn claim(&self) -> String {
+        format!("no {} is readable in the {}", self.targets.noun(), self.places.noun())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         if files_of(scene.server, self.places).is_empty() {
             return Ok(Sight::Unknown("no such file of the server can be seen from here".to_owned()));
         }
@@ -47,36 +73,6 @@ impl DiskCanary {
             (_, Err(fault)) => Sight::Unknown(format!("the server was not made to write the table: {fault}")),
             (sight, Ok(())) => sight,
         })
-    }
-
-    fn conclude(&self, report: &Report, canaries: usize, guarded: bool) -> Sight {
-        if report.total().hits() > 0 {
-            let found = report.describe_found();
-            if !guarded && self.places.data && !report.found_in(Kind::Data) {
-                return Sight::Unknown(format!("not in the data files; {found}"));
-            }
-            return Sight::Exposed(found);
-        }
-        match report.unreadable.first() {
-            Some(file) => Sight::Unknown(format!("cannot read {file}")),
-            None if report.bytes == 0 => Sight::Unknown("nothing stands in these files yet".to_owned()),
-            None if canaries == 0 => Sight::Unknown("the share of fields rounds to none".to_owned()),
-            None => Sight::Protected(format!("none of {canaries} canaries in {}", report.extent())),
-        }
-    }
-}
-
-impl Evidence for DiskCanary {
-    fn id(&self) -> &'static str {
-        if self.places == Places::JOURNAL { "journal-canary" } else { "disk-canary" }
-    }
-
-    fn claim(&self) -> String {
-        format!("no {} is readable in the {}", self.targets.noun(), self.places.noun())
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

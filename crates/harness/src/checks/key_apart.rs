@@ -8,7 +8,7 @@ use crate::{
         needles::Needles,
         scan::{Places, files_below, files_of, scan},
     },
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -20,8 +20,16 @@ use crate::{
 /// It does not look into memory, swap or core files.
 pub struct KeyApart;
 
-impl KeyApart {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for KeyApart {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("key-apart").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "no file of the server or of its folder holds the data key".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let setup = scene.setup;
         let at_rest = setup.at_rest.as_ref().map(|at_rest| &at_rest.key);
         let columns = setup.columns.as_ref().map(|columns| &columns.key);
@@ -49,23 +57,5 @@ impl KeyApart {
         } else {
             Sight::Unknown("the marker file was not found".to_owned())
         })
-    }
-}
-
-impl Evidence for KeyApart {
-    fn id(&self) -> &'static str {
-        "key-apart"
-    }
-
-    fn claim(&self) -> String {
-        "no file of the server or of its folder holds the data key".to_owned()
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         needles::{NEEDLE_BYTES, Needles},
         scan::{Places, Report, files_of, scan},
     },
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -36,8 +36,18 @@ impl LogsFree {
     pub fn new(role: Role, targets: Targets, plant: Plant) -> Self {
         Self { role, targets, plant }
     }
+}
 
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for LogsFree {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry { role: self.role, ..CheckEntry::claim("logs-free").own_control() }
+    }
+
+    fn claim(&self) -> String {
+        format!("the logs hold no {}, no data key and no password", self.targets.noun())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let canaries = Canaries::new(scene, self.id());
         let mut session = key_value(scene.connect()?)?;
         canaries.write(session.as_mut())?;
@@ -87,28 +97,6 @@ fn conclude(report: &Report, canaries: usize, control: bool) -> Sight {
             "none of {canaries} canaries, no data key and no password in {}; the control token was found",
             report.extent()
         ))
-    }
-}
-
-impl Evidence for LogsFree {
-    fn id(&self) -> &'static str {
-        "logs-free"
-    }
-
-    fn claim(&self) -> String {
-        format!("the logs hold no {}, no data key and no password", self.targets.noun())
-    }
-
-    fn role(&self) -> Role {
-        self.role
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tithe_model::{quantity::size, record::Role};
+use tithe_model::quantity::size;
 
 use super::relay::{Conversation, Relay};
 use crate::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     launch::{Address, Server},
     program::{Job, Program},
@@ -27,8 +27,22 @@ impl<'a> ProgramWire<'a> {
     pub fn new(program: &'a dyn Program) -> Self {
         Self { program }
     }
+}
 
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for ProgramWire<'_> {
+    fn entry(&self) -> CheckEntry {
+        if self.program.needle().is_some() {
+            CheckEntry::claim("program-wire")
+        } else {
+            CheckEntry::disclosure("program-wire")
+        }
+    }
+
+    fn claim(&self) -> String {
+        format!("what {} sends is not readable on the wire", self.program.name())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Some(needle) = self.program.needle() else {
             return Ok(Sight::Unknown(format!(
                 "the connections of {} were not looked at: no words are known that it sends",
@@ -67,24 +81,6 @@ fn conclude(conversations: &[Conversation], needle: &[u8]) -> Sight {
         all if hits == 0 && handshakes == all => Sight::Protected(seen),
         _ if hits > 0 => Sight::Exposed(seen),
         _ => Sight::Unknown(seen),
-    }
-}
-
-impl Evidence for ProgramWire<'_> {
-    fn id(&self) -> &'static str {
-        "program-wire"
-    }
-
-    fn claim(&self) -> String {
-        format!("what {} sends is not readable on the wire", self.program.name())
-    }
-
-    fn role(&self) -> Role {
-        if self.program.needle().is_some() { Role::Claim } else { Role::Disclosure }
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

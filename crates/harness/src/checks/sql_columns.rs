@@ -15,7 +15,7 @@ use crate::{
     },
     columns::{Chosen, connect_sql, sql::Treatment},
     database::sql_of,
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     launch::{Address, Server},
     secret::Secret,
@@ -252,8 +252,16 @@ fn with_rows(
 /// must be equal for equal values only where it is deterministic. Id `ciphertext-seen`.
 pub struct SqlCiphertext(pub Subject);
 
-impl SqlCiphertext {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for SqlCiphertext {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("ciphertext-seen")
+    }
+
+    fn claim(&self) -> String {
+        "the server holds ciphertext in encrypted columns, randomised unless the column is compared".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let subject = &self.0;
         let chosen = subject.chosen()?;
         let cipher = scene.setup.columns.as_ref().map(|columns| columns.cipher);
@@ -333,26 +341,20 @@ impl Seen {
     }
 }
 
-impl Evidence for SqlCiphertext {
-    fn id(&self) -> &'static str {
-        "ciphertext-seen"
-    }
-
-    fn claim(&self) -> String {
-        "the server holds ciphertext in encrypted columns, randomised unless the column is compared".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
 /// Reads encrypted columns with a key that is not the arm's, which must be refused, and with the arm's own, which must
 /// work. On the plain arm they are read without any key. Id `wrong-column-key`.
 pub struct SqlWrongKey(pub Subject);
 
-impl SqlWrongKey {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for SqlWrongKey {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrong-column-key")
+    }
+
+    fn claim(&self) -> String {
+        "the arm's key opens encrypted columns, another key does not".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let subject = &self.0;
         let chosen = subject.chosen()?;
         let all = subject.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
@@ -382,25 +384,19 @@ impl SqlWrongKey {
     }
 }
 
-impl Evidence for SqlWrongKey {
-    fn id(&self) -> &'static str {
-        "wrong-column-key"
-    }
-
-    fn claim(&self) -> String {
-        "the arm's key opens encrypted columns, another key does not".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
 /// Looks for what was written into encrypted columns in the files of the server. Id `disk-canary`.
 pub struct SqlDiskCanary(pub Subject);
 
-impl SqlDiskCanary {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for SqlDiskCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("disk-canary")
+    }
+
+    fn claim(&self) -> String {
+        format!("no value of an encrypted column is readable in the {}", Places::ALL.noun())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let subject = &self.0;
         if files_of(scene.server, Places::ALL).is_empty() {
             return Ok(Sight::Unknown("no such file of the server can be seen from here".to_owned()));
@@ -431,25 +427,19 @@ fn tokens(rows: &[Pair], chosen: &Chosen) -> Vec<Vec<u8>> {
     tokens
 }
 
-impl Evidence for SqlDiskCanary {
-    fn id(&self) -> &'static str {
-        "disk-canary"
-    }
-
-    fn claim(&self) -> String {
-        format!("no value of an encrypted column is readable in the {}", Places::ALL.noun())
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
 /// Looks for what was written into encrypted columns in what passes between client and server. Id `wire-canary`.
 pub struct SqlWireCanary(pub Subject);
 
-impl SqlWireCanary {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for SqlWireCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wire-canary")
+    }
+
+    fn claim(&self) -> String {
+        "no value of an encrypted column is readable on the wire".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let subject = &self.0;
         let Address::Tcp { host, port } = &scene.server.address else {
             return Ok(Sight::Unknown("no relay can stand before this server".to_owned()));
@@ -488,26 +478,20 @@ impl SqlWireCanary {
     }
 }
 
-impl Evidence for SqlWireCanary {
-    fn id(&self) -> &'static str {
-        "wire-canary"
-    }
-
-    fn claim(&self) -> String {
-        "no value of an encrypted column is readable on the wire".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
-    }
-}
-
 /// For a share of 0, which prices the wrapping alone: what is written through the wrapped session stands in the server
 /// as it was sent. Id `wrapper-idle`.
 pub struct SqlWrapperIdle(pub Subject);
 
-impl SqlWrapperIdle {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for SqlWrapperIdle {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrapper-idle").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the sessions are wrapped and nothing is encrypted".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let subject = &self.0;
         if !scene.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
             return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
@@ -522,24 +506,6 @@ impl SqlWrapperIdle {
             }
             Ok(Sight::Protected(format!("rows of {} tables stand in the server as they were sent", rows.len())))
         })
-    }
-}
-
-impl Evidence for SqlWrapperIdle {
-    fn id(&self) -> &'static str {
-        "wrapper-idle"
-    }
-
-    fn claim(&self) -> String {
-        "the sessions are wrapped and nothing is encrypted".to_owned()
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
     columns::connect_sql,
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::{Around, Connection, Parameter, Progress, Rows, Session, SqlSession, Statement, wait_ready},
     sight::Sight,
@@ -28,8 +28,16 @@ pub struct StatementsOrdinary<'a> {
     pub workload: Option<&'a dyn Workload>,
 }
 
-impl StatementsOrdinary<'_> {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for StatementsOrdinary<'_> {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("statements-ordinary")
+    }
+
+    fn claim(&self) -> String {
+        "the clients of this arm have the server compute, those of the plain arm do not".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Some(workload) = self.workload.filter(|workload| !workload.tables().is_empty()) else {
             return Ok(Sight::Unknown("the workload has no statements".to_owned()));
         };
@@ -60,20 +68,6 @@ fn judged(heard: &[String]) -> Sight {
     match heard.iter().find(computing) {
         Some(first) => Sight::Protected(format!("{count} {of} compute in the server, the first: {first}")),
         None => Sight::Exposed(format!("none {of} computes in the server")),
-    }
-}
-
-impl Evidence for StatementsOrdinary<'_> {
-    fn id(&self) -> &'static str {
-        "statements-ordinary"
-    }
-
-    fn claim(&self) -> String {
-        "the clients of this arm have the server compute, those of the plain arm do not".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

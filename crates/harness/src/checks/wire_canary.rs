@@ -8,7 +8,7 @@ use crate::{
         needles::{Needles, Tally},
         relay::{Conversation, Relay},
     },
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     launch::{Address, Server},
     setup::Transport,
@@ -28,8 +28,18 @@ impl WireCanary {
     pub fn new(targets: Targets) -> Self {
         Self { targets }
     }
+}
 
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for WireCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wire-canary")
+    }
+
+    fn claim(&self) -> String {
+        format!("no {} is readable on the wire", self.targets.noun())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let (host, port) = match &scene.server.address {
             Address::Tcp { host, port } => (host, *port),
             Address::Attached(_) => {
@@ -84,20 +94,6 @@ fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Sigh
         Sight::Exposed(format!("no canary, but not every connection speaks TLS: {seen}"))
     } else {
         Sight::Protected(format!("none of {} canaries in {seen}", tokens.len()))
-    }
-}
-
-impl Evidence for WireCanary {
-    fn id(&self) -> &'static str {
-        "wire-canary"
-    }
-
-    fn claim(&self) -> String {
-        format!("no {} is readable on the wire", self.targets.noun())
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

@@ -25,7 +25,7 @@ fn encrypted(share: f64) -> Bench {
 /// The verdict of `check`, and what it saw on `guarded` and on a plain arm.
 fn check(check: &dyn Evidence, guarded: &Bench, expected: Expect) {
     let (on, off) = (guarded.look(check), Bench::plain().look(check));
-    let verdict = judge(check.control(), &on, Some(&off));
+    let verdict = judge(check.entry().control, &on, Some(&off));
     let text = format!("{}: {}: {verdict:?}\n on: {on:?}\noff: {off:?}\n", check.id(), check.claim());
     expected.assert_eq(&text);
 }
@@ -261,12 +261,13 @@ fn a_control_that_is_seen_elsewhere_only_does_not_vouch_for_the_data() {
     let compressed = Bench::new(&[("seal", &[]), ("audit", &[])], &[]);
     let mut scene = compressed.scene();
     scene.guarded = false;
-    let look = DiskCanary::new(Places::ALL, Targets::Everything);
+    let check = DiskCanary::new(Places::ALL, Targets::Everything);
     expect![[r#"Unknown("not in the data files; canary ×2: 6 times, in audit.log (6)")"#]]
-        .assert_eq(&format!("{:?}", look.look(&mut scene)));
+        .assert_eq(&format!("{:?}", seen_by(&check, &mut scene)));
     scene.guarded = true;
     scene.nonce += 1;
-    expect![[r#"Exposed("canary ×2: 6 times, in audit.log (6)")"#]].assert_eq(&format!("{:?}", look.look(&mut scene)));
+    expect![[r#"Exposed("canary ×2: 6 times, in audit.log (6)")"#]]
+        .assert_eq(&format!("{:?}", seen_by(&check, &mut scene)));
 }
 
 fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
@@ -358,5 +359,5 @@ fn where_there_is_no_wire_nothing_is_said_about_it() {
     let mut scene = sealed.scene();
     scene.server = &server;
     expect![[r#"Unknown("no relay can stand before an attached server")"#]]
-        .assert_eq(&format!("{:?}", WireCanary::new(Targets::Everything).look(&mut scene)));
+        .assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut scene)));
 }

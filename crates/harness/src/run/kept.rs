@@ -22,7 +22,7 @@ use crate::{
         copy::{self, How},
     },
     secret::Secret,
-    setup::Setup,
+    setup::{AtRest, Columns, Setup},
 };
 
 /// File of a kept set that says what it holds.
@@ -60,26 +60,48 @@ impl Holds {
     /// What the files of an arm with `setup` hold when workload `workload` has been loaded; `None` where no copy of
     /// them is to be started on.
     fn of(run: &Run<'_>, workload: usize, setup: &Setup) -> Option<Self> {
+        // All of a set-up is named, here and below: what is forgotten would be shared silently. Whoever adds something
+        // says what of it is in the files.
+        let Setup {
+            create_arguments,
+            session_statements,
+            at_rest,
+            columns,
+            volume,
+            key_server,
+            // Of these the product says what is in its files: `stored`.
+            settings: _,
+            transport: _,
+            authentication: _,
+            // Run when the data have been kept, and on every server that is started on a copy.
+            statements: _,
+            // What happens while measuring, and is kept by nobody.
+            rotates: _,
+            compute: _,
+            clients: _,
+            // Certificates are in no data, passwords are those of all epochs, and keys are compared where they are used.
+            materials: _,
+        } = setup;
         // On an encrypted volume a copy would leave its protection.
-        if setup.volume.is_some() || setup.key_server.is_some() {
+        if volume.is_some() || key_server.is_some() {
             return None;
         }
         let stored = run.product.stored(setup)?;
         let mut lines = vec![format!("workload {workload}"), run.install.version.clone()];
         lines.extend(stored.alike);
-        lines.extend(setup.create_arguments.iter().map(|argument| format!("made with {argument}")));
-        lines.extend(setup.session_statements.iter().map(|statement| format!("loaded after {statement}")));
+        lines.extend(create_arguments.iter().map(|argument| format!("made with {argument}")));
+        lines.extend(session_statements.iter().map(|statement| format!("loaded after {statement}")));
         let mut keys = Vec::new();
-        if let Some(at_rest) = &setup.at_rest {
-            lines.push(format!("encrypted with {}", at_rest.cipher));
-            keys.push(at_rest.key.clone());
+        if let Some(AtRest { cipher, key }) = at_rest {
+            lines.push(format!("encrypted with {cipher}"));
+            keys.push(key.clone());
         }
-        let columns = setup.columns.as_ref().filter(|columns| !columns.selection().is_none());
-        if let Some(columns) = columns {
-            let (share, names) = (columns.share, columns.names.join(","));
-            let mode = if columns.deterministic { "deterministically " } else { "" };
-            lines.push(format!("columns {share} {names} encrypted {mode}with {}", columns.cipher.name()));
-            keys.push(columns.key.clone());
+        if let Some(columns) = columns.as_ref().filter(|columns| !columns.selection().is_none()) {
+            // The key counts, and not where it comes from.
+            let Columns { share, names, deterministic, cipher, key, key_place: _ } = columns;
+            let mode = if *deterministic { "deterministically " } else { "" };
+            lines.push(format!("columns {share} {} encrypted {mode}with {}", names.join(","), cipher.name()));
+            keys.push(key.clone());
         }
         Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys })
     }

@@ -11,7 +11,7 @@ use crate::{
     clock::Clock,
     data,
     database::Connect,
-    evidence::{self, Control, Scene},
+    evidence::{self, CheckEntry, Control, Scene},
     fault::Fault,
     load::frame::ArmRig,
     setup::Setup,
@@ -85,20 +85,22 @@ impl Run<'_> {
                     if self.cancelled() && phase == Phase::Before {
                         return Ok(());
                     }
+                    let CheckEntry { id, role, control } = check.entry();
                     let mut on_guarded = scene(arm);
-                    let guarded = check.look(&mut on_guarded);
+                    let guarded = evidence::seen_by(&*check, &mut on_guarded);
                     let narrowed = on_guarded.narrowed;
-                    let plain = (check.control() == Control::PlainArm).then(|| check.look(&mut scene(0)));
+                    let of_plain = || evidence::seen_by(&*check, &mut scene(0));
+                    let plain = (control == Control::PlainArm).then(of_plain);
                     diary.found(Finding {
                         cell: part.number as u32,
                         epoch: part.epoch,
                         arm: arm as u32,
                         phase,
                         protection: chosen.id.clone(),
-                        check: check.id().to_owned(),
+                        check: id.to_owned(),
                         claim: evidence::claimed(check.as_ref(), narrowed),
-                        role: check.role(),
-                        verdict: evidence::judge(check.control(), &guarded, plain.as_ref()),
+                        role,
+                        verdict: evidence::judge(control, &guarded, plain.as_ref()),
                         guarded: guarded.quotation().to_owned(),
                         control: plain.as_ref().map_or("planted by the check itself", Sight::quotation).to_owned(),
                     })?;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -13,7 +13,7 @@ use crate::{
         disk_canary::DiskCanary,
         scan::Places,
     },
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     protection::Protection,
     session::{Fields, Request},
@@ -34,25 +34,15 @@ const fn cost(default: f64) -> OptionEntry {
 pub(super) struct Seal;
 
 impl Protection for Seal {
-    fn id(&self) -> &'static str {
-        "seal"
-    }
-
-    fn title(&self) -> &'static str {
-        "sealed data file"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever reads the data file."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "The memory of the process, where the key is too."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: [OptionEntry; 1] = [cost(0.05)];
-        &OPTIONS
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "seal",
+            title: "sealed data file",
+            guards_against: "Whoever reads the data file.",
+            leaves_open: "The memory of the process, where the key is too.",
+            options: const { &[cost(0.05)] },
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
@@ -69,33 +59,25 @@ impl Protection for Seal {
 pub(super) struct Audit;
 
 impl Protection for Audit {
-    fn id(&self) -> &'static str {
-        "audit"
-    }
-
-    fn title(&self) -> &'static str {
-        "audit log"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever denies what was done."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Whoever can change the log."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: [OptionEntry; 2] = [
-            cost(0.05),
-            OptionEntry {
-                name: "lose",
-                kind: OptionKind::Number { low: 0.0, high: 1.0 },
-                default: Some(Default::Number(0.0)),
-                help: "Share of the records that is lost.",
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "audit",
+            title: "audit log",
+            guards_against: "Whoever denies what was done.",
+            leaves_open: "Whoever can change the log.",
+            options: const {
+                &[
+                    cost(0.05),
+                    OptionEntry {
+                        name: "lose",
+                        kind: OptionKind::Number { low: 0.0, high: 1.0 },
+                        default: Some(Default::Number(0.0)),
+                        help: "Share of the records that is lost.",
+                    },
+                ]
             },
-        ];
-        &OPTIONS
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
@@ -112,25 +94,15 @@ impl Protection for Audit {
 pub(super) struct Placebo;
 
 impl Protection for Placebo {
-    fn id(&self) -> &'static str {
-        "placebo"
-    }
-
-    fn title(&self) -> &'static str {
-        "placebo"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Nothing: it is there to see what is measured where there is nothing to measure."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Everything."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: [OptionEntry; 1] = [cost(0.0)];
-        &OPTIONS
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "placebo",
+            title: "placebo",
+            guards_against: "Nothing: it is there to see what is measured where there is nothing to measure.",
+            leaves_open: "Everything.",
+            options: const { &[cost(0.0)] },
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
@@ -153,7 +125,29 @@ impl AuditComplete {
     const EACH: usize = 40;
     const KINDS: [&'static str; 5] = ["INSERT", "READ", "UPDATE", "SCAN", "DELETE"];
 
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+    fn conclude(log: &str, mark: &str) -> Sight {
+        let count = |kind: &str| {
+            log.lines()
+                .filter(|line| line.split_once(' ').is_some_and(|(k, key)| k == kind && key.starts_with(mark)))
+                .count()
+        };
+        let counts: Vec<_> = Self::KINDS.iter().map(|kind| (kind, count(kind))).collect();
+        let text: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count} of {}", Self::EACH)).collect();
+        let complete = counts.iter().all(|(_, count)| *count == Self::EACH);
+        if complete { Sight::Protected(text.join(", ")) } else { Sight::Exposed(text.join(", ")) }
+    }
+}
+
+impl Evidence for AuditComplete {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("audit-complete")
+    }
+
+    fn claim(&self) -> String {
+        "every operation is in the log, once".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut session = key_value(scene.connect()?)?;
         let mut source = Source::new(scene, "audit-complete");
         let mark = [KEY_PREFIX.as_bytes(), &source.text(TOKEN_BYTES)].concat();
@@ -175,54 +169,24 @@ impl AuditComplete {
         let logs = scene.server.paths.logs.iter().filter_map(|path| fs::read_to_string(path).ok());
         Ok(Self::conclude(&logs.collect::<String>(), &String::from_utf8_lossy(&mark)))
     }
-
-    fn conclude(log: &str, mark: &str) -> Sight {
-        let count = |kind: &str| {
-            log.lines()
-                .filter(|line| line.split_once(' ').is_some_and(|(k, key)| k == kind && key.starts_with(mark)))
-                .count()
-        };
-        let counts: Vec<_> = Self::KINDS.iter().map(|kind| (kind, count(kind))).collect();
-        let text: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count} of {}", Self::EACH)).collect();
-        let complete = counts.iter().all(|(_, count)| *count == Self::EACH);
-        if complete { Sight::Protected(text.join(", ")) } else { Sight::Exposed(text.join(", ")) }
-    }
-}
-
-impl Evidence for AuditComplete {
-    fn id(&self) -> &'static str {
-        "audit-complete"
-    }
-
-    fn claim(&self) -> String {
-        "every operation is in the log, once".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
-    }
 }
 
 /// Holds whenever the arm was set up with the placebo.
 struct PlaceboTaken;
 
 impl Evidence for PlaceboTaken {
-    fn id(&self) -> &'static str {
-        "placebo-taken"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("placebo-taken").own_control()
     }
 
     fn claim(&self) -> String {
         "the arm was set up with the placebo".to_owned()
     }
 
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        match scene.setup.settings.get("placebo_cost") {
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        Ok(match scene.setup.settings.get("placebo_cost") {
             Some(cost) => Sight::Protected(format!("placebo_cost = {cost}")),
             None => Sight::Exposed("placebo_cost is not set".to_owned()),
-        }
+        })
     }
 }

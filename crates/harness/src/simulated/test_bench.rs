@@ -17,7 +17,7 @@ use crate::{
     checks::canary::key_value,
     clock::{Clock, VirtualTime},
     database::{Connect, Database},
-    evidence::{Evidence, Scene},
+    evidence::{Evidence, Scene, seen_by},
     launch::{Install, Place, Server},
     materials::Materials,
     secret::Secret,
@@ -75,7 +75,7 @@ impl Bench {
 
     /// What `check` sees.
     pub(crate) fn look(&self, check: &dyn Evidence) -> Sight {
-        check.look(&mut self.scene())
+        seen_by(check, &mut self.scene())
     }
 
     /// A session on `clock`, wrapped as the set-up says.
@@ -100,12 +100,12 @@ impl Drop for Bench {
 
 /// The simulated protection `id`.
 pub(crate) fn protection(id: &str) -> &'static dyn crate::protection::Protection {
-    *crate::product::Product::protections(&Simulated).iter().find(|protection| protection.id() == id).unwrap()
+    *crate::product::Product::protections(&Simulated).iter().find(|protection| protection.entry().id == id).unwrap()
 }
 
 /// Protection `id` as an experiment chooses it, defaults filled in.
 pub(crate) fn chosen(id: &str, options: &[(&str, f64)]) -> experiment::Protection {
-    let defaults = protection(id).options().iter();
+    let defaults = protection(id).entry().options.iter();
     let mut filled: BTreeMap<_, _> =
         defaults.map(|option| (option.name.to_owned(), option.default.unwrap().value())).collect();
     let given = options.iter().map(|(name, value)| ((*name).to_owned(), experiment::OptionValue::Number(*value)));

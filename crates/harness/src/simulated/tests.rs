@@ -7,7 +7,7 @@ use super::{test_bench::*, *};
 use crate::{
     checks::canary::{Collected, read},
     clock::Clock,
-    evidence::judge,
+    evidence::{judge, seen_by},
     session::{Fields, KeyValueSession, Request},
 };
 
@@ -142,8 +142,8 @@ fn verdicts(id: &str, options: &[(&str, f64)], guarded: &Bench) -> String {
     for check in protection(id).evidence(&chosen(id, options)) {
         let mut scene = guarded.scene();
         scene.guarded = true;
-        let (on, off) = (check.look(&mut scene), plain.look(check.as_ref()));
-        let verdict = judge(check.control(), &on, Some(&off));
+        let (on, off) = (seen_by(&*check, &mut scene), plain.look(check.as_ref()));
+        let verdict = judge(check.entry().control, &on, Some(&off));
         text += &format!("{}: {verdict:?}\n  on: {on:?}\n off: {off:?}\n", check.id());
     }
     text

@@ -15,7 +15,7 @@ use crate::{
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sandbox::{kernel, site::Layout},
     sight::Sight,
@@ -31,23 +31,6 @@ fn asked<'a>(scene: &'a Scene<'_>) -> Result<&'a Asked, Fault> {
 pub struct RawImage;
 
 impl RawImage {
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
-        asked(scene)?;
-        let layout = Layout::of(&scene.server.folder);
-        let canaries = Canaries::new(scene, "raw-image");
-        let mut session = key_value(scene.connect()?)?;
-        canaries.write(session.as_mut())?;
-        drop(session);
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
-
-        let token = Source::new(scene, "raw-image-file").text(TOKEN_BYTES);
-        let marker = layout.folder.join(format!("tithe-marker-{:016x}", scene.nonce));
-        fs::write(&marker, &token).map_err(|error| Fault::machine("cannot write the marker file", error))?;
-        let sight = Self::compare(scene, &layout, &canaries, &token);
-        fs::remove_file(&marker).map_err(|error| Fault::machine("cannot remove the marker file", error))?;
-        sight
-    }
-
     fn compare(scene: &Scene<'_>, layout: &Layout, canaries: &Canaries, token: &[u8]) -> Result<Sight, Fault> {
         kernel::sync_file_system(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
         let below = layout.below();
@@ -79,16 +62,29 @@ impl RawImage {
 }
 
 impl Evidence for RawImage {
-    fn id(&self) -> &'static str {
-        "raw-image"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("raw-image")
     }
 
     fn claim(&self) -> String {
         "no key, field value or file is readable in the raw image of the volume".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        asked(scene)?;
+        let layout = Layout::of(&scene.server.folder);
+        let canaries = Canaries::new(scene, "raw-image");
+        let mut session = key_value(scene.connect()?)?;
+        canaries.write(session.as_mut())?;
+        drop(session);
+        scene.database.settle(scene.server, scene.setup, scene.table)?;
+
+        let token = Source::new(scene, "raw-image-file").text(TOKEN_BYTES);
+        let marker = layout.folder.join(format!("tithe-marker-{:016x}", scene.nonce));
+        fs::write(&marker, &token).map_err(|error| Fault::machine("cannot write the marker file", error))?;
+        let sight = Self::compare(scene, &layout, &canaries, &token);
+        fs::remove_file(&marker).map_err(|error| Fault::machine("cannot remove the marker file", error))?;
+        sight
     }
 }
 
@@ -142,24 +138,17 @@ impl Read for Written {
 pub struct Header;
 
 impl Evidence for Header {
-    fn id(&self) -> &'static str {
-        "volume-header"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("volume-header").own_control()
     }
 
     fn claim(&self) -> String {
         "what is on the disk names the cipher and key length that were asked for".to_owned()
     }
 
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        let look = || {
-            let asked = asked(scene)?;
-            asked.kind.header(asked, &Layout::of(&scene.server.folder))
-        };
-        look().unwrap_or_else(Sight::from)
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let asked = asked(scene)?;
+        asked.kind.header(asked, &Layout::of(&scene.server.folder))
     }
 }
 
@@ -167,24 +156,17 @@ impl Evidence for Header {
 pub struct WrongKey;
 
 impl Evidence for WrongKey {
-    fn id(&self) -> &'static str {
-        "volume-key"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("volume-key").own_control()
     }
 
     fn claim(&self) -> String {
         "the volume opens with its own key and not with another".to_owned()
     }
 
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        let look = || {
-            let asked = asked(scene)?;
-            asked.kind.wrong_key(asked, &Layout::of(&scene.server.folder))
-        };
-        look().unwrap_or_else(Sight::from)
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let asked = asked(scene)?;
+        asked.kind.wrong_key(asked, &Layout::of(&scene.server.folder))
     }
 }
 
@@ -193,29 +175,21 @@ impl Evidence for WrongKey {
 pub struct CipherDriver;
 
 impl Evidence for CipherDriver {
-    fn id(&self) -> &'static str {
-        tithe_model::record::CIPHER_DRIVER
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure(tithe_model::record::CIPHER_DRIVER).own_control()
     }
 
     fn claim(&self) -> String {
         "the kernel encrypts with instructions that the processor has for it".to_owned()
     }
 
-    fn role(&self) -> tithe_model::record::Role {
-        tithe_model::record::Role::Disclosure
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let name = asked(scene).ok().and_then(|asked| asked.kind.kernel_cipher(asked)).unwrap_or_default();
-        match cipher::driver(&name) {
+        Ok(match cipher::driver(&name) {
             Some(driver) if driver.slow() => Sight::Exposed(driver.in_words()),
             Some(driver) => Sight::Protected(driver.in_words()),
             None => Sight::Unknown(format!("/proc/crypto does not list {name}")),
-        }
+        })
     }
 }
 

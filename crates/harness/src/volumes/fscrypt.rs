@@ -6,7 +6,7 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use tithe_model::{catalogue::OptionEntry, experiment::Protection as Chosen};
+use tithe_model::{catalogue::ProtectionEntry, experiment::Protection as Chosen};
 
 use super::{SIZE, machine};
 use crate::{
@@ -38,35 +38,22 @@ const PROBE: &str = "probe";
 const PROBE_TEXT: &str = "readable";
 
 impl Protection for Fscrypt {
-    fn id(&self) -> &'static str {
-        "volume-fscrypt"
-    }
-
-    fn title(&self) -> &'static str {
-        "Encrypted folder, fscrypt"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever reads the disk, or the folder without its key: a stolen disk, an image of it, an administrator before \
-         the key was given."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Sizes, times, owners and number of files, which are not encrypted; everyone who is let in to the files while the \
-         key is given; undetected changes of the ciphertext."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: &[OptionEntry] = &[SIZE];
-        OPTIONS
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "volume-fscrypt",
+            title: "Encrypted folder, fscrypt",
+            guards_against: "Whoever reads the disk, or the folder without its key: a stolen disk, an image of it, an \
+                             administrator before the key was given.",
+            leaves_open: "Sizes, times, owners and number of files, which are not encrypted; everyone who is let in to \
+                          the files while the key is given; undetected changes of the ciphertext.",
+            options: &[SIZE],
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
-        machine::needs(self.id(), &[machine::MKFS_EXT4], &[("file encryption of ext4", machine::ext4_encryption)])
+        machine::needs(self.entry().id, &[machine::MKFS_EXT4], &[("file encryption of ext4", machine::ext4_encryption)])
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde::Deserialize;
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment::Protection as Chosen,
 };
 
@@ -31,39 +31,26 @@ const AES: &str = "aes-gcm";
 const XCHACHA: &str = "xchacha20-poly1305";
 
 impl Protection for Gocryptfs {
-    fn id(&self) -> &'static str {
-        "volume-gocryptfs"
-    }
-
-    fn title(&self) -> &'static str {
-        "Encrypted folder, gocryptfs"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever reads the disk or the folder of encrypted files: a stolen disk, an image of it, a copy in foreign \
-         storage; changed ciphertext within a file is noticed."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Sizes, times and number of files, which are not encrypted; a file in the place of an older copy of itself; \
-         everyone who is let in to the files while it is mounted."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: &[OptionEntry] = &[
-            OptionEntry {
-                name: "cipher",
-                kind: OptionKind::Choice(&[AES, XCHACHA]),
-                default: Some(Default::Text(AES)),
-                help: "Cipher of the contents; names are AES in EME mode.",
-            },
-            SIZE,
-        ];
-        OPTIONS
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "volume-gocryptfs",
+            title: "Encrypted folder, gocryptfs",
+            guards_against: "Whoever reads the disk or the folder of encrypted files: a stolen disk, an image of it, a \
+                             copy in foreign storage; changed ciphertext within a file is noticed.",
+            leaves_open: "Sizes, times and number of files, which are not encrypted; a file in the place of an older \
+                          copy of itself; everyone who is let in to the files while it is mounted.",
+            options: &[
+                OptionEntry {
+                    name: "cipher",
+                    kind: OptionKind::Choice(&[AES, XCHACHA]),
+                    default: Some(Default::Text(AES)),
+                    help: "Cipher of the contents; names are AES in EME mode.",
+                },
+                SIZE,
+            ],
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
@@ -72,7 +59,7 @@ impl Protection for Gocryptfs {
             machine::Tool { program: "gocryptfs", package: "gocryptfs" },
             machine::Tool { program: "fusermount3", package: "fuse3" },
         ];
-        machine::needs(self.id(), &tools, &[("FUSE", machine::fuse)])
+        machine::needs(self.entry().id, &tools, &[("FUSE", machine::fuse)])
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment::Protection as Chosen,
 };
 
@@ -34,75 +34,62 @@ use crate::{
 pub struct Luks2;
 
 impl Protection for Luks2 {
-    fn id(&self) -> &'static str {
-        "volume-luks2"
-    }
-
-    fn title(&self) -> &'static str {
-        "Encrypted volume, LUKS2"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "Whoever reads the disk while the volume is closed: a stolen or discarded disk, an image of it, a copy made by \
-         the storage."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "Everyone who is let in to the files while the volume is open, administrators and backups included; \
-         undetected changes of the ciphertext; which blocks are written and when."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: &[OptionEntry] = &[
-            OptionEntry {
-                name: "cipher",
-                kind: OptionKind::Choice(&["aes-xts-plain64", "serpent-xts-plain64", "twofish-xts-plain64"]),
-                default: Some(Default::Text("aes-xts-plain64")),
-                help: "Cipher, mode and initialisation vector, as cryptsetup names them.",
-            },
-            OptionEntry {
-                name: "key_bits",
-                kind: OptionKind::Choice(&["256", "512"]),
-                default: Some(Default::Text("512")),
-                help: "Length of the key; XTS uses one half for the data: 512 is AES-256.",
-            },
-            OptionEntry {
-                name: "sector",
-                kind: OptionKind::Choice(&["512", "4096"]),
-                default: Some(Default::Text("512")),
-                help: "Bytes that are encrypted as one.",
-            },
-            OptionEntry {
-                name: "no_read_workqueue",
-                kind: OptionKind::Flag,
-                default: Some(Default::Flag(false)),
-                help: "What is read is decrypted by whoever reads, and not by threads of the kernel.",
-            },
-            OptionEntry {
-                name: "no_write_workqueue",
-                kind: OptionKind::Flag,
-                default: Some(Default::Flag(false)),
-                help: "What is written is encrypted by whoever writes, and not by threads of the kernel.",
-            },
-            OptionEntry {
-                name: "rotate",
-                kind: OptionKind::Flag,
-                default: Some(Default::Flag(false)),
-                help: "The volume is encrypted with another key, again and again, while it is measured (cryptsetup \
-                       reencrypt).",
-            },
-            SIZE,
-        ];
-        OPTIONS
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "volume-luks2",
+            title: "Encrypted volume, LUKS2",
+            guards_against: "Whoever reads the disk while the volume is closed: a stolen or discarded disk, an image \
+                             of it, a copy made by the storage.",
+            leaves_open: "Everyone who is let in to the files while the volume is open, administrators and backups \
+                          included; undetected changes of the ciphertext; which blocks are written and when.",
+            options: &[
+                OptionEntry {
+                    name: "cipher",
+                    kind: OptionKind::Choice(&["aes-xts-plain64", "serpent-xts-plain64", "twofish-xts-plain64"]),
+                    default: Some(Default::Text("aes-xts-plain64")),
+                    help: "Cipher, mode and initialisation vector, as cryptsetup names them.",
+                },
+                OptionEntry {
+                    name: "key_bits",
+                    kind: OptionKind::Choice(&["256", "512"]),
+                    default: Some(Default::Text("512")),
+                    help: "Length of the key; XTS uses one half for the data: 512 is AES-256.",
+                },
+                OptionEntry {
+                    name: "sector",
+                    kind: OptionKind::Choice(&["512", "4096"]),
+                    default: Some(Default::Text("512")),
+                    help: "Bytes that are encrypted as one.",
+                },
+                OptionEntry {
+                    name: "no_read_workqueue",
+                    kind: OptionKind::Flag,
+                    default: Some(Default::Flag(false)),
+                    help: "What is read is decrypted by whoever reads, and not by threads of the kernel.",
+                },
+                OptionEntry {
+                    name: "no_write_workqueue",
+                    kind: OptionKind::Flag,
+                    default: Some(Default::Flag(false)),
+                    help: "What is written is encrypted by whoever writes, and not by threads of the kernel.",
+                },
+                OptionEntry {
+                    name: "rotate",
+                    kind: OptionKind::Flag,
+                    default: Some(Default::Flag(false)),
+                    help: "The volume is encrypted with another key, again and again, while it is measured (cryptsetup \
+                           reencrypt).",
+                },
+                SIZE,
+            ],
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, _install: &Install, _chosen: &Chosen) -> Result<(), Missing> {
         let tools = [machine::MKFS_EXT4, machine::CRYPTSETUP, machine::DMSETUP];
-        machine::needs(self.id(), &tools, &[("dm-crypt", machine::dm_crypt)])
+        machine::needs(self.entry().id, &tools, &[("dm-crypt", machine::dm_crypt)])
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {

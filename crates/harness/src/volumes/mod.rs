@@ -57,7 +57,7 @@ pub fn protections(database: &dyn Database) -> &'static [&'static dyn Protection
 
 /// Size of the volumes of `arms`, bytes: the largest that one of them asks for; `None` where none asks.
 pub fn bytes_of(arms: &[Arm]) -> Option<u64> {
-    let is_volume = |chosen: &&Chosen| PROTECTIONS.iter().any(|protection| protection.id() == chosen.id);
+    let is_volume = |chosen: &&Chosen| PROTECTIONS.iter().any(|protection| protection.entry().id == chosen.id);
     arms.iter().flat_map(|arm| &arm.protections).filter(is_volume).map(bytes).max()
 }
 

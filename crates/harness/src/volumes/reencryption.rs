@@ -14,7 +14,7 @@ use std::{
 
 use super::luks_header::Header;
 use crate::{
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     rotation::Rotator,
     sandbox::{
@@ -76,8 +76,16 @@ impl Rotator for Reencryption {
 /// `volume-key-rotated`.
 pub struct VolumeKeyRotated;
 
-impl VolumeKeyRotated {
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for VolumeKeyRotated {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("volume-key-rotated").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the volume gets another key, with which all of it is written anew, and still says the same".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         if !scene.setup.rotates_volume() {
             return Ok(Sight::Exposed("the volume has no key that is changed".to_owned()));
         }
@@ -85,24 +93,6 @@ impl VolumeKeyRotated {
         let before = Seen::of(&layout)?;
         Reencryption::new(layout.clone(), Companion::default()).rotate()?;
         Ok(Seen::of(&layout)?.judge(&before))
-    }
-}
-
-impl Evidence for VolumeKeyRotated {
-    fn id(&self) -> &'static str {
-        "volume-key-rotated"
-    }
-
-    fn claim(&self) -> String {
-        "the volume gets another key, with which all of it is written anew, and still says the same".to_owned()
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

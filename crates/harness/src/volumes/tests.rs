@@ -19,11 +19,11 @@ use crate::{
 };
 
 fn protection(id: &str) -> &'static dyn Protection {
-    *PROTECTIONS.iter().find(|protection| protection.id() == id).expect("a volume")
+    *PROTECTIONS.iter().find(|protection| protection.entry().id == id).expect("a volume")
 }
 
 fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
-    let defaults = protection(id).options().iter();
+    let defaults = protection(id).entry().options.iter();
     let mut all: BTreeMap<String, OptionValue> =
         defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     all.insert("size_mb".to_owned(), OptionValue::Number(64.0));
@@ -97,9 +97,9 @@ fn prove(id: &str, options: &[(&str, OptionValue)]) {
     for check in protection(id).evidence(&chosen(id, options)) {
         let on_guarded = guarded.0.look(&*check);
         let on_plain = plain.0.look(&*check);
-        let verdict = judge(check.control(), &on_guarded, Some(&on_plain));
+        let verdict = judge(check.entry().control, &on_guarded, Some(&on_plain));
         eprintln!("{id} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", check.id());
-        if check.role() == tithe_model::record::Role::Claim {
+        if check.entry().role == tithe_model::record::Role::Claim {
             assert_eq!(verdict, tithe_model::record::Verdict::Holds, "{}: {on_guarded:?} {on_plain:?}", check.id());
         }
     }

@@ -109,13 +109,13 @@ fn protection_id<'a>(item: &Item<'a>, problems: &mut Problems) -> Option<(&'a st
 }
 
 /// The catalogue's entry of a protection; a complaint that says who has it when this database does not.
-fn known<'c>(
+fn known(
     id: &str,
     place: Range<usize>,
-    database: &'c OfferedDatabase,
+    database: &OfferedDatabase,
     catalogue: &Catalogue,
     problems: &mut Problems,
-) -> Option<&'c ProtectionEntry> {
+) -> Option<&'static ProtectionEntry> {
     if let Some(entry) = database.protection(id) {
         return Some(entry);
     }

@@ -36,9 +36,12 @@ static VOLUME: [OptionEntry; 1] = [OptionEntry {
     help: "What encrypts the volume.",
 }];
 
-fn protection(id: &'static str, options: &'static [OptionEntry], attachable: bool) -> ProtectionEntry {
-    let overrides = Overrides::new(move |_, name| id == "pgaudit" && name == "pgaudit.log");
-    ProtectionEntry { id, title: id, guards_against: "", leaves_open: "", options, attachable, overrides }
+const fn protection(id: &'static str, options: &'static [OptionEntry], attachable: bool) -> ProtectionEntry {
+    ProtectionEntry { id, title: id, options, attachable, ..ProtectionEntry::BARE }
+}
+
+fn overrides() -> Overrides {
+    Overrides::new(|chosen, name| chosen.id == "pgaudit" && name == "pgaudit.log")
 }
 
 /// One embedded database, one with everything, one more with TLS.
@@ -48,7 +51,8 @@ pub fn catalogue() -> Catalogue {
             OfferedDatabase {
                 entry: DatabaseEntry { id: "sqlite", title: "SQLite", embedded: true, ..DatabaseEntry::BARE },
                 copies_data: false,
-                protections: vec![protection("columns", &COLUMNS, false)],
+                protections: vec![&const { protection("columns", &COLUMNS, false) }],
+                overrides: overrides(),
             },
             OfferedDatabase {
                 entry: DatabaseEntry {
@@ -61,11 +65,12 @@ pub fn catalogue() -> Catalogue {
                 },
                 copies_data: true,
                 protections: vec![
-                    protection("tls", &[], true),
-                    protection("pgaudit", &AUDIT, true),
-                    protection("columns", &COLUMNS, true),
-                    protection("volume", &VOLUME, false),
+                    &const { protection("tls", &[], true) },
+                    &const { protection("pgaudit", &AUDIT, true) },
+                    &const { protection("columns", &COLUMNS, true) },
+                    &const { protection("volume", &VOLUME, false) },
                 ],
+                overrides: overrides(),
             },
             OfferedDatabase {
                 entry: DatabaseEntry {
@@ -75,7 +80,8 @@ pub fn catalogue() -> Catalogue {
                     ..DatabaseEntry::BARE
                 },
                 copies_data: false,
-                protections: vec![protection("tls", &[], true)],
+                protections: vec![&const { protection("tls", &[], true) }],
+                overrides: overrides(),
             },
         ],
         workloads: vec![WorkloadEntry {

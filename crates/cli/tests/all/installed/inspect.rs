@@ -66,7 +66,7 @@ fn serve(product: &Tested) -> Option<Served> {
     let mut setup = Setup::plain(BTreeMap::new(), sandbox.materials().expect("materials"));
     for id in *protections {
         let protection = named(database, id).expect("a protection");
-        let options = protection.options().iter();
+        let options = protection.entry().options.iter();
         let options = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
         protection.apply(&Protection { id: (*id).to_owned(), options }, &mut setup);
     }

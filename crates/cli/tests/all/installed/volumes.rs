@@ -32,7 +32,7 @@ fn experiment(database: &str, volume: &str) -> String {
 fn possible(database: &str, volume: &str) -> bool {
     let database = *all().iter().find(|found| found.id() == database).expect("a database of this build");
     let protection = named(database, volume).expect("a volume");
-    let options = protection.options().iter();
+    let options = protection.entry().options.iter();
     let defaults = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     let chosen = Protection { id: volume.to_owned(), options: defaults };
     let install = database.find(&Search::default());

@@ -1,7 +1,7 @@
 //! Can the measured account do what it needs, and nothing else, and is the account that everybody knows closed?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -13,7 +13,7 @@ use crate::{
         store::{qualified, well_known},
         target::of_clients,
     },
-    evidence::{Attempt, sight},
+    evidence::Attempt,
     target::is_local,
 };
 
@@ -28,8 +28,16 @@ const FORBIDDEN: [(&str, &str); 2] = [
     ("a new role", "CREATE ROLE tithe_intruder"),
 ];
 
-impl Accounts {
-    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for Accounts {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("rights-enforced")
+    }
+
+    fn claim(&self) -> String {
+        "the measured account is refused passwords and roles, and nobody comes in by the well-known password".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let target = of_clients(scene.server, scene.setup)?;
         let mut connection = CqlConnection::open(&target)?;
         let mut words = Vec::new();
@@ -56,19 +64,5 @@ impl Accounts {
         }
         let quotation = format!("{}; Tithe's own table: served", words.join("; "));
         Ok(if served { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
-    }
-}
-
-impl Evidence for Accounts {
-    fn id(&self) -> &'static str {
-        "rights-enforced"
-    }
-
-    fn claim(&self) -> String {
-        "the measured account is refused passwords and roles, and nobody comes in by the well-known password".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| Self::look_at(scene))
     }
 }

@@ -9,16 +9,13 @@ use std::{
 
 use tithe_harness::{
     checks::scan::{Places, files_of},
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
 
 use super::audited;
-use crate::evidence::{
-    marked::{Counts, NO_LOG, describe, send},
-    sight,
-};
+use crate::evidence::marked::{Counts, NO_LOG, describe, send};
 
 /// How long a record may take into its log: a thread of its own writes the binary one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -47,8 +44,18 @@ impl AuditComplete {
         expected.retain(|verb, _| has(if verb == "SELECT" { "QUERY" } else { "DML" }));
         expected
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for AuditComplete {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("audit-complete")
+    }
+
+    fn claim(&self) -> String {
+        format!("every request of {} is in the audit log once, and no other", self.categories)
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         if files_of(scene.server, Places::LOGS).is_empty() {
             return Ok(Sight::Unknown(NO_LOG.to_owned()));
         }
@@ -119,20 +126,6 @@ fn count(text: &str, mark: &str) -> Counts {
         }
     }
     counts
-}
-
-impl Evidence for AuditComplete {
-    fn id(&self) -> &'static str {
-        "audit-complete"
-    }
-
-    fn claim(&self) -> String {
-        format!("every request of {} is in the audit log once, and no other", self.categories)
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
-    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! Does the server remember passwords, roles and rights as the arm says?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
 
-use crate::{
-    cassandra::{
-        protection::VALIDITIES,
-        store::{administrator, settings},
-    },
-    evidence::sight,
+use crate::cassandra::{
+    protection::VALIDITIES,
+    store::{administrator, settings},
 };
 
 /// Reads the server's own view of how long it remembers. Without caching all of it must be 0, with caching none of it.
@@ -21,8 +18,18 @@ pub struct Caching {
     pub asked: bool,
 }
 
-impl Caching {
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for Caching {
+    fn entry(&self) -> CheckEntry {
+        // A plain server has the product's own values, which are those of an arm with caching: it can be no control.
+        CheckEntry::claim("auth-caching").own_control()
+    }
+
+    fn claim(&self) -> String {
+        let how = if self.asked { "remembers passwords, roles and rights" } else { "looks up rights at each request" };
+        format!("the server {how}")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let settings = settings(&mut administrator(scene.server, scene.setup)?)?;
         let mut words = Vec::new();
         let mut remembered = Vec::new();
@@ -42,26 +49,6 @@ impl Caching {
 /// True for a duration of more than nothing: `2s`, `2000ms`, `2000`.
 fn is_positive(value: &str) -> bool {
     value.trim_end_matches(|unit: char| unit.is_ascii_alphabetic()).parse::<u64>().is_ok_and(|number| number > 0)
-}
-
-impl Evidence for Caching {
-    fn id(&self) -> &'static str {
-        "auth-caching"
-    }
-
-    fn claim(&self) -> String {
-        let how = if self.asked { "remembers passwords, roles and rights" } else { "looks up rights at each request" };
-        format!("the server {how}")
-    }
-
-    fn control(&self) -> Control {
-        // A plain server has the product's own values, which are those of an arm with caching: it can be no control.
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
-    }
 }
 
 #[cfg(test)]

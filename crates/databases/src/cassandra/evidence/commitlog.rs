@@ -13,12 +13,10 @@ use tithe_harness::{
         needles::Needles,
         scan::{File, Places, files_of, scan},
     },
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
-
-use crate::evidence::sight;
 
 /// How long the server may take to write its commit log: longer than its own period of 10 s.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,8 +35,18 @@ impl CommitlogEncrypted {
     pub fn new(cipher: &str) -> Self {
         Self { cipher: cipher.to_owned() }
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for CommitlogEncrypted {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("commitlog-encrypted")
+    }
+
+    fn claim(&self) -> String {
+        format!("no key or field value is readable in the commit log, whose segments name {}", self.cipher)
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         if segments(scene).is_empty() {
             return Ok(Sight::Unknown("no commit log of the server can be seen from here".to_owned()));
         }
@@ -100,18 +108,4 @@ fn head(path: &Path) -> String {
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut bytes));
     read.map_or_else(|_| String::new(), |_| String::from_utf8_lossy(&bytes).replace("\\/", "/"))
-}
-
-impl Evidence for CommitlogEncrypted {
-    fn id(&self) -> &'static str {
-        "commitlog-encrypted"
-    }
-
-    fn claim(&self) -> String {
-        format!("no key or field value is readable in the commit log, whose segments name {}", self.cipher)
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
-    }
 }

@@ -2,10 +2,10 @@
 
 use tithe_harness::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
+    fault::Fault,
     sight::Sight,
 };
-use tithe_model::record::Role;
 
 /// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and whoever
 /// is offered "transparent data encryption" should see what that leaves open. Id `data-files-clear`.
@@ -19,24 +19,20 @@ impl DataFilesClear {
 }
 
 impl Evidence for DataFilesClear {
-    fn id(&self) -> &'static str {
-        "data-files-clear"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("data-files-clear")
     }
 
     fn claim(&self) -> String {
         self.0.claim()
     }
 
-    fn role(&self) -> Role {
-        Role::Disclosure
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        match self.0.look(scene) {
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        Ok(match self.0.look(scene)? {
             Sight::Exposed(found) if scene.guarded => Sight::Exposed(format!(
                 "only the commit log is encrypted, the data files (SSTables) are in the clear: {found}"
             )),
             other => other,
-        }
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     launch::Address,
     setup::TlsVersion,
@@ -16,7 +16,7 @@ use crate::{
         cluster::Cluster,
         store::{administrator, settings},
     },
-    evidence::{Attempt, sight},
+    evidence::Attempt,
     target::Tls,
 };
 
@@ -30,8 +30,16 @@ const ESTABLISHED: &str = "messaging connection established";
 /// And if it is TLS.
 const ENCRYPTED: &str = "encryption = encrypted";
 
-impl Internode {
-    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for Internode {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("internode-tls")
+    }
+
+    fn claim(&self) -> String {
+        "nodes speak TLS among themselves, and to nobody without a certificate".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Address::Tcp { port, .. } = scene.server.address else {
             return Ok(Sight::Unknown("an attached server's port between nodes is not known here".to_owned()));
         };
@@ -95,18 +103,4 @@ fn connections(scene: &Scene<'_>) -> Result<(usize, usize), Fault> {
         }
     }
     Ok(counts)
-}
-
-impl Evidence for Internode {
-    fn id(&self) -> &'static str {
-        "internode-tls"
-    }
-
-    fn claim(&self) -> String {
-        "nodes speak TLS among themselves, and to nobody without a certificate".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| Self::look_at(scene))
-    }
 }

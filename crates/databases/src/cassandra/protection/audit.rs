@@ -5,7 +5,7 @@
 
 use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -16,8 +16,7 @@ use crate::cassandra::{
 
 /// An audit log of one of the product's two kinds.
 pub struct Audit {
-    id: &'static str,
-    title: &'static str,
+    entry: &'static ProtectionEntry,
     class: &'static str,
     /// What beside the class decides what a record costs.
     further: &'static str,
@@ -25,12 +24,11 @@ pub struct Audit {
 
 /// Lines of text, written before the client is answered.
 pub const FILE: Audit =
-    Audit { id: "audit-file", title: "audit log as text (FileAuditLogger)", class: "FileAuditLogger", further: "" };
+    Audit { entry: &entry("audit-file", "audit log as text (FileAuditLogger)"), class: "FileAuditLogger", further: "" };
 
 /// A binary queue in mapped files, filled by a thread of its own; requests wait rather than lose a record.
 pub const BINARY: Audit = Audit {
-    id: "audit-bin",
-    title: "audit log as a binary queue (BinAuditLogger)",
+    entry: &entry("audit-bin", "audit log as a binary queue (BinAuditLogger)"),
     class: "BinAuditLogger",
     further: ", block: true, roll_cycle: HOURLY",
 };
@@ -38,31 +36,26 @@ pub const BINARY: Audit = Audit {
 /// Stands for no filter.
 const ALL: &str = "all";
 
-impl Protection for Audit {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn title(&self) -> &'static str {
-        self.title
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "access to data that nobody can trace afterwards."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the log itself: the server's account can change it, and it is in the clear; prepared statements are kept without \
-         their values, so it does not tell which record was touched."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
+const fn entry(id: &'static str, title: &'static str) -> ProtectionEntry {
+    ProtectionEntry {
+        id,
+        title,
+        guards_against: "access to data that nobody can trace afterwards.",
+        leaves_open: "the log itself: the server's account can change it, and it is in the clear; prepared statements \
+                      are kept without their values, so it does not tell which record was touched.",
+        options: &[OptionEntry {
             name: "categories",
             kind: OptionKind::Choice(&[ALL, "QUERY,DML", "QUERY", "DML"]),
             default: Some(Default::Text(ALL)),
             help: "Kinds of requests that are logged (included_categories): reads are QUERY, all writes are DML.",
-        }]
+        }],
+        ..ProtectionEntry::BARE
+    }
+}
+
+impl Protection for Audit {
+    fn entry(&self) -> &'static ProtectionEntry {
+        self.entry
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {

@@ -10,7 +10,7 @@ use tithe_harness::{
     setup::Setup,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -24,35 +24,24 @@ use crate::cassandra::{
 pub struct CommitlogEncryption;
 
 impl Protection for CommitlogEncryption {
-    fn id(&self) -> &'static str {
-        "commitlog-encryption"
-    }
-
-    fn title(&self) -> &'static str {
-        "encryption of the commit log (transparent_data_encryption_options)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "whoever gets at the files of the commit log, but not at the key store."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the data files (SSTables), which hold the same values in the clear, and with them most of what encryption at rest \
-         is wanted for; logs; the key store, whose password stands in the configuration; without a seal, changes to the log \
-         are not noticed. Hints are encrypted too, which is not looked at here."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "cipher",
-            kind: OptionKind::Choice(&["AES/CBC/PKCS5Padding"]),
-            default: Some(Default::Text("AES/CBC/PKCS5Padding")),
-            help: "The cipher, in Java's words.",
-        }]
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "commitlog-encryption",
+            title: "encryption of the commit log (transparent_data_encryption_options)",
+            guards_against: "whoever gets at the files of the commit log, but not at the key store.",
+            leaves_open: "the data files (SSTables), which hold the same values in the clear, and with them most of \
+                          what encryption at rest is wanted for; logs; the key store, whose password stands in the \
+                          configuration; without a seal, changes to the log are not noticed. Hints are encrypted too, \
+                          which is not looked at here.",
+            options: &[OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&["AES/CBC/PKCS5Padding"]),
+                default: Some(Default::Text("AES/CBC/PKCS5Padding")),
+                help: "The cipher, in Java's words.",
+            }],
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

@@ -1,7 +1,7 @@
 //! TLS between the nodes of a cluster.
 
 use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
-use tithe_model::experiment;
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};
 
@@ -10,21 +10,16 @@ use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};
 pub struct InternodeTls;
 
 impl Protection for InternodeTls {
-    fn id(&self) -> &'static str {
-        "internode-tls"
-    }
-
-    fn title(&self) -> &'static str {
-        "TLS between nodes"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "whoever reads or changes what travels between the nodes of a cluster, or poses as one of them."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "what travels between clients and nodes; data in the servers' memory, files and logs. With one node nothing \
-         travels, and the price is of nothing."
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "internode-tls",
+            title: "TLS between nodes",
+            guards_against: "whoever reads or changes what travels between the nodes of a cluster, or poses as one of \
+                             them.",
+            leaves_open: "what travels between clients and nodes; data in the servers' memory, files and logs. With \
+                          one node nothing travels, and the price is of nothing.",
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

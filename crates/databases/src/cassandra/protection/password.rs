@@ -6,7 +6,7 @@ use tithe_harness::{
     setup::{Authentication, Setup},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -22,35 +22,24 @@ pub struct Password;
 pub const VALIDITIES: [&str; 3] = ["credentials_validity", "permissions_validity", "roles_validity"];
 
 impl Protection for Password {
-    fn id(&self) -> &'static str {
-        "password"
-    }
-
-    fn title(&self) -> &'static str {
-        "passwords and rights (PasswordAuthenticator, CassandraAuthorizer)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "clients that do not know a password, and accounts that reach for other tables or manage the cluster."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the password itself, which travels in the clear without TLS; with caching, rights that were taken away hold for up \
-         to two seconds more."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "caching",
-            kind: OptionKind::Flag,
-            default: Some(Default::Flag(true)),
-            help: "Passwords, roles and rights are remembered for two seconds, as the product does by itself; without it \
-                   each request looks them up.",
-        }]
-    }
-
-    fn attachable(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "password",
+            title: "passwords and rights (PasswordAuthenticator, CassandraAuthorizer)",
+            guards_against: "clients that do not know a password, and accounts that reach for other tables or manage \
+                             the cluster.",
+            leaves_open: "the password itself, which travels in the clear without TLS; with caching, rights that were \
+                          taken away hold for up to two seconds more.",
+            options: &[OptionEntry {
+                name: "caching",
+                kind: OptionKind::Flag,
+                default: Some(Default::Flag(true)),
+                help: "Passwords, roles and rights are remembered for two seconds, as the product does by itself; \
+                       without it each request looks them up.",
+            }],
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {

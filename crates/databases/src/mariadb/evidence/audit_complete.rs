@@ -1,16 +1,14 @@
 //! Does the audit log hold every event that it must, and none that it must not?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
+    fault::Fault,
     sight::Sight,
 };
 
 use super::LOG;
 use crate::{
-    evidence::{
-        marked::{Counts, SESSIONS},
-        sight,
-    },
+    evidence::marked::{Counts, SESSIONS},
     mysql_family::{evidence::count_marked, schema::DIALECT},
 };
 
@@ -71,16 +69,16 @@ fn count(text: &str, mark: &str) -> Counts {
 }
 
 impl Evidence for AuditComplete {
-    fn id(&self) -> &'static str {
-        "audit-complete"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("audit-complete")
     }
 
     fn claim(&self) -> String {
         format!("every event of {} is in the audit log once, and no other", self.events)
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| count_marked(scene, &LOG, &DIALECT.qualified(scene.table), |sent| self.expected(sent), count))
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        count_marked(scene, &LOG, &DIALECT.qualified(scene.table), |sent| self.expected(sent), count)
     }
 }
 

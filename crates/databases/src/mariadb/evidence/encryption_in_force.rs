@@ -1,14 +1,13 @@
 //! Does the server say that everything is encrypted, and refuse what is not?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::SqlSession as _,
     sight::Sight,
 };
 
 use crate::{
-    evidence::sight,
     mariadb::flavour::{FLAVOUR, unencrypted},
     mysql_family::{
         evidence::{all, first, switches_off},
@@ -40,8 +39,22 @@ impl EncryptionInForce {
     pub fn new(cipher: &str) -> Self {
         Self { cipher: cipher.to_owned() }
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for EncryptionInForce {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("encryption-in-force")
+    }
+
+    fn claim(&self) -> String {
+        format!(
+            "the server says that every tablespace is encrypted with {}, that logs and temporary files are, and refuses \
+             unencrypted tables",
+            self.cipher
+        )
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
         let cipher = ("file_key_management_encryption_algorithm", self.cipher.as_str());
         let off = switches_off(&mut session, SWITCHES.into_iter().chain([cipher]))?;
@@ -68,23 +81,5 @@ fn plain_table(session: &mut WireSession) -> Result<Option<String>, Fault> {
         Ok(_) => session.run(&format!("DROP TABLE {TABLE}")).map(|_| None),
         Err(Fault::Server(words)) => Ok(Some(format!("refused ({words})"))),
         Err(fault) => Err(fault),
-    }
-}
-
-impl Evidence for EncryptionInForce {
-    fn id(&self) -> &'static str {
-        "encryption-in-force"
-    }
-
-    fn claim(&self) -> String {
-        format!(
-            "the server says that every tablespace is encrypted with {}, that logs and temporary files are, and refuses \
-             unencrypted tables",
-            self.cipher
-        )
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     rotation::Rotator as _,
     secret::Secret,
@@ -12,12 +12,9 @@ use tithe_harness::{
 };
 
 use super::innodb_file::{Cipher, Keys, examine};
-use crate::{
-    evidence::sight,
-    mariadb::{
-        flavour::{FLAVOUR, write_table},
-        rotation::{KEYS, KeyRotator},
-    },
+use crate::mariadb::{
+    flavour::{FLAVOUR, write_table},
+    rotation::{KEYS, KeyRotator},
 };
 
 /// Changes the key once, as it is changed while measuring, and looks at each table before and afterwards: which key the
@@ -32,24 +29,6 @@ impl KeyRotated {
     /// A check of `cipher`, in the words of `file_key_management_encryption_algorithm`.
     pub fn new(cipher: &str) -> Self {
         Self { cipher: if cipher == "AES_CBC" { Cipher::Cbc } else { Cipher::Ctr } }
-    }
-
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
-        if scene.setup.at_rest.is_none() {
-            return Ok(Sight::Exposed("tables have no key that could be changed".to_owned()));
-        }
-        let before = self.state(scene)?;
-        // Said by the server, and so an answer: `Unknown` is for what could not be asked.
-        if let Err(Fault::Server(words)) = KeyRotator::new(scene.server, scene.setup)?.rotate() {
-            return Ok(Sight::Exposed(format!("the server does not change the key: {words}")));
-        }
-        let after = self.state(scene)?;
-        let changed = before.iter().zip(&after).all(|(before, after)| before.number != after.number);
-        let whole = before.iter().chain(&after).all(Table::is_whole);
-        let told: Vec<String> =
-            before.iter().zip(&after).map(|(before, after)| format!("{before}; then {}", after.told())).collect();
-        let quotation = told.join(". ");
-        Ok(if changed && whole { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
     }
 
     /// Every measured table, by the server's word and by its file.
@@ -67,6 +46,35 @@ impl KeyRotated {
             tables.push(Table { name, number, seen });
         }
         Ok(tables)
+    }
+}
+
+impl Evidence for KeyRotated {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("key-rotated")
+    }
+
+    fn claim(&self) -> String {
+        "every table gets another key, which opens all its pages of records, and the old one opens none of them"
+            .to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        if scene.setup.at_rest.is_none() {
+            return Ok(Sight::Exposed("tables have no key that could be changed".to_owned()));
+        }
+        let before = self.state(scene)?;
+        // Said by the server, and so an answer: `Unknown` is for what could not be asked.
+        if let Err(Fault::Server(words)) = KeyRotator::new(scene.server, scene.setup)?.rotate() {
+            return Ok(Sight::Exposed(format!("the server does not change the key: {words}")));
+        }
+        let after = self.state(scene)?;
+        let changed = before.iter().zip(&after).all(|(before, after)| before.number != after.number);
+        let whole = before.iter().chain(&after).all(Table::is_whole);
+        let told: Vec<String> =
+            before.iter().zip(&after).map(|(before, after)| format!("{before}; then {}", after.told())).collect();
+        let quotation = told.join(". ");
+        Ok(if changed && whole { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
     }
 }
 
@@ -105,20 +113,5 @@ impl Table {
 impl std::fmt::Display for Table {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}: {}", self.name, self.told())
-    }
-}
-
-impl Evidence for KeyRotated {
-    fn id(&self) -> &'static str {
-        "key-rotated"
-    }
-
-    fn claim(&self) -> String {
-        "every table gets another key, which opens all its pages of records, and the old one opens none of them"
-            .to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }

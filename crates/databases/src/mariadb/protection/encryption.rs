@@ -12,7 +12,7 @@ use tithe_harness::{
     setup::{AtRest, Setup},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -37,42 +37,31 @@ const SETTINGS: [(&str, &str); 7] = [
 ];
 
 impl Protection for Encryption {
-    fn id(&self) -> &'static str {
-        "encryption"
-    }
-
-    fn title(&self) -> &'static str {
-        "encryption at rest (file_key_management)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "whoever gets at the files, a copy or a backup of them, but not at the key file."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "data in memory and on the wire; audit, general, slow and error logs; file names and sizes; the key file itself."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[
-            OptionEntry {
-                name: "cipher",
-                kind: OptionKind::Choice(&["AES_CTR", "AES_CBC"]),
-                default: Some(Default::Text("AES_CTR")),
-                help: "Cipher of pages and logs (file_key_management_encryption_algorithm).",
-            },
-            OptionEntry {
-                name: "rotate",
-                kind: OptionKind::Flag,
-                default: Some(Default::Flag(false)),
-                help: "Tables are encrypted with another key, again and again, while they are measured (ALTER TABLE … \
-                       ENCRYPTION_KEY_ID).",
-            },
-        ]
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "encryption",
+            title: "encryption at rest (file_key_management)",
+            guards_against: "whoever gets at the files, a copy or a backup of them, but not at the key file.",
+            leaves_open: "data in memory and on the wire; audit, general, slow and error logs; file names and sizes; \
+                          the key file itself.",
+            options: &[
+                OptionEntry {
+                    name: "cipher",
+                    kind: OptionKind::Choice(&["AES_CTR", "AES_CBC"]),
+                    default: Some(Default::Text("AES_CTR")),
+                    help: "Cipher of pages and logs (file_key_management_encryption_algorithm).",
+                },
+                OptionEntry {
+                    name: "rotate",
+                    kind: OptionKind::Flag,
+                    default: Some(Default::Flag(false)),
+                    help: "Tables are encrypted with another key, again and again, while they are measured (ALTER \
+                           TABLE … ENCRYPTION_KEY_ID).",
+                },
+            ],
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

@@ -10,7 +10,7 @@ use tithe_harness::{
     setup::Setup,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -27,30 +27,22 @@ use crate::{
 pub struct ServerAudit;
 
 impl Protection for ServerAudit {
-    fn id(&self) -> &'static str {
-        "server-audit"
-    }
-
-    fn title(&self) -> &'static str {
-        "audit log (server_audit)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "access to data that nobody can trace afterwards."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the log itself: the server's account can change it, it is in the clear, and it repeats values; those of \
-         prepared statements only while a binary log is on, and without them it does not tell which record was touched."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "events",
-            kind: OptionKind::Choice(&["CONNECT,QUERY", "QUERY", "QUERY_DML", "QUERY_DML_NO_SELECT", "CONNECT"]),
-            default: Some(Default::Text("CONNECT,QUERY")),
-            help: "Kinds of events that are logged (server_audit_events).",
-        }]
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "server-audit",
+            title: "audit log (server_audit)",
+            guards_against: "access to data that nobody can trace afterwards.",
+            leaves_open: "the log itself: the server's account can change it, it is in the clear, and it repeats \
+                          values; those of prepared statements only while a binary log is on, and without them it does \
+                          not tell which record was touched.",
+            options: &[OptionEntry {
+                name: "events",
+                kind: OptionKind::Choice(&["CONNECT,QUERY", "QUERY", "QUERY_DML", "QUERY_DML_NO_SELECT", "CONNECT"]),
+                default: Some(Default::Text("CONNECT,QUERY")),
+                help: "Kinds of events that are logged (server_audit_events).",
+            }],
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

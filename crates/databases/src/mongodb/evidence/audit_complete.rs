@@ -2,16 +2,13 @@
 
 use tithe_harness::{
     checks::canary::key_value,
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::{Discard, Fields, Request},
     sight::Sight,
 };
 
-use crate::evidence::{
-    marked::{Counts, Log, describe, marker, send_and_count},
-    sight,
-};
+use crate::evidence::marked::{Counts, Log, describe, marker, send_and_count};
 
 /// Sends marked operations of each kind from several sessions at once and counts their records in the audit log. Id
 /// `audit-complete`.
@@ -48,7 +45,24 @@ impl AuditComplete {
         Self { commands }
     }
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+    /// What must be in the log of what was sent.
+    fn expected(&self, sent: &Counts) -> Counts {
+        let recorded =
+            |verb: &str| COMMANDS.iter().any(|(name, command)| *name == verb && self.commands.contains(command));
+        sent.iter().filter(|(verb, _)| recorded(verb)).map(|(verb, count)| (verb.clone(), *count)).collect()
+    }
+}
+
+impl Evidence for AuditComplete {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("audit-complete")
+    }
+
+    fn claim(&self) -> String {
+        format!("every {} is in the audit log once, and no other operation", self.commands.join(", "))
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mark = marker(scene);
         let (sent, found) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
             Ok(counts) => counts,
@@ -62,13 +76,6 @@ impl AuditComplete {
             describe(&found)
         );
         Ok(if found == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
-    }
-
-    /// What must be in the log of what was sent.
-    fn expected(&self, sent: &Counts) -> Counts {
-        let recorded =
-            |verb: &str| COMMANDS.iter().any(|(name, command)| *name == verb && self.commands.contains(command));
-        sent.iter().filter(|(verb, _)| recorded(verb)).map(|(verb, count)| (verb.clone(), *count)).collect()
     }
 }
 
@@ -86,20 +93,6 @@ fn count(text: &str, mark: &str) -> Counts {
         }
     }
     counts
-}
-
-impl Evidence for AuditComplete {
-    fn id(&self) -> &'static str {
-        "audit-complete"
-    }
-
-    fn claim(&self) -> String {
-        format!("every {} is in the audit log once, and no other operation", self.commands.join(", "))
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
-    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,12 @@
 
 use mongodb::bson::doc;
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
 
-use crate::{
-    evidence::sight,
-    mongodb::{build::at, store::administrator},
-};
+use crate::mongodb::{build::at, store::administrator};
 
 /// Asks the server for the options that it runs with and for its state. Id `encryption-in-force`.
 pub struct EncryptionInForce {
@@ -22,8 +19,18 @@ impl EncryptionInForce {
     pub fn new(cipher: &str) -> Self {
         Self { cipher: cipher.to_owned() }
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for EncryptionInForce {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("encryption-in-force")
+    }
+
+    fn claim(&self) -> String {
+        format!("the server says that its storage engine encrypts with {}", self.cipher)
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let link = administrator(scene.server, scene.setup)?;
         let options = link.admin(doc! { "getCmdLineOpts": 1 })?;
         let status = link.admin(doc! { "serverStatus": 1 })?;
@@ -33,19 +40,5 @@ impl EncryptionInForce {
         let said =
             format!("getCmdLineOpts: enableEncryption {on}, encryptionCipherMode {cipher}; storage engine {engine}");
         Ok(if on == "true" && cipher == self.cipher { Sight::Protected(said) } else { Sight::Exposed(said) })
-    }
-}
-
-impl Evidence for EncryptionInForce {
-    fn id(&self) -> &'static str {
-        "encryption-in-force"
-    }
-
-    fn claim(&self) -> String {
-        format!("the server says that its storage engine encrypts with {}", self.cipher)
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }

@@ -11,7 +11,7 @@ use tithe_harness::{
     setup::Setup,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -22,30 +22,21 @@ use crate::mongodb::{evidence::audit_complete::AuditComplete, launch::AUDIT_FILT
 pub struct Audit;
 
 impl Protection for Audit {
-    fn id(&self) -> &'static str {
-        "audit"
-    }
-
-    fn title(&self) -> &'static str {
-        "audit log"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "operations of which nobody knows afterwards who did them."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the log itself, which holds keys and written values in the clear, and grows with each operation; operations of \
-         other kinds."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "operations",
-            kind: OptionKind::Choice(&["insert", "update", "insert+query", "update+query", "all"]),
-            default: Some(Default::Text("all")),
-            help: "Kinds of operations that are recorded (auditLog.filter); all adds deletes.",
-        }]
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "audit",
+            title: "audit log",
+            guards_against: "operations of which nobody knows afterwards who did them.",
+            leaves_open: "the log itself, which holds keys and written values in the clear, and grows with each \
+                          operation; operations of other kinds.",
+            options: &[OptionEntry {
+                name: "operations",
+                kind: OptionKind::Choice(&["insert", "update", "insert+query", "update+query", "all"]),
+                default: Some(Default::Text("all")),
+                help: "Kinds of operations that are recorded (auditLog.filter); all adds deletes.",
+            }],
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

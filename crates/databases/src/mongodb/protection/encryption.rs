@@ -11,7 +11,7 @@ use tithe_harness::{
     setup::{AtRest, Setup},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -22,34 +22,22 @@ use crate::mongodb::evidence::encryption_in_force::EncryptionInForce;
 pub struct Encryption;
 
 impl Protection for Encryption {
-    fn id(&self) -> &'static str {
-        "encryption"
-    }
-
-    fn title(&self) -> &'static str {
-        "encrypted storage engine"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "whoever gets at the data files, a copy or a backup of them, but not at the key file."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "data in memory and on the wire; server and audit logs; file names and sizes; the key file itself, which stands \
-         beside the data here."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "cipher",
-            kind: OptionKind::Choice(&["AES256-CBC", "AES256-GCM"]),
-            default: Some(Default::Text("AES256-CBC")),
-            help: "Cipher of pages and journal (security.encryptionCipherMode).",
-        }]
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "encryption",
+            title: "encrypted storage engine",
+            guards_against: "whoever gets at the data files, a copy or a backup of them, but not at the key file.",
+            leaves_open: "data in memory and on the wire; server and audit logs; file names and sizes; the key file \
+                          itself, which stands beside the data here.",
+            options: &[OptionEntry {
+                name: "cipher",
+                kind: OptionKind::Choice(&["AES256-CBC", "AES256-GCM"]),
+                default: Some(Default::Text("AES256-CBC")),
+                help: "Cipher of pages and journal (security.encryptionCipherMode).",
+            }],
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

@@ -6,7 +6,7 @@ use tithe_harness::{
     setup::{Authentication, Setup},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -17,33 +17,22 @@ use crate::{evidence::password_asked::PasswordAsked, mongodb::evidence::DOORS};
 pub struct Scram;
 
 impl Protection for Scram {
-    fn id(&self) -> &'static str {
-        "scram"
-    }
-
-    fn title(&self) -> &'static str {
-        "password and rights (SCRAM)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "clients that do not know the password, and accounts that reach for other databases."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "everything after the login, which travels in the clear without TLS; who did what is not recorded."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "mechanism",
-            kind: OptionKind::Choice(&["SCRAM-SHA-256", "SCRAM-SHA-1"]),
-            default: Some(Default::Text("SCRAM-SHA-256")),
-            help: "How the client proves that it knows the password (setParameter.authenticationMechanisms).",
-        }]
-    }
-
-    fn attachable(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "scram",
+            title: "password and rights (SCRAM)",
+            guards_against: "clients that do not know the password, and accounts that reach for other databases.",
+            leaves_open: "everything after the login, which travels in the clear without TLS; who did what is not \
+                          recorded.",
+            options: &[OptionEntry {
+                name: "mechanism",
+                kind: OptionKind::Choice(&["SCRAM-SHA-256", "SCRAM-SHA-1"]),
+                default: Some(Default::Text("SCRAM-SHA-256")),
+                help: "How the client proves that it knows the password (setParameter.authenticationMechanisms).",
+            }],
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {

@@ -265,7 +265,7 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
 
 #[test]
 fn what_the_community_edition_lacks_is_named() {
-    let audit = ALL.iter().find(|protection| protection.id() == "audit").expect("a protection");
+    let audit = ALL.iter().find(|protection| protection.entry().id == "audit").expect("a protection");
     let mut install = install();
     let missing = audit.needs(&install, &chosen("audit", &[])).expect_err("a community edition");
     expect!["an audit log, which MongoDB Community does not have"].assert_eq(&missing.what);

@@ -1,5 +1,7 @@
 //! TLS between client and server.
 
+use tithe_model::catalogue::ProtectionEntry;
+
 use crate::{
     mongodb::evidence::DOORS,
     tls::{self, Tls},
@@ -7,7 +9,10 @@ use crate::{
 
 /// `net.tls.mode: requireTLS`. The driver offers every version that it knows; the server allows one.
 pub static TLS: Tls = Tls {
-    leaves_open: "data in the server's memory and files; when and how much is sent.",
-    options: &tls::options_without_resumption("The only protocol version that the server allows.", tls::MUTUAL),
+    entry: &ProtectionEntry {
+        leaves_open: "data in the server's memory and files; when and how much is sent.",
+        options: &tls::options_without_resumption("The only protocol version that the server allows.", tls::MUTUAL),
+        ..tls::ENTRY
+    },
     ..Tls::of(&DOORS)
 };

@@ -3,7 +3,7 @@
 use std::{fs::File, io::Read as _, path::Path};
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::SqlSession as _,
     sight::Sight,
@@ -11,7 +11,6 @@ use tithe_harness::{
 
 use super::parts::Parts;
 use crate::{
-    evidence::sight,
     mysql::{
         flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_logs},
         launch::{BINLOG, REDO, TABLES, UNDO},
@@ -32,8 +31,17 @@ pub struct EncryptionInForce(pub Parts);
 /// "Encrypting Binary Log Files and Relay Log Files").
 const ENCRYPTED_LOG: [u8; 4] = *b"\xfdbin";
 
-impl EncryptionInForce {
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for EncryptionInForce {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("encryption-in-force")
+    }
+
+    fn claim(&self) -> String {
+        let logs = if self.0.any() { format!(", and that {} are", self.0.noun()) } else { String::new() };
+        format!("the server says that its keyring works and that every table is encrypted{logs}")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Parts { redo, undo, binlog } = self.0;
         let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
         let (active, keyring) = match keyring(&mut session)? {
@@ -78,19 +86,4 @@ fn plain_logs(session: &mut WireSession) -> Result<Vec<String>, Fault> {
         }
     }
     Ok(plain)
-}
-
-impl Evidence for EncryptionInForce {
-    fn id(&self) -> &'static str {
-        "encryption-in-force"
-    }
-
-    fn claim(&self) -> String {
-        let logs = if self.0.any() { format!(", and that {} are", self.0.noun()) } else { String::new() };
-        format!("the server says that its keyring works and that every table is encrypted{logs}")
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
-    }
 }

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use tithe_harness::{
     checks::key_apart::KeyApart,
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     launch::Server,
     secret::{Secret, unhex},
@@ -12,12 +12,9 @@ use tithe_harness::{
     sight::Sight,
 };
 
-use crate::{
-    evidence::sight,
-    mysql::{
-        flavour::{FLAVOUR, KEYRING_UNTOLD, keyring},
-        launch::KEYS,
-    },
+use crate::mysql::{
+    flavour::{FLAVOUR, KEYRING_UNTOLD, keyring},
+    launch::KEYS,
 };
 
 /// Reads the keys that the server has made out of the file of its keyring, and looks for each of them as the shared
@@ -26,8 +23,18 @@ use crate::{
 /// does not say it, but its folder had no keys that it did not make. Id `keyring-apart`.
 pub struct KeyringApart;
 
-impl KeyringApart {
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for KeyringApart {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("keyring-apart").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the keys of the keyring are in its own file, which the server's account alone may read, and in no other file of the \
+         server"
+            .to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let file = scene.server.folder.join(KEYS);
         let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
         let told = keyring(&mut session)?;
@@ -49,7 +56,7 @@ impl KeyringApart {
         let count = keys.len();
         let mut extent = String::new();
         for key in keys {
-            match apart(scene, key) {
+            match apart(scene, key)? {
                 Sight::Protected(words) => extent = words,
                 other => return Ok(other),
             }
@@ -60,7 +67,7 @@ impl KeyringApart {
 }
 
 /// What the shared check says of one `key` and everything of the server's but the folder of its keyring.
-fn apart(scene: &Scene<'_>, key: Secret) -> Sight {
+fn apart(scene: &Scene<'_>, key: Secret) -> Result<Sight, Fault> {
     let mut setup = scene.setup.clone();
     setup.at_rest = Some(AtRest { cipher: String::new(), key });
     let folder = &scene.server.folder;
@@ -76,26 +83,6 @@ const KEY: usize = 32;
 fn keys(file: &str) -> Vec<Secret> {
     let values = file.split("\"data\":").skip(1).filter_map(|rest| rest.split('"').nth(1));
     values.filter_map(unhex::<KEY>).map(Secret::new).collect()
-}
-
-impl Evidence for KeyringApart {
-    fn id(&self) -> &'static str {
-        "keyring-apart"
-    }
-
-    fn claim(&self) -> String {
-        "the keys of the keyring are in its own file, which the server's account alone may read, and in no other file of the \
-         server"
-            .to_owned()
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
 
 use tithe_harness::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     launch::{Paths, Server},
     sight::Sight,
@@ -54,15 +54,15 @@ impl Parts {
 pub struct PartsCanary(pub Parts);
 
 impl Evidence for PartsCanary {
-    fn id(&self) -> &'static str {
-        "journal-canary"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("journal-canary")
     }
 
     fn claim(&self) -> String {
         format!("no {} is readable in {}", Targets::Everything.noun(), self.0.noun())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut paths = scene.server.paths.clone();
         paths.journal.retain(|path| path.file_name().is_some_and(|name| self.0.has(&name.to_string_lossy())));
         look_in(paths, &DiskCanary::new(Places::JOURNAL, Targets::Everything), scene)
@@ -70,7 +70,7 @@ impl Evidence for PartsCanary {
 }
 
 /// What `check` sees where the files of the server are at `paths`.
-fn look_in(paths: Paths, check: &DiskCanary, scene: &Scene<'_>) -> Sight {
+fn look_in(paths: Paths, check: &DiskCanary, scene: &Scene<'_>) -> Result<Sight, Fault> {
     let server = Server { paths, ..scene.server.clone() };
     check.look(&mut Scene { server: &server, ..*scene })
 }
@@ -85,22 +85,11 @@ impl TablesCanary {
     fn check() -> DiskCanary {
         DiskCanary::new(Places::DATA, Targets::Everything)
     }
-
-    fn try_look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if self.0.undo {
-            return Ok(Self::check().look(scene));
-        }
-        let mut paths = scene.server.paths.clone();
-        for folder in &paths.data {
-            paths.journal.extend(doublewrite_files(folder)?);
-        }
-        Ok(look_in(paths, &Self::check(), scene))
-    }
 }
 
 impl Evidence for TablesCanary {
-    fn id(&self) -> &'static str {
-        Self::check().id()
+    fn entry(&self) -> CheckEntry {
+        Self::check().entry()
     }
 
     fn claim(&self) -> String {
@@ -112,8 +101,15 @@ impl Evidence for TablesCanary {
         }
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        if self.0.undo {
+            return Self::check().look(scene);
+        }
+        let mut paths = scene.server.paths.clone();
+        for folder in &paths.data {
+            paths.journal.extend(doublewrite_files(folder)?);
+        }
+        look_in(paths, &Self::check(), scene)
     }
 }
 

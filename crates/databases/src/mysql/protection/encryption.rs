@@ -11,7 +11,7 @@ use tithe_harness::{
     setup::Setup,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -38,38 +38,28 @@ const fn part(name: &'static str, help: &'static str) -> OptionEntry {
 }
 
 impl Protection for Encryption {
-    fn id(&self) -> &'static str {
-        "encryption"
-    }
-
-    fn title(&self) -> &'static str {
-        "encryption at rest (component_keyring_file)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "whoever gets at the files, a copy or a backup of them, but not at the keyring's file."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "data in memory and on the wire; the system tablespace (ibdata1) with its change buffer and the tablespace of temporary \
-         tables (ibtmp1), which MySQL cannot encrypt; general, slow and error logs; file names and sizes; the keyring's file \
-         itself."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        const OPTIONS: &[OptionEntry] = &[
-            part("redo", "The redo log is encrypted too (innodb_redo_log_encrypt)."),
-            part(
-                "undo",
-                "The undo log is encrypted too (innodb_undo_log_encrypt); else rows can be read in the doublewrite files, too.",
-            ),
-            part("binlog", "The binary log is encrypted too, where there is one (binlog_encryption)."),
-        ];
-        OPTIONS
-    }
-
-    fn at_rest(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "encryption",
+            title: "encryption at rest (component_keyring_file)",
+            guards_against: "whoever gets at the files, a copy or a backup of them, but not at the keyring's file.",
+            leaves_open: "data in memory and on the wire; the system tablespace (ibdata1) with its change buffer and \
+                          the tablespace of temporary tables (ibtmp1), which MySQL cannot encrypt; general, slow and \
+                          error logs; file names and sizes; the keyring's file itself.",
+            options: const {
+                &[
+                    part("redo", "The redo log is encrypted too (innodb_redo_log_encrypt)."),
+                    part(
+                        "undo",
+                        "The undo log is encrypted too (innodb_undo_log_encrypt); else rows can be read in the doublewrite \
+                         files, too.",
+                    ),
+                    part("binlog", "The binary log is encrypted too, where there is one (binlog_encryption)."),
+                ]
+            },
+            at_rest: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

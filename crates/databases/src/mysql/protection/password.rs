@@ -7,7 +7,7 @@ use tithe_harness::{
     setup::{Authentication, Setup},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -21,35 +21,24 @@ use crate::{
 pub struct Password;
 
 impl Protection for Password {
-    fn id(&self) -> &'static str {
-        "password"
-    }
-
-    fn title(&self) -> &'static str {
-        "password authentication"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "clients that do not know the password."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "everything after the login; with caching_sha2_password the first login after a start sends the password, encrypted by TLS \
-         or with a key that nobody vouches for; with mysql_native_password whoever reads the accounts' table can log in \
-         with what stands there and one login that was overheard, and the server proves nothing."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "plugin",
-            kind: OptionKind::Choice(&[CACHING_SHA2, NATIVE]),
-            default: Some(Default::Text(CACHING_SHA2)),
-            help: "How the client proves that it knows the password.",
-        }]
-    }
-
-    fn attachable(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "password",
+            title: "password authentication",
+            guards_against: "clients that do not know the password.",
+            leaves_open: "everything after the login; with caching_sha2_password the first login after a start sends \
+                          the password, encrypted by TLS or with a key that nobody vouches for; with \
+                          mysql_native_password whoever reads the accounts' table can log in with what stands there \
+                          and one login that was overheard, and the server proves nothing.",
+            options: &[OptionEntry {
+                name: "plugin",
+                kind: OptionKind::Choice(&[CACHING_SHA2, NATIVE]),
+                default: Some(Default::Text(CACHING_SHA2)),
+                help: "How the client proves that it knows the password.",
+            }],
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {

@@ -204,7 +204,7 @@ fn passwords_and_columns_change_nothing_of_the_configuration() {
 #[test]
 fn a_proof_that_a_version_lacks_is_told_before_anything_starts() {
     let native = chosen("password", &[("plugin", "mysql_native_password")]);
-    let protection = ALL.iter().find(|protection| protection.id() == "password").expect("a protection");
+    let protection = ALL.iter().find(|protection| protection.entry().id == "password").expect("a protection");
     let needs =
         |version: &str| protection.needs(&install(&format!("mysqld  Ver {version} for Linux on x86_64")), &native);
     assert_eq!(needs("8.0.33"), Ok(()));

@@ -1,15 +1,13 @@
 //! Does the general log hold every statement?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
+    fault::Fault,
     sight::Sight,
 };
 
 use super::count_marked;
-use crate::evidence::{
-    marked::{Counts, Log, marker},
-    sight,
-};
+use crate::evidence::marked::{Counts, Log, marker};
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log. Id `statement-log`.
 pub struct GeneralLogComplete(pub &'static Log);
@@ -28,16 +26,16 @@ fn count(text: &str, mark: &str) -> Counts {
 }
 
 impl Evidence for GeneralLogComplete {
-    fn id(&self) -> &'static str {
-        "statement-log"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("statement-log")
     }
 
     fn claim(&self) -> String {
         "every statement is in the log once, with its values".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| count_marked(scene, self.0, &marker(scene), Clone::clone, count))
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        count_marked(scene, self.0, &marker(scene), Clone::clone, count)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The general log, the audit log of those who load nothing.
 
 use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
-use tithe_model::experiment;
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{
     evidence::marked::Log,
@@ -12,21 +12,15 @@ use crate::{
 pub struct GeneralLog(pub &'static Log);
 
 impl Protection for GeneralLog {
-    fn id(&self) -> &'static str {
-        "general-log"
-    }
-
-    fn title(&self) -> &'static str {
-        "general log"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "access to data that nobody can trace afterwards."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the log itself: the server's account can change it, it is in the clear, it repeats values, and an account with \
-         SUPER can switch it off for its own session."
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "general-log",
+            title: "general log",
+            guards_against: "access to data that nobody can trace afterwards.",
+            leaves_open: "the log itself: the server's account can change it, it is in the clear, it repeats values, \
+                          and an account with SUPER can switch it off for its own session.",
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

@@ -1,17 +1,14 @@
 //! Does the audit log hold every statement that it must, and none that it must not?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
 
 use super::logs_free::LOG;
 use crate::{
-    evidence::{
-        marked::{Counts, describe, marker, send_and_count},
-        sight,
-    },
+    evidence::marked::{Counts, describe, marker, send_and_count},
     postgres::schema::DIALECT,
 };
 
@@ -39,8 +36,18 @@ impl AuditComplete {
             _ => "write",
         }
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for AuditComplete {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("audit-complete")
+    }
+
+    fn claim(&self) -> String {
+        format!("every statement of class {} is in the audit log once, and no other", self.classes())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         // In the log the quotes of a name are doubled.
         let table = DIALECT.qualified(scene.table).replace('"', "\"\"");
         let mark = if self.parameter { marker(scene) } else { table.clone() };
@@ -92,20 +99,6 @@ fn count(text: &str, mark: &str) -> Counts {
         }
     }
     counts
-}
-
-impl Evidence for AuditComplete {
-    fn id(&self) -> &'static str {
-        "audit-complete"
-    }
-
-    fn claim(&self) -> String {
-        format!("every statement of class {} is in the audit log once, and no other", self.classes())
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
-    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use tithe_harness::{
     checks::canary::key_value,
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::{Discard, Request},
     sight::Sight,
 };
 
 use crate::{
-    evidence::{marked::marker, sight},
+    evidence::marked::marker,
     postgres::schema::{DIALECT, administrator, settle},
 };
 
@@ -22,8 +22,16 @@ const PAGE: usize = 8192;
 /// of the measured table and compares it with the one in the page's header.
 pub struct ChecksumsOn;
 
-impl ChecksumsOn {
-    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for ChecksumsOn {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("checksums-on")
+    }
+
+    fn claim(&self) -> String {
+        "the server says that pages have checksums, and every page of the table bears the right one".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         // A page at least must have been written.
         let mut records = key_value(scene.connect()?)?;
         let key = marker(scene);
@@ -111,18 +119,4 @@ fn checksum(page: &[u8], number: u32) -> u16 {
     let folded = sums.iter().fold(0, |all, sum| all ^ sum) ^ number;
     // Never zero, which means "no checksum".
     (folded % 65_535 + 1) as u16
-}
-
-impl Evidence for ChecksumsOn {
-    fn id(&self) -> &'static str {
-        "checksums-on"
-    }
-
-    fn claim(&self) -> String {
-        "the server says that pages have checksums, and every page of the table bears the right one".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| Self::look_at(scene))
-    }
 }

@@ -1,19 +1,15 @@
 //! Encrypting in the server while it logs statements: does the log hold the plaintext and the key?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::SqlSession as _,
     sight::Sight,
 };
-use tithe_model::record::Role;
 
 use super::logs_free::LOG;
 use crate::{
-    evidence::{
-        marked::{LogGrowth, NO_END, NO_LOG, marker},
-        sight,
-    },
+    evidence::marked::{LogGrowth, NO_END, NO_LOG, marker},
     postgres::schema::{DIALECT, administrator},
     target::is_local,
     ycsb_over_sql::KEY_COLUMN,
@@ -30,8 +26,18 @@ impl PgcryptoTrap {
     pub fn new(reads_are_logged: bool) -> Self {
         Self { reads_are_logged }
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for PgcryptoTrap {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("pgcrypto-trap").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the log keeps neither the value nor the key that a client gives to pgcrypto".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Some(growth) = LogGrowth::begin(scene, &LOG).filter(|_| is_local(scene.server)) else {
             return Ok(Sight::Unknown(NO_LOG.to_owned()));
         };
@@ -66,27 +72,5 @@ impl PgcryptoTrap {
             (true, false) => Sight::Exposed("the log holds the value in the clear".to_owned()),
             (false, true) => Sight::Exposed("the log holds the key in the clear".to_owned()),
         })
-    }
-}
-
-impl Evidence for PgcryptoTrap {
-    fn id(&self) -> &'static str {
-        "pgcrypto-trap"
-    }
-
-    fn claim(&self) -> String {
-        "the log keeps neither the value nor the key that a client gives to pgcrypto".to_owned()
-    }
-
-    fn role(&self) -> Role {
-        Role::Disclosure
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }

@@ -1,22 +1,27 @@
 //! Does the statement log hold every statement?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
 
 use super::logs_free::LOG;
-use crate::evidence::{
-    marked::{Counts, describe, marker, send_and_count},
-    sight,
-};
+use crate::evidence::marked::{Counts, describe, marker, send_and_count};
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 pub struct StatementLog;
 
-impl StatementLog {
-    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for StatementLog {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("statement-log")
+    }
+
+    fn claim(&self) -> String {
+        "every statement is in the log once, with its parameters".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mark = marker(scene);
         let (sent, logged) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
             Ok(counts) => counts,
@@ -41,20 +46,6 @@ fn count(text: &str, mark: &str) -> Counts {
         }
     }
     counts
-}
-
-impl Evidence for StatementLog {
-    fn id(&self) -> &'static str {
-        "statement-log"
-    }
-
-    fn claim(&self) -> String {
-        "every statement is in the log once, with its parameters".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| Self::look_at(scene))
-    }
 }
 
 #[cfg(test)]

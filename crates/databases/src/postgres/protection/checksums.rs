@@ -1,7 +1,7 @@
 //! Checksums of data pages.
 
 use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
-use tithe_model::experiment;
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::postgres::evidence::checksums_on::ChecksumsOn;
 
@@ -9,20 +9,14 @@ use crate::postgres::evidence::checksums_on::ChecksumsOn;
 pub struct Checksums;
 
 impl Protection for Checksums {
-    fn id(&self) -> &'static str {
-        "checksums"
-    }
-
-    fn title(&self) -> &'static str {
-        "page checksums"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "storage that returns other bytes than were written, unnoticed."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "whoever changes pages on purpose: the checksum has no key; what happens in memory."
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "checksums",
+            title: "page checksums",
+            guards_against: "storage that returns other bytes than were written, unnoticed.",
+            leaves_open: "whoever changes pages on purpose: the checksum has no key; what happens in memory.",
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

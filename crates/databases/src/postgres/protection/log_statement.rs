@@ -1,7 +1,7 @@
 //! PostgreSQL's own statement log, the audit log of those who install nothing.
 
 use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
-use tithe_model::experiment;
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::postgres::evidence::{logs_free, pgcrypto_trap::PgcryptoTrap, statement_log::StatementLog};
 
@@ -9,26 +9,17 @@ use crate::postgres::evidence::{logs_free, pgcrypto_trap::PgcryptoTrap, statemen
 pub struct LogStatement;
 
 impl Protection for LogStatement {
-    fn id(&self) -> &'static str {
-        "log-statement"
-    }
-
-    fn title(&self) -> &'static str {
-        "statement log"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "access to data that nobody can trace afterwards."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the log itself: the server's account can change it, and it repeats values in the clear; a statement that \
-         reads through a view or a function names neither table."
-    }
-
-    fn attachable(&self) -> bool {
-        // Sessions can switch it on: `on` and `off` of the arm.
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "log-statement",
+            title: "statement log",
+            guards_against: "access to data that nobody can trace afterwards.",
+            leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear; a \
+                          statement that reads through a view or a function names neither table.",
+            // Sessions can switch it on: `on` and `off` of the arm.
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

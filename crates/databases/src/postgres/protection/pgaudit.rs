@@ -12,7 +12,7 @@ use tithe_harness::{
     setup::Setup,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -25,42 +25,30 @@ use crate::postgres::{
 pub struct PgAudit;
 
 impl Protection for PgAudit {
-    fn id(&self) -> &'static str {
-        "pgaudit"
-    }
-
-    fn title(&self) -> &'static str {
-        "audit log (pgaudit)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "access to data that nobody can trace afterwards."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the log itself: the server's account can change it, and it repeats values in the clear."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[
-            OptionEntry {
-                name: "log",
-                kind: OptionKind::Choice(&["read,write", "read", "write"]),
-                default: Some(Default::Text("read,write")),
-                help: "Classes of statements that are logged (pgaudit.log).",
-            },
-            OptionEntry {
-                name: "parameter",
-                kind: OptionKind::Flag,
-                default: Some(Default::Flag(true)),
-                help: "Log the parameters of statements too (pgaudit.log_parameter).",
-            },
-        ]
-    }
-
-    fn attachable(&self) -> bool {
-        // Sessions can switch it on: `on` and `off` of the arm.
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "pgaudit",
+            title: "audit log (pgaudit)",
+            guards_against: "access to data that nobody can trace afterwards.",
+            leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear.",
+            options: &[
+                OptionEntry {
+                    name: "log",
+                    kind: OptionKind::Choice(&["read,write", "read", "write"]),
+                    default: Some(Default::Text("read,write")),
+                    help: "Classes of statements that are logged (pgaudit.log).",
+                },
+                OptionEntry {
+                    name: "parameter",
+                    kind: OptionKind::Flag,
+                    default: Some(Default::Flag(true)),
+                    help: "Log the parameters of statements too (pgaudit.log_parameter).",
+                },
+            ],
+            // Sessions can switch it on: `on` and `off` of the arm.
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {

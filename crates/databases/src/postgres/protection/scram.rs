@@ -5,7 +5,7 @@ use tithe_harness::{
     protection::Protection,
     setup::{Authentication, Setup},
 };
-use tithe_model::experiment;
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{evidence::password_asked::PasswordAsked, postgres::evidence::DOORS};
 
@@ -13,24 +13,15 @@ use crate::{evidence::password_asked::PasswordAsked, postgres::evidence::DOORS};
 pub struct Scram;
 
 impl Protection for Scram {
-    fn id(&self) -> &'static str {
-        "scram"
-    }
-
-    fn title(&self) -> &'static str {
-        "password authentication (SCRAM-SHA-256)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "clients that do not know the password, and servers that do not."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "everything after the login: what is sent is neither hidden nor protected from change."
-    }
-
-    fn attachable(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "scram",
+            title: "password authentication (SCRAM-SHA-256)",
+            guards_against: "clients that do not know the password, and servers that do not.",
+            leaves_open: "everything after the login: what is sent is neither hidden nor protected from change.",
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

@@ -260,7 +260,7 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
 
 #[test]
 fn what_is_missing_is_named_with_its_package() {
-    let pgaudit = ALL.iter().find(|protection| protection.id() == "pgaudit").expect("a protection");
+    let pgaudit = ALL.iter().find(|protection| protection.entry().id == "pgaudit").expect("a protection");
     let mut install = install("postgres (PostgreSQL) 16.2");
     install.facts.insert("libraries".to_owned(), "/nowhere/lib".to_owned());
     let missing = pgaudit.needs(&install, &chosen("pgaudit", &[])).expect_err("nothing there");

@@ -8,15 +8,12 @@ use tithe_harness::{
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
 
-use crate::{
-    evidence::sight,
-    redis::store::{administrator, info},
-};
+use crate::redis::store::{administrator, info};
 
 /// How long a write may take into the file with `everysec`: Redis holds writes back for at most two seconds while the
 /// disk is busy (documentation, "Redis persistence").
@@ -36,8 +33,21 @@ impl AofWritten {
     pub fn new(fsync: &'static str) -> Self {
         Self { fsync }
     }
+}
 
-    fn look_at(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for AofWritten {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("aof-written")
+    }
+
+    fn claim(&self) -> String {
+        format!(
+            "every acknowledged write stands in the append-only file, and the server says appendfsync {}",
+            self.fsync
+        )
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut administrator = administrator(scene.server, scene.setup)?;
         let on = administrator.setting("appendonly")?.unwrap_or_default();
         let fsync = administrator.setting("appendfsync")?.unwrap_or_default();
@@ -64,22 +74,5 @@ impl AofWritten {
         let quotation = format!("{found} of {} canaries in the append-only file; {said}", tokens.len());
         let asked = on == "yes" && fsync == self.fsync && status == "ok";
         Ok(if asked && found == tokens.len() { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
-    }
-}
-
-impl Evidence for AofWritten {
-    fn id(&self) -> &'static str {
-        "aof-written"
-    }
-
-    fn claim(&self) -> String {
-        format!(
-            "every acknowledged write stands in the append-only file, and the server says appendfsync {}",
-            self.fsync
-        )
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| self.look_at(scene))
     }
 }

@@ -1,13 +1,13 @@
 //! Can the measured account do what it needs, and nothing else?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
 
 use crate::{
-    evidence::{Attempt, sight},
+    evidence::Attempt,
     redis::{connection::RedisConnection, target::of_clients},
 };
 
@@ -22,8 +22,16 @@ const FORBIDDEN: [(&str, &[&str]); 3] = [
     ("the list of accounts", &["ACL", "LIST"]),
 ];
 
-impl RightsEnforced {
-    fn look_at(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for RightsEnforced {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("rights-enforced")
+    }
+
+    fn claim(&self) -> String {
+        "the measured account is refused other keys and commands that manage the server".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut connection = RedisConnection::open(&of_clients(scene.server, scene.setup)?)?;
         let mut words = Vec::new();
         let mut served = false;
@@ -39,19 +47,5 @@ impl RightsEnforced {
         connection.call(&["GET", "tithe"])?;
         let quotation = format!("{}; a key of Tithe's: served", words.join("; "));
         Ok(if served { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
-    }
-}
-
-impl Evidence for RightsEnforced {
-    fn id(&self) -> &'static str {
-        "rights-enforced"
-    }
-
-    fn claim(&self) -> String {
-        "the measured account is refused other keys and commands that manage the server".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        sight(|| Self::look_at(scene))
     }
 }

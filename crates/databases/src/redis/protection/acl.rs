@@ -5,7 +5,7 @@ use tithe_harness::{
     protection::Protection,
     setup::{Authentication, Setup},
 };
-use tithe_model::experiment;
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{
     evidence::password_asked::PasswordAsked,
@@ -20,24 +20,16 @@ use crate::{
 pub struct Acl;
 
 impl Protection for Acl {
-    fn id(&self) -> &'static str {
-        ACL
-    }
-
-    fn title(&self) -> &'static str {
-        "accounts and rights (ACL)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "clients without an account, and accounts that reach for other keys or manage the server."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the password itself, which travels in the clear without TLS; who did what is not recorded, only what was denied."
-    }
-
-    fn attachable(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: ACL,
+            title: "accounts and rights (ACL)",
+            guards_against: "clients without an account, and accounts that reach for other keys or manage the server.",
+            leaves_open: "the password itself, which travels in the clear without TLS; who did what is not recorded, \
+                          only what was denied.",
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

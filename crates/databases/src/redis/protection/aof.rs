@@ -2,7 +2,7 @@
 
 use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -12,29 +12,22 @@ use crate::redis::evidence::aof_written::AofWritten;
 pub struct Aof;
 
 impl Protection for Aof {
-    fn id(&self) -> &'static str {
-        "aof"
-    }
-
-    fn title(&self) -> &'static str {
-        "append-only file"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "loss of acknowledged writes when the server stops, and with `always` when the machine does."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the file itself, which holds every key and value in the clear; with `everysec` the last second and more."
-    }
-
-    fn options(&self) -> &'static [OptionEntry] {
-        &[OptionEntry {
-            name: "fsync",
-            kind: OptionKind::Choice(&["everysec", "always"]),
-            default: Some(Default::Text("everysec")),
-            help: "When the disk is told to keep what was written (appendfsync).",
-        }]
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: "aof",
+            title: "append-only file",
+            guards_against: "loss of acknowledged writes when the server stops, and with `always` when the machine \
+                             does.",
+            leaves_open: "the file itself, which holds every key and value in the clear; with `everysec` the last \
+                          second and more.",
+            options: &[OptionEntry {
+                name: "fsync",
+                kind: OptionKind::Choice(&["everysec", "always"]),
+                default: Some(Default::Text("everysec")),
+                help: "When the disk is told to keep what was written (appendfsync).",
+            }],
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {

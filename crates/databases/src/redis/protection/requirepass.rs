@@ -5,7 +5,7 @@ use tithe_harness::{
     protection::Protection,
     setup::{Authentication, Setup},
 };
-use tithe_model::experiment;
+use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{
     evidence::password_asked::PasswordAsked,
@@ -16,24 +16,16 @@ use crate::{
 pub struct RequirePass;
 
 impl Protection for RequirePass {
-    fn id(&self) -> &'static str {
-        REQUIREPASS
-    }
-
-    fn title(&self) -> &'static str {
-        "password (requirepass)"
-    }
-
-    fn guards_against(&self) -> &'static str {
-        "clients that do not know the password."
-    }
-
-    fn leaves_open(&self) -> &'static str {
-        "the password itself, which travels in the clear without TLS; whoever knows it may do everything."
-    }
-
-    fn attachable(&self) -> bool {
-        true
+    fn entry(&self) -> &'static ProtectionEntry {
+        &ProtectionEntry {
+            id: REQUIREPASS,
+            title: "password (requirepass)",
+            guards_against: "clients that do not know the password.",
+            leaves_open: "the password itself, which travels in the clear without TLS; whoever knows it may do \
+                          everything.",
+            attachable: true,
+            ..ProtectionEntry::BARE
+        }
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

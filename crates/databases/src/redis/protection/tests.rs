@@ -167,7 +167,7 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
 
 #[test]
 fn a_server_without_tls_is_named() {
-    let tls = ALL.iter().find(|protection| protection.id() == "tls").expect("a protection");
+    let tls = ALL.iter().find(|protection| protection.entry().id == "tls").expect("a protection");
     let mut install = install();
     install.facts.insert(TLS.to_owned(), "no".to_owned());
     let missing = tls.needs(&install, &chosen("tls", &[])).expect_err("not built with it");

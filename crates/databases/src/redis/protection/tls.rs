@@ -1,15 +1,19 @@
 //! TLS between client and server.
 
 use tithe_harness::launch::{Install, Missing};
+use tithe_model::catalogue::ProtectionEntry;
 
 use crate::{
     redis::{evidence::DOORS, install},
-    tls::Tls,
+    tls::{self, Tls},
 };
 
 /// TLS on the only port that the server has: plaintext has none to go to.
 pub static TLS: Tls = Tls {
-    leaves_open: "data in the server's memory and files; when and how much is sent.",
+    entry: &ProtectionEntry {
+        leaves_open: "data in the server's memory and files; when and how much is sent.",
+        ..tls::ENTRY
+    },
     needs: built_in,
     ..Tls::of(&DOORS)
 };

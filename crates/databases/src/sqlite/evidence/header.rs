@@ -1,7 +1,7 @@
 //! Does the file say that it is a plain SQLite database?
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -12,25 +12,19 @@ use crate::sqlite::{PLAIN_HEADER, header, path};
 /// Looks at the first bytes of the file. Id `header`.
 pub struct Header;
 
-impl Header {
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
-        flush(scene)?;
-        let bytes = header(path(scene.server)?)?;
-        let quotation = format!("it begins with `{}`", bytes.escape_ascii());
-        Ok(if bytes == *PLAIN_HEADER { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
-    }
-}
-
 impl Evidence for Header {
-    fn id(&self) -> &'static str {
-        "header"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("header")
     }
 
     fn claim(&self) -> String {
         "the file does not begin as a plain SQLite file does".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        flush(scene)?;
+        let bytes = header(path(scene.server)?)?;
+        let quotation = format!("it begins with `{}`", bytes.escape_ascii());
+        Ok(if bytes == *PLAIN_HEADER { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
     }
 }

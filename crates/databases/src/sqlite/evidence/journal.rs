@@ -6,7 +6,7 @@ use tithe_harness::{
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::{Discard, KeyValueSession, Request},
     sight::Sight,
@@ -20,8 +20,16 @@ use crate::sqlite::{key_value, path};
 /// does. Id `journal-canary`.
 pub struct JournalCanary;
 
-impl JournalCanary {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for JournalCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("journal-canary")
+    }
+
+    fn claim(&self) -> String {
+        "no field value is readable in the journal while it is in use".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         flush(scene)?;
         let values = vec![text(scene, self.id(), TOKEN_BYTES); scene.table.fields];
         let needles = Needles::new(values.first().map(|value| ("canary", value.as_slice())));
@@ -39,19 +47,5 @@ impl JournalCanary {
         } else {
             Sight::Protected(format!("no canary in {}", report.extent()))
         })
-    }
-}
-
-impl Evidence for JournalCanary {
-    fn id(&self) -> &'static str {
-        "journal-canary"
-    }
-
-    fn claim(&self) -> String {
-        "no field value is readable in the journal while it is in use".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -25,8 +25,16 @@ const BLOCKS: usize = 40;
 /// Equal rows.
 const ROWS: usize = 8;
 
-impl NoRepeats {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for NoRepeats {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("no-repeated-ciphertext")
+    }
+
+    fn claim(&self) -> String {
+        format!("equal values leave no equal blocks of {BLOCK} bytes in the file")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let value = text(scene, self.id(), BLOCK).repeat(BLOCKS);
         let values = vec![value; scene.table.fields];
         let probes: Vec<_> = (0..ROWS).map(|row| Probe::new(scene, self.id(), row, values.clone())).collect();
@@ -51,19 +59,5 @@ impl NoRepeats {
         } else {
             Sight::Protected(format!("{quotation} repeat an earlier one"))
         })
-    }
-}
-
-impl Evidence for NoRepeats {
-    fn id(&self) -> &'static str {
-        "no-repeated-ciphertext"
-    }
-
-    fn claim(&self) -> String {
-        format!("equal values leave no equal blocks of {BLOCK} bytes in the file")
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }

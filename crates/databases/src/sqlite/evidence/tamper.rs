@@ -3,12 +3,11 @@
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::{Fields, KeyValueSession, Request, Rows},
     sight::Sight,
 };
-use tithe_model::record::Role;
 
 use super::{Copy, Probe, text};
 use crate::sqlite::key_value;
@@ -25,8 +24,16 @@ const PAGES: usize = 4;
 /// Largest page of SQLite, bytes.
 const PAGE_BYTES: usize = 65_536;
 
-impl Tamper {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for Tamper {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("tamper")
+    }
+
+    fn claim(&self) -> String {
+        "a changed byte in the file is noticed on reading".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut values = vec![Vec::new(); scene.table.fields];
         if let Some(first) = values.first_mut() {
             *first = text(scene, self.id(), PAGES * PAGE_BYTES);
@@ -52,24 +59,6 @@ impl Tamper {
             }
         }
         Ok(Sight::Unknown("no changed byte was read".to_owned()))
-    }
-}
-
-impl Evidence for Tamper {
-    fn id(&self) -> &'static str {
-        "tamper"
-    }
-
-    fn claim(&self) -> String {
-        "a changed byte in the file is noticed on reading".to_owned()
-    }
-
-    fn role(&self) -> Role {
-        Role::Disclosure
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

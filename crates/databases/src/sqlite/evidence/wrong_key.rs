@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     secret::Secret,
     setup::AtRest,
@@ -18,8 +18,16 @@ use crate::sqlite::connection::{Connection, Mode};
 /// A copy, because a connection with a wrong key must never come near a file that is still to be measured.
 pub struct WrongKey;
 
-impl WrongKey {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for WrongKey {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrong-key")
+    }
+
+    fn claim(&self) -> String {
+        "the file does not open without a key or with a wrong one".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let copy = Copy::of(scene, self.id())?;
         let own = scene.setup.at_rest.as_ref();
         let tables = read_schema(&copy.path, own)?;
@@ -40,20 +48,6 @@ impl WrongKey {
         }
         let quotation = seen.join("; ");
         Ok(if opened { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
-    }
-}
-
-impl Evidence for WrongKey {
-    fn id(&self) -> &'static str {
-        "wrong-key"
-    }
-
-    fn claim(&self) -> String {
-        "the file does not open without a key or with a wrong one".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

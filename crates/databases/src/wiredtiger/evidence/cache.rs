@@ -1,11 +1,11 @@
 //! Did the working set fit the cache?
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
-use tithe_model::{quantity::size, record::Role};
+use tithe_model::quantity::size;
 
 use crate::wiredtiger::{engine, opened};
 
@@ -17,8 +17,16 @@ pub struct CacheFits;
 /// included.
 const LIMIT: f64 = 0.01;
 
-impl CacheFits {
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for CacheFits {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("cache-fits").own_control()
+    }
+
+    fn claim(&self) -> String {
+        format!("at most {} % of the page requests since the start needed a read", LIMIT * 100.0)
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let statistics = opened(scene.server, scene.setup)?.engine.statistics()?;
         let (asked, read) = (statistics.value(engine::PAGES_ASKED), statistics.value(engine::PAGES_READ));
         if asked == 0 {
@@ -33,27 +41,5 @@ impl CacheFits {
             size(statistics.value(engine::CACHE_LIMIT)),
         );
         Ok(if share <= LIMIT { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
-    }
-}
-
-impl Evidence for CacheFits {
-    fn id(&self) -> &'static str {
-        "cache-fits"
-    }
-
-    fn claim(&self) -> String {
-        format!("at most {} % of the page requests since the start needed a read", LIMIT * 100.0)
-    }
-
-    fn role(&self) -> Role {
-        Role::Disclosure
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
     }
 }

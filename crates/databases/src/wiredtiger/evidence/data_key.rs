@@ -5,7 +5,7 @@ use tithe_harness::{
         needles::Needles,
         scan::{files_below, scan},
     },
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -16,8 +16,16 @@ use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};
 /// the wrapped key, which it must find in the keystore. Id `data-key-wrapped`.
 pub struct DataKeyWrapped;
 
-impl DataKeyWrapped {
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for DataKeyWrapped {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("data-key-wrapped").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the data key is in no file but wrapped by the master key".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Some(store) = Keystore::read(folder(scene.server)?)? else {
             return Ok(Sight::Exposed("there is no keystore".to_owned()));
         };
@@ -35,23 +43,5 @@ impl DataKeyWrapped {
         } else {
             Sight::Protected(format!("no data key in {}; the wrapped key was found", report.extent()))
         })
-    }
-}
-
-impl Evidence for DataKeyWrapped {
-    fn id(&self) -> &'static str {
-        "data-key-wrapped"
-    }
-
-    fn claim(&self) -> String {
-        "the data key is in no file but wrapped by the master key".to_owned()
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
     }
 }

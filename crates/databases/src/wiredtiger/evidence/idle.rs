@@ -2,7 +2,7 @@
 
 use tithe_harness::{
     checks::canary::Source,
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -16,8 +16,16 @@ pub struct EncryptorIdle;
 /// Random text that no page holds by accident, bytes.
 const TOKEN: usize = 32;
 
-impl EncryptorIdle {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for EncryptorIdle {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("encryptor-idle")
+    }
+
+    fn claim(&self) -> String {
+        "the encryptor is called for every page and encrypts nothing".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let token = Source::new(scene, self.id()).text(TOKEN);
         let probe = [Probe::new(scene, self.id(), 0, vec![token.clone(); scene.table.fields])];
         let changed = Probe::write(&probe, scene)?;
@@ -38,19 +46,5 @@ impl EncryptorIdle {
              {found} times"
         );
         Ok(if pages > 0 && encrypted == pages && found > 0 { Sight::Protected(seen) } else { Sight::Exposed(seen) })
-    }
-}
-
-impl Evidence for EncryptorIdle {
-    fn id(&self) -> &'static str {
-        "encryptor-idle"
-    }
-
-    fn claim(&self) -> String {
-        "the encryptor is called for every page and encrypts nothing".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }

@@ -5,7 +5,7 @@ use tithe_harness::{
         needles::Needles,
         scan::{files_below, scan},
     },
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     setup::KeyServer,
     sight::Sight,
@@ -23,27 +23,6 @@ use crate::wiredtiger::{
 pub struct KeyServed;
 
 impl KeyServed {
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
-        let (Some(server), Some(store)) = (&scene.setup.key_server, Keystore::read(folder(scene.server)?)?) else {
-            return Ok(Sight::Exposed("there is no key server or no keystore".to_owned()));
-        };
-        let master = kmip::fetch(server)?;
-        store.unwrap(&master)?;
-        let needles = Needles::new([("master key", &master[..]), ("wrapped key", store.wrapped())]);
-        let report = scan(&needles, files_below(&scene.server.folder));
-        let total = report.total();
-        if total.distinct("master key") > 0 || keystore::master_key_path(&scene.server.folder).exists() {
-            return Ok(Sight::Exposed(report.describe_found()));
-        }
-        if let Some(file) = report.unreadable.first() {
-            return Ok(Sight::Unknown(format!("cannot read {file}")));
-        }
-        if total.distinct("wrapped key") == 0 {
-            return Ok(Sight::Unknown("the wrapped key was not found".to_owned()));
-        }
-        Self::refusals(scene, server, &report.extent())
-    }
-
     /// Asks as clients that are not the server's, or do not know it.
     fn refusals(scene: &Scene<'_>, server: &KeyServer, extent: &str) -> Result<Sight, Fault> {
         let own = Some(Identity { certificate: &server.certificate, key: &server.key });
@@ -67,8 +46,8 @@ impl KeyServed {
 }
 
 impl Evidence for KeyServed {
-    fn id(&self) -> &'static str {
-        "key-served"
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("key-served").own_control()
     }
 
     fn claim(&self) -> String {
@@ -76,11 +55,24 @@ impl Evidence for KeyServed {
             .to_owned()
     }
 
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let (Some(server), Some(store)) = (&scene.setup.key_server, Keystore::read(folder(scene.server)?)?) else {
+            return Ok(Sight::Exposed("there is no key server or no keystore".to_owned()));
+        };
+        let master = kmip::fetch(server)?;
+        store.unwrap(&master)?;
+        let needles = Needles::new([("master key", &master[..]), ("wrapped key", store.wrapped())]);
+        let report = scan(&needles, files_below(&scene.server.folder));
+        let total = report.total();
+        if total.distinct("master key") > 0 || keystore::master_key_path(&scene.server.folder).exists() {
+            return Ok(Sight::Exposed(report.describe_found()));
+        }
+        if let Some(file) = report.unreadable.first() {
+            return Ok(Sight::Unknown(format!("cannot read {file}")));
+        }
+        if total.distinct("wrapped key") == 0 {
+            return Ok(Sight::Unknown("the wrapped key was not found".to_owned()));
+        }
+        Self::refusals(scene, server, &report.extent())
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -14,8 +14,16 @@ use crate::wiredtiger::{encryptor::locked::is_locked, opened};
 /// be. Id `keys-locked`.
 pub struct KeysLocked;
 
-impl KeysLocked {
-    fn try_look(scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for KeysLocked {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("keys-locked").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the keys that the engine works with are on locked pages".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Some(cipher) = opened(scene.server, scene.setup)?.engine.cipher() else {
             return Ok(Sight::Exposed("there are no keys".to_owned()));
         };
@@ -30,23 +38,5 @@ impl KeysLocked {
         let total = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap_or("").trim();
         let quotation = format!("{locked} of {} keys are on locked pages; VmLck is {total}", addresses.len());
         Ok(if locked == addresses.len() { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
-    }
-}
-
-impl Evidence for KeysLocked {
-    fn id(&self) -> &'static str {
-        "keys-locked"
-    }
-
-    fn claim(&self) -> String {
-        "the keys that the engine works with are on locked pages".to_owned()
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        Self::try_look(scene).unwrap_or_else(Sight::from)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tithe_harness::{
     checks::canary::Source,
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
@@ -28,8 +28,16 @@ const BLOCKS: usize = 400;
 /// Equal documents.
 const DOCUMENTS: usize = 8;
 
-impl NoRepeats {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for NoRepeats {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("no-repeated-ciphertext")
+    }
+
+    fn claim(&self) -> String {
+        format!("equal values leave no equal blocks of {BLOCK} bytes in the documents' file")
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let value = Source::new(scene, self.id()).text(BLOCK).repeat(BLOCKS);
         let values = vec![value; scene.table.fields];
         let probes: Vec<_> =
@@ -61,19 +69,5 @@ impl NoRepeats {
         } else {
             Sight::Protected(format!("{quotation} repeat an earlier one"))
         })
-    }
-}
-
-impl Evidence for NoRepeats {
-    fn id(&self) -> &'static str {
-        "no-repeated-ciphertext"
-    }
-
-    fn claim(&self) -> String {
-        format!("equal values leave no equal blocks of {BLOCK} bytes in the documents' file")
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }

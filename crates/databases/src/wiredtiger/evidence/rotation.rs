@@ -3,11 +3,10 @@
 use std::{fs, time::Instant};
 
 use tithe_harness::{
-    evidence::{Control, Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     sight::Sight,
 };
-use tithe_model::record::Role;
 
 use super::Copy;
 use crate::wiredtiger::{
@@ -25,8 +24,16 @@ use crate::wiredtiger::{
 /// Changes both keys of a copy, tells how long it took, and opens the result. A disclosure. Id `key-rotation`.
 pub struct KeyRotation;
 
-impl KeyRotation {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for KeyRotation {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("key-rotation").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "both keys can be changed, and every document is there afterwards".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let Some(cipher) = cipher_of(scene.setup) else {
             return Ok(Sight::Exposed("there are no keys".to_owned()));
         };
@@ -69,27 +76,5 @@ impl KeyRotation {
                 [held, measured].map(|(documents, entries)| format!("{documents} with {entries} index entries"));
             Sight::Exposed(format!("{held} of {measured} documents are there afterwards; {quotation}"))
         })
-    }
-}
-
-impl Evidence for KeyRotation {
-    fn id(&self) -> &'static str {
-        "key-rotation"
-    }
-
-    fn claim(&self) -> String {
-        "both keys can be changed, and every document is there afterwards".to_owned()
-    }
-
-    fn role(&self) -> Role {
-        Role::Disclosure
-    }
-
-    fn control(&self) -> Control {
-        Control::Own
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }

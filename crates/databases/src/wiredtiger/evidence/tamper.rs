@@ -3,12 +3,11 @@
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::{Fields, KeyValueSession, Request, Rows},
     sight::Sight,
 };
-use tithe_model::record::Role;
 
 use super::{Copy, Probe, session};
 use crate::wiredtiger::{FILE_UNIT, opened, session::records_file};
@@ -23,8 +22,16 @@ pub struct Tamper;
 /// Length of the value, bytes: several times the largest page, so that it fills one of its own.
 const VALUE_BYTES: usize = 200_000;
 
-impl Tamper {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+impl Evidence for Tamper {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("tamper")
+    }
+
+    fn claim(&self) -> String {
+        "a page that was changed with its checksum kept right is noticed on reading".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let mut values = vec![Vec::new(); scene.table.fields];
         if let Some(first) = values.first_mut() {
             // Random bytes: a compressor would notice a change that the cipher does not.
@@ -52,24 +59,6 @@ impl Tamper {
             Outcome::Different => Sight::Exposed("another value was served".to_owned()),
             Outcome::Other(what) => Sight::Protected(what),
         })
-    }
-}
-
-impl Evidence for Tamper {
-    fn id(&self) -> &'static str {
-        "tamper"
-    }
-
-    fn claim(&self) -> String {
-        "a page that was changed with its checksum kept right is noticed on reading".to_owned()
-    }
-
-    fn role(&self) -> Role {
-        Role::Disclosure
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tithe_harness::{
-    evidence::{Evidence, Scene},
+    evidence::{CheckEntry, Evidence, Scene},
     fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
     sight::Sight,
@@ -21,7 +21,23 @@ use crate::wiredtiger::{
 pub struct WrongKey;
 
 impl WrongKey {
-    fn try_look(&self, scene: &Scene<'_>) -> Result<Sight, Fault> {
+    fn unwrap_with_wrong_master(scene: &Scene<'_>) -> Result<String, Fault> {
+        let store = keystore::Keystore::read(folder(scene.server)?)?;
+        let store = store.ok_or_else(|| Fault::Wrong("there is no keystore".to_owned()))?;
+        store.unwrap(&keystore::random_key()?).map(|_| "the data key was unwrapped".to_owned())
+    }
+}
+
+impl Evidence for WrongKey {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrong-key")
+    }
+
+    fn claim(&self) -> String {
+        "the database does not open without an encryptor, with a wrong master key or with a wrong data key".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
         let copy = Copy::of(scene, self.id())?;
         let own = opened(scene.server, scene.setup)?.engine.cipher();
         let records = read(&copy, scene, own)?;
@@ -51,26 +67,6 @@ impl WrongKey {
         }
         let quotation = seen.join("; ");
         Ok(if opened { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
-    }
-
-    fn unwrap_with_wrong_master(scene: &Scene<'_>) -> Result<String, Fault> {
-        let store = keystore::Keystore::read(folder(scene.server)?)?;
-        let store = store.ok_or_else(|| Fault::Wrong("there is no keystore".to_owned()))?;
-        store.unwrap(&keystore::random_key()?).map(|_| "the data key was unwrapped".to_owned())
-    }
-}
-
-impl Evidence for WrongKey {
-    fn id(&self) -> &'static str {
-        "wrong-key"
-    }
-
-    fn claim(&self) -> String {
-        "the database does not open without an encryptor, with a wrong master key or with a wrong data key".to_owned()
-    }
-
-    fn look(&self, scene: &mut Scene<'_>) -> Sight {
-        self.try_look(scene).unwrap_or_else(Sight::from)
     }
 }
 

@@ -69,10 +69,10 @@ fn prove(plain: &Sandbox, guarded: &Sandbox, chosen: &Chosen, expect: Expect) {
     let mut lines = String::new();
     for check in protection(&Cassandra, &chosen.id).evidence(chosen) {
         let on_guarded = look(guarded, true, &*check);
-        let on_plain = (check.control() == Control::PlainArm).then(|| look(plain, false, &*check));
-        let verdict = judge(check.control(), &on_guarded, on_plain.as_ref());
+        let on_plain = (check.entry().control == Control::PlainArm).then(|| look(plain, false, &*check));
+        let verdict = judge(check.entry().control, &on_guarded, on_plain.as_ref());
         eprintln!("{} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", chosen.id, check.id());
-        lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.role());
+        lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.entry().role);
     }
     expect.assert_eq(&lines);
 }

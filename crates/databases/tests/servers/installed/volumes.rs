@@ -38,14 +38,14 @@ fn prove(database: &str, id: &str) {
     }
     for check in protection(database, id).evidence(&volume) {
         let on_guarded = look(&guarded, true, &*check);
-        let on_plain = (check.control() == Control::PlainArm).then(|| look(&plain, false, &*check));
-        let verdict = judge(check.control(), &on_guarded, on_plain.as_ref());
+        let on_plain = (check.entry().control == Control::PlainArm).then(|| look(&plain, false, &*check));
+        let verdict = judge(check.entry().control, &on_guarded, on_plain.as_ref());
         eprintln!(
             "{} {id} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}",
             database.id(),
             check.id()
         );
-        if check.role() == Role::Claim {
+        if check.entry().role == Role::Claim {
             assert_eq!(verdict, Verdict::Holds, "{id} {}", check.id());
         }
     }

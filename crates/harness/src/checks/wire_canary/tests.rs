@@ -10,6 +10,7 @@ use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 use super::*;
 use crate::{
     database::{Connect, Database},
+    evidence::seen_by,
     launch::{Install, Launch, Missing, Place, Search},
     proc::ServerTask,
     product::Product,
@@ -181,7 +182,7 @@ fn look(scramble: u8, transport: Transport, expected: Expect) {
     let mut scene = bench.scene();
     let database = Wired { scramble };
     scene.database = &database;
-    expected.assert_eq(&format!("{:?}", WireCanary::new(Targets::Everything).look(&mut scene)));
+    expected.assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut scene)));
 }
 
 #[test]
