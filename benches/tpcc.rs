@@ -53,6 +53,7 @@ use tithe_harness::{
         values::Parameters,
     },
 };
+use tithe_model::quantity;
 
 const SEED: u64 = 7;
 /// Rounds when none are asked for.
@@ -97,10 +98,10 @@ fn session(rounds: usize, write: bool) -> Result<(), Fault> {
     // Writing to memory cannot fail.
     let _ = writeln!(
         text,
-        "Machine: {}, {} logical processors, {:.0} GiB, Linux {}, {}. {rounds} rounds.\n",
+        "Machine: {}, {} logical processors, {}, Linux {}, {}. {rounds} rounds.\n",
         machine.processor,
         machine.processors,
-        machine.memory_bytes as f64 / f64::from(1 << 30),
+        quantity::memory(machine.memory_bytes),
         machine.kernel,
         machine.system
     );

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tithe_model::record::Machine;
+use tithe_model::{quantity, record::Machine};
 
 use crate::contest::{Outcome, Spread};
 
@@ -27,12 +27,12 @@ drawn uniformly, and look at nothing; workload A is half reads of a record and h
 /// The whole report.
 pub fn report(machine: &Machine, versions: &[String], outcomes: &[Outcome]) -> String {
     let mut text = HEAD.to_owned();
-    let memory_gib = machine.memory_bytes as f64 / (1u64 << 30) as f64;
+    let memory = quantity::memory(machine.memory_bytes);
     let virtualised = if machine.virtualised { ", virtual" } else { "" };
     line(
         &mut text,
         &format!(
-            "Machine: {}, {} logical processors{virtualised}, {memory_gib:.0} GiB, Linux {}, {}, clock {}.",
+            "Machine: {}, {} logical processors{virtualised}, {memory}, Linux {}, {}, clock {}.",
             machine.processor, machine.processors, machine.kernel, machine.system, machine.clock
         ),
     );

@@ -17,7 +17,7 @@ pub const FAILED: i32 = 4;
 /// Everything was measured, and some protection was seen not to do what it claims; of `inspect`, something that was
 /// required is not enforced; of `calibrate`, the instrument was not shown to be in order. Outranks [`CANNOT_TELL`].
 pub const DISPROVEN: i32 = 5;
-/// A cost lies beyond the threshold that `compare` was given.
+/// A cost lies beyond the threshold that `compare` was given, and everything that was compared is proven.
 pub const BEYOND: i32 = 6;
 /// Everything was measured, but of some protection it cannot be told whether it was on: it is unproven; of `inspect`,
 /// whether something that was required is enforced could not be told, or for one account only.
@@ -35,9 +35,11 @@ pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     proofs.map(status).fold(OK, worse)
 }
 
-/// The status that tells more of `one` and `other`: what is disproven outranks what cannot be told.
+/// The status that tells more of `one` and `other`: what was not measured outranks what is disproven, this what cannot be
+/// told, and a cost beyond the threshold comes last, as it says something only where all else is in order.
 pub fn worse(one: i32, other: i32) -> i32 {
-    [DISPROVEN, CANNOT_TELL].into_iter().find(|status| [one, other].contains(status)).unwrap_or(OK)
+    let ranks = [FAILED, DISPROVEN, CANNOT_TELL, BEYOND];
+    ranks.into_iter().find(|status| [one, other].contains(status)).unwrap_or(OK)
 }
 
 /// Damaged frames that are named one by one on standard error; the report names them all.
@@ -61,8 +63,9 @@ pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
 pub const HELP: &str = "\
 Exit status: 0 measured and proven; 1 this machine failed (file, process) or records are damaged; 2 wrong command line or
 experiment; 3 something needed is not installed; 4 a cell could not be measured; 5 a protection was disproven: some claim
-does not hold (inspect: a required feature is not enforced); 6 a cost lies beyond the threshold of compare; 7 a protection
-was neither proven nor disproven: some claim cannot be told (inspect: not of the whole server); 130 interrupted.";
+does not hold (inspect: a required feature is not enforced); 6 a cost lies beyond the threshold of compare, and none of 1,
+4, 5 and 7 holds; 7 a protection was neither proven nor disproven: some claim cannot be told (inspect: not of the whole
+server); 130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]
@@ -83,5 +86,20 @@ impl Stop {
 impl From<tithe_harness::fault::Fault> for Stop {
     fn from(fault: tithe_harness::fault::Fault) -> Self {
         Self::new(MACHINE, fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_says_nothing_where_something_is_not_proven_or_not_measured() {
+        let rising = [OK, BEYOND, CANNOT_TELL, DISPROVEN, FAILED];
+        for (rank, one) in rising.into_iter().enumerate() {
+            for (other_rank, other) in rising.into_iter().enumerate() {
+                assert_eq!(worse(one, other), rising[rank.max(other_rank)], "{one} and {other}");
+            }
+        }
     }
 }

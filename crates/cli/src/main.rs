@@ -184,7 +184,8 @@ pub struct CompareArgs {
     /// Run folders, the one to compare with first
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Exit with status 6 where a cost grew against the first run by more than this; with one run, where it is larger
+    /// Exit with status 6 where a cost grew against the first run by more than this; with one run, where it is larger.
+    /// A cell that was not measured (4) and a protection that is not proven (5, 7) come first
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<String>,
     /// Format

@@ -86,6 +86,7 @@ impl Download {
 ///
 /// # Errors
 /// [`Fault::Machine`] when it is missing or fails, with its own words.
+#[expect(clippy::disallowed_methods, reason = "`tithe get` downloads before there is a sandbox")]
 pub fn run(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
     let mut command = Command::new("mvn");
     command.args(["--batch-mode", "--quiet"]).args(arguments).current_dir(folder);

@@ -1,25 +1,21 @@
 //! What can go wrong between Tithe and a database.
 
+use std::fmt;
+
 /// A failed conversation with a database or its machine.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// The connection could not be made, or broke.
-    #[error("connection: {0}")]
     Connection(String),
     /// The server is there and refused: authentication, plaintext where TLS is required, rights.
-    #[error("refused: {0}")]
     Refused(String),
     /// The server answered with an error.
-    #[error("server: {0}")]
     Server(String),
     /// The server answered something that is not true: a missing row, another value.
-    #[error("wrong answer: {0}")]
     Wrong(String),
     /// The server speaks something that this client does not understand.
-    #[error("protocol: {0}")]
     Protocol(String),
     /// The machine did not do it: file, process, memory.
-    #[error("{0}")]
     Machine(String),
 }
 
@@ -29,6 +25,21 @@ impl Fault {
         Self::Machine(format!("{attempt}: {error}"))
     }
 }
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection(words) => write!(formatter, "connection: {words}"),
+            Self::Refused(words) => write!(formatter, "refused: {words}"),
+            Self::Server(words) => write!(formatter, "server: {words}"),
+            Self::Wrong(words) => write!(formatter, "wrong answer: {words}"),
+            Self::Protocol(words) => write!(formatter, "protocol: {words}"),
+            Self::Machine(words) => formatter.write_str(words),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
 
 impl From<std::io::Error> for Fault {
     fn from(error: std::io::Error) -> Self {

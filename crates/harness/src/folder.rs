@@ -3,6 +3,7 @@
 //! Files only grow, line by line, so that a killed run keeps what it measured. A frame counts once its line
 //! stands in `frames.jsonl`; its slots are written before that line. FORMAT.md documents every file.
 
+mod hdr_log;
 mod parts;
 
 use std::{
@@ -10,14 +11,12 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
 };
 
-use hdrhistogram::serialization::{V2DeflateSerializer, interval_log};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tithe_model::{
     experiment::mask_passwords,
-    histogram::{self, Histogram},
+    histogram::Histogram,
     plan::{FORMAT, Plan},
     record::{Event, Finding, Frame, Machine, Slot},
     records::{CellFacts, Records},
@@ -160,7 +159,7 @@ impl RunFolder {
 
     /// Adds one interval to the HdrHistogram log `name`.
     fn histogram(&mut self, name: &str, tag: &str, frame: &Frame, seen: &Histogram) -> Result<(), Fault> {
-        let failed = |error: &dyn std::fmt::Debug| Fault::Machine(format!("cannot write {name}: {error:?}"));
+        let failed = |error: &dyn std::fmt::Display| Fault::Machine(format!("cannot write {name}: {error}"));
         let path = self.path.join("histograms").join(name);
         let fresh = !path.exists();
         let file = match self.histograms.entry(path) {
@@ -170,35 +169,11 @@ impl RunFolder {
                 entry.insert(file.map_err(|error| failed(&error))?)
             }
         };
-        let interval = interval(tag, frame, seen).map_err(|error| failed(&error))?;
+        let interval = hdr_log::interval(tag, frame, seen).ok_or_else(|| failed(&format!("{tag:?} is no tag")))?;
         // The header stands at the top of the file only.
-        let told: String =
-            interval.lines().filter(|line| fresh || !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-        file.write_all(told.as_bytes()).map_err(|error| failed(&error))
+        let header = if fresh { hdr_log::header(frame) } else { String::new() };
+        file.write_all((header + &interval).as_bytes()).map_err(|error| failed(&error))
     }
-}
-
-/// One frame's latencies as the text of an HdrHistogram log: header and one interval.
-fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Result<String, Box<dyn std::error::Error>> {
-    // Two digits hold Tithe's 0.8 % buckets; each bucket is written at its middle.
-    let mut standard = hdrhistogram::Histogram::<u64>::new(2)?;
-    for (index, count) in seen.buckets() {
-        let (low, high) = histogram::bounds(index);
-        standard.record_n((low + (high - 1 - low) / 2).max(1), count)?;
-    }
-    let start = UNIX_EPOCH + Duration::from_nanos(frame.start_unix_ns);
-    let mut text = Vec::new();
-    let mut serializer = V2DeflateSerializer::new();
-    let mut builder = interval_log::IntervalLogWriterBuilder::new();
-    builder.add_comment("latencies in nanoseconds, one interval a frame; Intended-… counts from the intended start");
-    builder.with_start_time(start).with_base_time(UNIX_EPOCH);
-    let mut writer = builder.begin_log_with(&mut text, &mut serializer)?;
-    let tag = interval_log::Tag::new(tag).ok_or("a tag holds no comma and no space")?;
-    let since = start.duration_since(UNIX_EPOCH)?;
-    writer
-        .write_histogram(&standard, since, Duration::from_nanos(frame.duration_ns), Some(tag))
-        .map_err(|error| format!("{error:?}"))?;
-    Ok(String::from_utf8(text)?)
 }
 
 /// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out; a frame
@@ -363,35 +338,5 @@ mod tests {
     fn a_line_cut_by_a_kill_is_left_out_and_any_other_bad_line_is_an_error() {
         assert_eq!(json_lines::<u32>("1\n2\n{\"cu", "x").expect("the last line may be cut"), [1, 2]);
         assert!(json_lines::<u32>("1\n{\"cu\n2\n", "x").is_err());
-    }
-
-    #[test]
-    fn an_interval_is_an_hdrhistogram_log() {
-        let mut seen = Histogram::default();
-        (1..=1000).for_each(|latency| seen.record(latency * 1000));
-        let frame = Frame {
-            cell: 0,
-            frame: 0,
-            epoch: 0,
-            start_unix_ns: 5_000_000_000,
-            duration_ns: 1_000_000_000,
-            spoiled: None,
-            free: false,
-            slot_ns: 20_000_000,
-            guard_ns: 1_000_000,
-            stalls: Default::default(),
-            arms: Vec::new(),
-            host: Default::default(),
-        };
-        let text = interval("READ", &frame, &seen).expect("an interval");
-        let read = interval_log::IntervalLogIterator::new(text.as_bytes()).filter_map(|entry| match entry {
-            Ok(interval_log::LogEntry::Interval(interval)) => Some(interval),
-            _ => None,
-        });
-        let read: Vec<_> = read.collect();
-        assert_eq!(read.len(), 1);
-        assert_eq!(read[0].tag().map(|tag| tag.as_str()), Some("READ"));
-        assert_eq!(read[0].duration(), Duration::from_secs(1));
-        assert!(text.starts_with("#latencies"), "{text}");
     }
 }

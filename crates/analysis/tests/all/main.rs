@@ -1,5 +1,7 @@
 //! The estimator against golden vectors, laws and simulated experiments, and the analysis of a synthetic run.
 
+#![allow(clippy::disallowed_methods, reason = "a browser shows the page")]
+
 mod assessment;
 mod coverage;
 mod designs;

@@ -29,14 +29,18 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         }
     }
     let mut subjects = Vec::new();
-    let mut damaged = None;
+    let (mut damaged, mut unmeasured) = (None, exit::OK);
     for run in &arguments.runs {
         let (subject, damage) = subject(run)?;
-        subjects.push(subject);
         damaged = damaged.or(exit::of_damage(run, &damage));
+        if threshold.is_some() {
+            unmeasured = exit::worse(unmeasured, of_cells(run, &subject));
+        }
+        subjects.push(subject);
     }
     let comparison = compare::compare(&subjects).map_err(|reasons| {
-        Stop::new(exit::USAGE, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
+        let status = if unmeasured == exit::OK { exit::USAGE } else { unmeasured };
+        Stop::new(status, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
     })?;
     let rendered = match arguments.format.as_str() {
         "html" => report::html::comparison(&comparison, &subjects),
@@ -44,10 +48,18 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     };
     anstream::print!("{rendered}");
     let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
-    Ok(damaged.unwrap_or(judged))
+    Ok(damaged.unwrap_or(exit::worse(unmeasured, judged)))
 }
 
-/// Says on standard error what lies beyond the threshold, and returns the status.
+/// Says on standard error which cells of a run were not measured, and returns the status: a threshold that nothing was
+/// held against was not kept.
+fn of_cells(run: &Path, subject: &Subject) -> i32 {
+    let empty = subject.analysis.cells.iter().filter(|cell| cell.frames == 0);
+    let named = empty.inspect(|cell| anstream::eprintln!("tithe: {}: {} was not measured", run.display(), cell.id));
+    if named.count() > 0 { exit::FAILED } else { exit::OK }
+}
+
+/// Says on standard error what is not proven and what lies beyond the threshold, and returns the status.
 fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
     for matched in &comparison.matches {
@@ -75,7 +87,7 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
             number::cost(&by, Outcome::Costs),
             number::digits(number::percent(threshold))
         );
-        status = exit::BEYOND;
+        status = exit::worse(status, exit::BEYOND);
     }
     status
 }

@@ -109,16 +109,20 @@ fn write_reports(path: &Path, analysis: &Analysis, story: &Story) -> Result<(), 
 
 /// Makes the folder of a new run, named by time and title.
 pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
-    let now = time::OffsetDateTime::now_utc();
-    let format = time::format_description::parse_borrowed::<2>("[year]-[month]-[day]T[hour]-[minute]-[second]");
-    let stamp =
-        format.ok().and_then(|format| now.format(&format).ok()).unwrap_or_else(|| now.unix_timestamp().to_string());
+    let stamp = stamp(time::OffsetDateTime::now_utc());
     let slug: String = folder::file_name(&prepared.plan.experiment.database);
     let path = free_name(&runs.join(format!("{stamp}-{slug}")));
     std::fs::create_dir_all(runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", runs.display())))?;
     let machine = host::machine(runs);
     Ok(RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?)
+}
+
+/// When a run began, as its folder is named: `2026-11-23T02-09-46`.
+fn stamp(now: time::OffsetDateTime) -> String {
+    let (year, month, day) = now.to_calendar_date();
+    let (hour, minute, second) = now.to_hms();
+    format!("{year:04}-{:02}-{day:02}T{hour:02}-{minute:02}-{second:02}", u8::from(month))
 }
 
 /// `path`, or with the first number added that is not taken: two runs may start in the same second.
@@ -184,5 +188,14 @@ pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
             ),
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn folders_are_named_so_that_they_sort_by_time() {
+        let moment = time::OffsetDateTime::from_unix_timestamp(1_772_503_629).expect("a moment");
+        assert_eq!(super::stamp(moment), "2026-03-03T02-07-09");
     }
 }

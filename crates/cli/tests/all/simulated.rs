@@ -393,6 +393,26 @@ fn ending(bench: &Bench) -> String {
     cells[0]["ending"].as_str().expect("an ending").to_owned()
 }
 
+#[test]
+fn a_threshold_hides_no_failure() {
+    let threshold = |settings: &str, arms: &str| {
+        let bench = Bench::new("gate");
+        bench.file("e.toml", &experiment(settings, arms, "30 s"));
+        let ran = status(&bench.tithe(&["run", "e.toml", "--quiet"]));
+        let run = bench.run_folder().display().to_string();
+        let compared = bench.tithe(&["compare", &run, "--threshold", "5%"]);
+        (ran, status(&compared), err(&compared))
+    };
+    let dear = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.3 }]\n";
+    let lossy = "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n";
+    let (ran, compared, told) = threshold("", &[dear, lossy].concat());
+    assert_eq!((ran, compared), (5, 5), "{told}");
+    assert!(told.contains("sealed: the cost in") && told.contains("lossy: disproven"), "{told}");
+    let (ran, compared, told) = threshold("fail_every = 10", dear);
+    assert_eq!((ran, compared), (4, 4), "{told}");
+    assert!(told.contains("was not measured"), "{told}");
+}
+
 /// Why each frame of the only run folder is spoiled.
 fn spoiled(bench: &Bench) -> Vec<Option<String>> {
     let frames = std::fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");

@@ -1,8 +1,11 @@
 //! The rules of the house that no compiler holds: which module may import which, who starts processes, who reads a
-//! clock, and whether the map shows what is there.
+//! clock, what comes from elsewhere, and whether the map shows what is there.
 //!
-//! Sources are read as tokens, tests left out: what a rule forbids may well stand in a comment, a text or a test.
+//! Sources are read as tokens, tests left out: what a rule forbids may well stand in a comment, a text or a test. Who
+//! starts processes and reads clocks Clippy sees as well, by what a name stands for (`clippy.toml` of the crates), but for
+//! `cli`, whose tests and benchmarks start programs everywhere.
 
+mod dependencies;
 mod imports;
 mod source;
 
@@ -105,6 +108,66 @@ fn nobody_asks_for_a_database_by_its_name() {
 fn plans_and_analyses_read_no_clock() {
     for folder in ["crates/model/src", "crates/analysis/src"] {
         nowhere_but(folder, &["SystemTime", "Instant", "clock_gettime"], &[]);
+    }
+}
+
+#[test]
+fn all_that_is_locked_comes_from_the_registry() {
+    let (allowed, locked) = (dependencies::Allowed::read(&root()), dependencies::locked(&root()));
+    let ours: BTreeSet<String> = crates().iter().map(|folder| package(folder)).collect();
+    let (within, beyond): (Vec<_>, Vec<_>) = locked.iter().partition(|package| package.source.is_none());
+    assert_eq!(within.iter().map(|package| package.name.clone()).collect::<BTreeSet<_>>(), ours);
+    assert!(beyond.len() > 100, "the lock file names {} packages", beyond.len());
+    let is_foreign = |source: &Option<String>| !source.as_ref().is_some_and(|source| allowed.source(source));
+    let foreign = beyond.iter().filter(|package| !package.has_checksum || is_foreign(&package.source));
+    let foreign: Vec<String> = foreign.map(|package| format!("{} from {:?}", package.name, package.source)).collect();
+    assert!(foreign.is_empty(), "{}", foreign.join("\n"));
+    for other in ["git+https://github.com/rust-lang/crates.io-index", "registry+https://example.org/index"] {
+        assert!(!allowed.source(other), "{other}");
+    }
+}
+
+/// The name of the package in `folder`.
+fn package(folder: &Path) -> String {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+    let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")).expect("a name");
+    name.trim_end_matches('"').to_owned()
+}
+
+#[test]
+fn all_that_is_locked_has_a_licence_that_is_allowed() {
+    let allowed = dependencies::Allowed::read(&root());
+    let licences = dependencies::licences(&root());
+    assert!(licences.len() > 100, "{} packages can be built here", licences.len());
+    let wrong = licences.iter().filter(|(name, licence)| !allowed.licence(name, licence));
+    let wrong: Vec<String> = wrong.map(|(name, licence)| format!("{name}: {licence:?}")).collect();
+    assert!(wrong.is_empty(), "not in deny.toml:\n{}", wrong.join("\n"));
+    // What one package is allowed, another is not.
+    assert!(!allowed.licence("another", "CC0-1.0") && !allowed.licence("another", "MIT AND GPL-3.0-only"));
+}
+
+#[test]
+fn exceptions_are_made_for_what_is_there() {
+    let (allowed, locked) = (dependencies::Allowed::read(&root()), dependencies::locked(&root()));
+    for name in allowed.excepted() {
+        assert!(locked.iter().any(|package| package.name == name), "deny.toml makes an exception for {name}");
+    }
+    for (name, version) in &allowed.skipped {
+        let is_it = |it: &&dependencies::Locked| it.name == *name && it.version.starts_with(&format!("{version}."));
+        assert!(locked.iter().any(|package| is_it(&package)), "deny.toml names {name} {version}");
+        assert!(locked.iter().filter(|package| package.name == *name).count() > 1, "{name} is there once");
+    }
+}
+
+#[test]
+fn licences_are_read_as_spdx_has_them() {
+    let met =
+        |expression: &str| dependencies::satisfied(expression, &|licence| ["A", "B", "C WITH D"].contains(&licence));
+    for expression in ["A", "X OR A", "X/A", "A AND B", "X AND Y OR A", "A AND (X OR B)", "C WITH D", "(A)"] {
+        assert!(met(expression), "{expression}");
+    }
+    for expression in ["", "X", "A AND X", "X OR A AND Y", "(A OR X) AND Y", "C", "A WITH D"] {
+        assert!(!met(expression), "{expression}");
     }
 }
 

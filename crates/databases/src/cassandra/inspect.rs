@@ -9,7 +9,12 @@ use tithe_harness::{
     setup::Setup,
 };
 
-use super::{connection::CqlConnection, evidence::open, store::settings, target::of_clients};
+use super::{
+    connection::CqlConnection,
+    evidence::{open, plaintext_port},
+    store::settings,
+    target::of_clients,
+};
 use crate::inspect::{Judgement, Rules, authentication, client_rows, not_offered, observe, transport};
 
 /// Settings by name.
@@ -83,11 +88,9 @@ fn of_transport(settings: &Settings) -> Rules {
     if of("enabled") == "true" && of("optional") != "false" {
         exceptions.push(format!("client_encryption_options.optional = {}", of("optional")));
     }
-    let port = |name: &str| settings.get(name).filter(|port| !matches!(port.as_str(), "" | "null"));
-    let (plain, own) = (port("native_transport_port"), port("native_transport_port_ssl"));
-    if own.is_some() && own != plain {
-        exceptions.push(format!("port {} speaks plaintext", plain.map_or("?", String::as_str)));
-    }
+    let port = |name: &str| settings.get(name).map(String::as_str);
+    let plain = plaintext_port(port("native_transport_port"), port("native_transport_port_ssl"));
+    exceptions.extend(plain.map(|port| format!("port {port} speaks plaintext")));
     Rules {
         read: "client_encryption_options".to_owned(),
         exceptions,
@@ -196,6 +199,17 @@ mod tests {
             State::Available
         );
         assert_eq!(auditing(&settings(&[])).0, State::Off);
+    }
+
+    #[test]
+    fn a_port_beside_the_one_for_tls_speaks_plaintext() {
+        let of = |pairs: &[(&str, &str)]| of_transport(&settings(pairs)).exceptions;
+        let (plain, tls) = (("native_transport_port", "9042"), "native_transport_port_ssl");
+        assert_eq!(of(&[plain, (tls, "9142")]), ["port 9042 speaks plaintext"]);
+        assert_eq!(of(&[(tls, "9142")]), ["port ? speaks plaintext"]);
+        for one in [&[plain, (tls, "9042")][..], &[plain, (tls, "null")], &[plain, (tls, "")], &[plain]] {
+            assert!(of(one).is_empty(), "{one:?}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
@@ -80,10 +81,10 @@ impl Certificates {
         server.subject_alt_names.extend(nodes);
         let client = leaf(CLIENT_NAME, ExtendedKeyUsagePurpose::ClientAuth, now);
         Ok(Self {
-            authority: authority.pem(),
+            authority: pem_of(&authority),
             server: Identity::signed(&server, &issuer)?,
             client: Identity::signed(&client, &issuer)?,
-            stranger: stranger.pem(),
+            stranger: pem_of(&stranger),
         })
     }
 
@@ -114,8 +115,22 @@ impl Identity {
     fn signed(params: &CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Result<Self, rcgen::Error> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, issuer)?;
-        Ok(Self { certificate: certificate.pem(), key: Secret::new(key.serialize_pem()) })
+        Ok(Self { certificate: pem_of(&certificate), key: Secret::new(pem("PRIVATE KEY", &key.serialize_der())) })
     }
+}
+
+/// `certificate` as text.
+pub fn pem_of(certificate: &Certificate) -> String {
+    pem("CERTIFICATE", certificate.der())
+}
+
+/// `der` as text under `label` (RFC 7468).
+fn pem(label: &str, der: &[u8]) -> String {
+    const LINE: usize = 64;
+    let text = STANDARD.encode(der);
+    let lines = text.as_bytes().chunks(LINE).flat_map(|line| [String::from_utf8_lossy(line), "\n".into()]);
+    let body: String = lines.collect();
+    format!("-----BEGIN {label}-----\n{body}-----END {label}-----\n")
 }
 
 fn authority(name: &str, now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
@@ -161,6 +176,7 @@ fn write(path: PathBuf, content: &str, mode: u32) -> Result<PathBuf, Fault> {
 mod tests {
     use std::{os::unix::fs::PermissionsExt, sync::Arc};
 
+    use expect_test::expect;
     use rustls::{
         CertificateError, ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, ServerConfig, ServerConnection,
         WantsVerifier,
@@ -263,6 +279,17 @@ mod tests {
         let anonymous = client(&materials.authority).with_no_client_auth();
         assert_eq!(refused(anonymous), rustls::Error::NoCertificatesPresented);
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn lines_of_pem_are_as_long_as_other_programs_take_them() {
+        expect![[r#"
+            -----BEGIN CERTIFICATE-----
+            AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4v
+            MDEyMw==
+            -----END CERTIFICATE-----
+        "#]]
+        .assert_eq(&pem("CERTIFICATE", &std::array::from_fn::<u8, 52, _>(|byte| byte as u8)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Starts, runs and stops programs.
 
+#![expect(clippy::disallowed_methods, reason = "this is the place that starts them")]
+
 use std::{
     ffi::CStr,
     fs::File,

@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use tithe_model::quantity;
+
 use super::machine;
 use crate::{
     fault::Fault,
@@ -28,10 +30,8 @@ pub struct OwnSwap {
 
 /// What it consists of, from the file up. Pure.
 pub fn layers(bytes: u64) -> String {
-    let size = bytes as f64 / 1e6;
-    format!(
-        "file of {size:.1} MB, loop device with direct I/O, cryptsetup {OPEN}, mkswap, swapon before all other swap"
-    )
+    let size = quantity::size(bytes);
+    format!("file of {size}, loop device with direct I/O, cryptsetup {OPEN}, mkswap, swapon before all other swap")
 }
 
 /// Looks for what it needs on this machine.

@@ -4,7 +4,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
 
 use super::*;
-use crate::setup::TlsVersion;
+use crate::{sandbox::certificates::pem_of, setup::TlsVersion};
 
 /// Echoes until the client leaves.
 fn echo(mut stream: impl Read + Write) {
@@ -127,8 +127,8 @@ impl Certificates {
             CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
         };
         let (ours, stranger) = (authority(), authority());
-        std::fs::write(folder.join("ours.pem"), ours.pem()).expect("written");
-        std::fs::write(folder.join("stranger.pem"), stranger.pem()).expect("written");
+        std::fs::write(folder.join("ours.pem"), pem_of(ours.as_ref())).expect("written");
+        std::fs::write(folder.join("stranger.pem"), pem_of(stranger.as_ref())).expect("written");
         let key = KeyPair::generate().expect("a key");
         let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])
             .and_then(|params| params.signed_by(&key, &ours))

@@ -32,8 +32,15 @@ pub static DOORS: Doors = Doors {
     others: |scene| Ok(Whole::of("system_views.settings", beside(scene)?)),
 };
 
-/// The port for plaintext that a server has beside one for TLS. At one port it asks for TLS before anybody says who it
-/// is.
+/// The port that speaks plaintext beside one for TLS alone, by what the server says of both: `native_transport_port` and
+/// `native_transport_port_ssl`. `?` where it says nothing of the first; `None` where there is one port.
+pub fn plaintext_port<'a>(plain: Option<&'a str>, tls: Option<&str>) -> Option<&'a str> {
+    let set = |port: &&str| !matches!(*port, "" | "null");
+    let (plain, tls) = (plain.filter(set), tls.filter(set)?);
+    (plain != Some(tls)).then_some(plain.unwrap_or("?"))
+}
+
+/// A port for plaintext beside one for TLS. At one port the server asks for TLS before anybody says who it is.
 fn beside(scene: &Scene<'_>) -> Result<Vec<Exception>, Fault> {
     let mut session = administrator(scene.server, scene.setup)?;
     let mut setting = |name: &str| -> Result<Option<String>, Fault> {
@@ -42,11 +49,9 @@ fn beside(scene: &Scene<'_>) -> Result<Vec<Exception>, Fault> {
         Ok(value.map(|value| String::from_utf8_lossy(&value).into_owned()))
     };
     let (plain, tls) = (setting("native_transport_port")?, setting("native_transport_port_ssl")?);
-    let other = tls.filter(|tls| !["null", ""].contains(&tls.as_str()) && plain.as_ref() != Some(tls)).and(plain);
-    Ok(other
-        .map(|port| Exception { text: format!("native_transport_port {port}"), loopback: false })
-        .into_iter()
-        .collect())
+    let port = plaintext_port(plain.as_deref(), tls.as_deref());
+    let exception = |port: &str| Exception { text: format!("native_transport_port {port}"), loopback: false };
+    Ok(port.map(exception).into_iter().collect())
 }
 
 /// Opens and closes one connection, with something read in between; returns the method of authentication.

@@ -1,8 +1,11 @@
 //! The number of the last inserted record, as far as all inserts before it have been answered.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicI64, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 /// Hands out record numbers, and knows up to which all of them are inserted:
@@ -22,9 +25,16 @@ pub struct AcknowledgedCounter {
 const WINDOW: i64 = 1 << 20;
 
 /// More than 2^20 inserts wait for an earlier one that is never answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {WINDOW} inserts wait for the answer to an earlier one")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowFull;
+
+impl fmt::Display for WindowFull {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "more than {WINDOW} inserts wait for the answer to an earlier one")
+    }
+}
+
+impl std::error::Error for WindowFull {}
 
 impl AcknowledgedCounter {
     /// The next number is `start`; all before it count as inserted. Takes 128 KiB.
