@@ -13,6 +13,7 @@ mod stage;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tithe_model::{
+    ending::CellEnding,
     experiment::Arrivals,
     plan::{Cell, FRAMES_MIN, Plan},
     record::{Event, Finding, Frame, Phase, Slot},
@@ -38,9 +39,6 @@ use kept::Kept;
 use rotating::Rotations;
 use spoiled::SpoiledInARow;
 use stage::Stage;
-
-/// What the ending of a cell begins with that could not be measured to its end.
-const FAILED: &str = "failed: ";
 
 /// Sees what happens, and decides when a cell has been measured enough.
 pub trait Observer {
@@ -112,11 +110,10 @@ impl Run<'_> {
         carried.served.add(before.iter().flat_map(|records| &records.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
-            let ending_before = before.map_or("", |records| &records.cells[number].ending);
-            if let Some(fault) = ending_before.strip_prefix(FAILED) {
-                self.take_up_again(number, fault, &mut diary)?;
-            } else if !ending_before.is_empty() {
-                continue;
+            match before.and_then(|records| records.cells[number].ending.as_ref()) {
+                None | Some(CellEnding::Interrupted) => {}
+                Some(CellEnding::Failed(fault)) => self.take_up_again(number, fault, &mut diary)?,
+                Some(CellEnding::Precision | CellEnding::Decided | CellEnding::Budget) => continue,
             }
             diary.tell(Event::CellStarted { cell: number as u32 })?;
             let reason = match self.cell(number, &mut carried, before, &mut diary) {
@@ -124,14 +121,14 @@ impl Run<'_> {
                 Err(fault) => {
                     ending = Ending::Failed;
                     diary.warn(format!("cell {}: {fault}", self.plan.cells[number].id))?;
-                    format!("{FAILED}{fault}")
+                    CellEnding::Failed(fault.to_string())
                 }
             };
             let later = &self.plan.cells[number + 1..];
             carried.kept.let_go(|workload| later.iter().any(|cell| cell.workload == workload));
             let interrupted = self.cancelled();
             if !interrupted {
-                diary.folder.cell(number, |facts| facts.ending = reason.clone())?;
+                diary.folder.cell(number, |facts| facts.ending = Some(reason.clone()))?;
             }
             diary.tell(Event::CellDone { cell: number as u32, reason })?;
             if interrupted {
@@ -145,7 +142,7 @@ impl Run<'_> {
 
     /// Forgets that cell `number` has failed with `fault`, and says so.
     fn take_up_again(&self, number: usize, fault: &str, diary: &mut Diary<'_>) -> Result<(), Fault> {
-        diary.folder.cell(number, |facts| facts.ending.clear())?;
+        diary.folder.cell(number, |facts| facts.ending = None)?;
         diary.warn(format!("cell {} is taken up again, which had failed: {fault}", self.plan.cells[number].id))
     }
 
@@ -156,7 +153,7 @@ impl Run<'_> {
         carried: &mut Carried,
         before: Option<&Records>,
         diary: &mut Diary<'_>,
-    ) -> Result<String, Fault> {
+    ) -> Result<CellEnding, Fault> {
         let mut cell = self.with_rate(number, &carried.served)?;
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
         cell.restarts &= !self.rotates()?;
@@ -183,14 +180,14 @@ impl Run<'_> {
             left_ns = left_ns.saturating_sub(load_ns);
             epoch += 1;
             if self.cancelled() {
-                return Ok("interrupted".to_owned());
+                return Ok(CellEnding::Interrupted);
             }
             if enough {
                 let decided = self.plan.experiment.measure.until_decided;
-                return Ok(if decided { "decided" } else { "precision" }.to_owned());
+                return Ok(if decided { CellEnding::Decided } else { CellEnding::Precision });
             }
             if left_ns < cell.frame_ns(arms) || epoch >= epochs {
-                return Ok("budget".to_owned());
+                return Ok(CellEnding::Budget);
             }
         }
     }

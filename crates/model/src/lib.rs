@@ -6,6 +6,7 @@
 
 pub mod catalogue;
 pub mod complaint;
+pub mod ending;
 pub mod experiment;
 pub mod histogram;
 pub mod parse;

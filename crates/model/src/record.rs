@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use crate::{ending::CellEnding, histogram::Histogram};
 
 /// The time that one client spent on one arm before the next. One row of `slots.csv`, columns in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -309,8 +309,8 @@ pub enum Event {
     CellDone {
         /// Index of the cell.
         cell: u32,
-        /// Why it ended: `precision`, `decided`, `budget`, `interrupted`, or `failed: ` and what went wrong.
-        reason: String,
+        /// Why it ended.
+        reason: CellEnding,
     },
     /// Something that the reader should know.
     Warning {
