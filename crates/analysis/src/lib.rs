@@ -5,7 +5,7 @@
 
 pub mod assess;
 pub mod compare;
-pub mod figure;
+pub mod figures;
 pub mod report;
 pub mod statistics;
 pub mod stopping;
@@ -16,7 +16,7 @@ use tithe_model::{
     record::{ArmFacts, Finding, Host, Machine},
 };
 
-pub use figure::Figure;
+pub use figures::Figure;
 
 /// Confidence of every interval, simultaneous over the arms of a cell.
 pub const CONFIDENCE: f64 = 0.95;

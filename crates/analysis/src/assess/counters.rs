@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Estimate, Figure, Interval, Outcome,
-    figure::Counter,
+    figures::Counter,
     statistics::pairing::{Spent, ratio_effect, total_difference},
 };
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     CONFIDENCE, Figure, Interval, Level,
-    figure::Rank,
+    figures::Rank,
     statistics::{
         order::median_interval,
         pairing::{Spent, frame_spent},

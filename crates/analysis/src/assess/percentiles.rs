@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Estimate, Figure, Flag, Interval,
-    figure::{Percentile, Rank, Start},
+    figures::{Percentile, Rank, Start},
     statistics::percentile::{MIN_GROUPS, quantile_difference, quantile_effect, quantile_ratio},
 };
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Estimate, Figure, Interval,
-    figure::Size,
+    figures::Size,
     statistics::{
         order::quantile7,
         verdict::{digits, outcome, percent},

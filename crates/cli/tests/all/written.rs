@@ -95,7 +95,7 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 fn values(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let lines = path.extension().is_some_and(|extension| extension == "jsonl");
-    let parts: Vec<&str> = if lines { text.lines().collect() } else { vec![&text] };
+    let parts: Vec<&str> = if lines { text.lines().collect() } else { vec![text.as_str()] };
     parts.into_iter().map(|part| serde_json::from_str(part).expect("JSON")).collect()
 }
 

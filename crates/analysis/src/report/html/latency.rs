@@ -10,7 +10,7 @@ use super::{
     scale::{Scale, decade_ticks},
     story::{Curve, Story},
 };
-use crate::{CellAnalysis, Figure, Level, Proof, figure::Rank, report::number};
+use crate::{CellAnalysis, Figure, Level, Proof, figures::Rank, report::number};
 
 pub(super) const WIDTH: f64 = 250.0;
 pub(super) const HEIGHT: f64 = 150.0;

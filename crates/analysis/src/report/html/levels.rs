@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ArmAnalysis, CellAnalysis, Figure, Level, Proof,
-    figure::{Counter, Size},
+    figures::{Counter, Size},
     report::number,
 };
 

@@ -5,7 +5,7 @@ use tithe_model::experiment::Metric;
 use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Level, Outcome, Proof,
-    figure::{Percentile, Rank, Start},
+    figures::{Percentile, Rank, Start},
     report::{number, words},
 };
 
