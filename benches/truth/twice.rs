@@ -23,7 +23,8 @@ pub fn hogs(seconds: u32) -> Result<(), String> {
         let wrong = segments.iter().filter(|frames| {
             let records = Records { frames: frames.to_vec(), ..all.clone() };
             let analysis = assess(&records);
-            let estimate = analysis.cells[0].arms[1].estimates.iter().find(|estimate| estimate.name == name);
+            let estimate =
+                analysis.cells[0].arms[1].estimates.iter().find(|estimate| estimate.name.to_string() == name);
             estimate.is_some_and(|it| it.effect.low > 0.0 || it.effect.high < 0.0)
         });
         let (wrong, of) = (wrong.count(), segments.len());

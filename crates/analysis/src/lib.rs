@@ -5,12 +5,18 @@
 
 pub mod assess;
 pub mod compare;
+pub mod figures;
 pub mod report;
 pub mod statistics;
 pub mod stopping;
 
 use serde::Serialize;
-use tithe_model::record::{ArmFacts, Finding, Host, Machine};
+use tithe_model::{
+    ending::{self, CellEnding},
+    record::{ArmFacts, Finding, Host, Machine},
+};
+
+pub use figures::Figure;
 
 /// Confidence of every interval, simultaneous over the arms of a cell.
 pub const CONFIDENCE: f64 = 0.95;
@@ -105,8 +111,9 @@ pub struct CellAnalysis {
     pub spoiled: Vec<(u32, String)>,
     /// Epochs seen.
     pub epochs: u32,
-    /// Why the cell ended; empty while it has not.
-    pub ending: String,
+    /// Why the cell ended; `None` while it has not.
+    #[serde(with = "ending::or_empty")]
+    pub ending: Option<CellEnding>,
     /// Mean of the machine's state over the frames.
     pub host: Host,
     /// Share of the clients' wall time spent waiting for a processor, 0–1.
@@ -144,8 +151,8 @@ pub struct ArmAnalysis {
 pub struct PublishedCost {
     /// Who said so, where and when.
     pub source: String,
-    /// Name of the estimate that it stands beside: `time`.
-    pub estimate: &'static str,
+    /// The estimate that it stands beside: `time`.
+    pub estimate: Figure,
     /// What was printed: `time 32.4 → 40.9 µs`, `throughput −5% to −20%`.
     pub printed: String,
     /// The least cost that was published, natural-log ratio; positive is a cost.
@@ -168,14 +175,11 @@ pub enum Proof {
     Disproven(Vec<String>),
 }
 
-/// Name of the level by which workloads derived from TPC-C are usually told: New-Orders a minute.
-pub const NEW_ORDERS: &str = "new_orders";
-
 /// An absolute figure of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Level {
     /// What it is: `throughput`, `latency_p99_READ`, `cpu_per_op`.
-    pub name: String,
+    pub name: Figure,
     /// Unit, as printed: `op/s`, `µs`, `bytes/op`, `MB`.
     pub unit: &'static str,
     /// Median over frames (over groups of frames for percentiles).
@@ -192,7 +196,7 @@ pub struct Level {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
     /// What it is: `net`, `time`, `cpu`, `latency_p99_READ`, `wal_bytes`.
-    pub name: String,
+    pub name: Figure,
     /// How it reads in a table: `net time per op`.
     pub title: String,
     /// Declared before the run as what decides.

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
+    ending::CellEnding,
     experiment::{Measure, Metric},
     plan::Cell,
     record::Slot,
@@ -31,12 +32,6 @@ pub fn alpha(guarded: usize, by_precision: bool) -> f64 {
     let alpha = 1.0 - CONFIDENCE;
     sidak(if by_precision { STOPPING_FACTOR * alpha } else { alpha }, guarded)
 }
-
-/// The reason under which a cell ends when its precision is reached.
-pub const BY_PRECISION: &str = "precision";
-
-/// The reason under which a cell ends when every arm is decided.
-pub const BY_DECISION: &str = "decided";
 
 /// The inference on a cell's frame effects, or their differences, that all reports and the progress of a run print.
 ///
@@ -215,9 +210,9 @@ impl Live {
 
     /// The deciding metric of each guarded arm now that the cell has ended for `reason`: the figures of the report.
     /// `None` where the frames are too few for an interval.
-    pub fn ended(&self, reason: &str) -> Option<Vec<Interval>> {
-        let alpha = alpha(self.effects().len(), reason == BY_PRECISION);
-        let of = |effects: &Vec<f64>| inference(effects, alpha, reason == BY_DECISION).interval;
+    pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
+        let alpha = alpha(self.effects().len(), *reason == CellEnding::Precision);
+        let of = |effects: &Vec<f64>| inference(effects, alpha, *reason == CellEnding::Decided).interval;
         (self.frames >= precision::MIN_FRAMES).then(|| self.effects().iter().map(of).collect())
     }
 

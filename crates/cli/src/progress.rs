@@ -18,6 +18,7 @@ use tithe_analysis::{
 };
 use tithe_harness::run::Observer;
 use tithe_model::{
+    ending::CellEnding,
     plan::{FRAMES_MIN, Plan},
     record::{Event, Frame, Phase, Role, Slot, Verdict},
     records::Records,
@@ -155,7 +156,7 @@ impl<'a> Progress<'a> {
 
     /// Has the status tell the figures of the report, now that the cell has ended for `reason`; the number of frames
     /// where they are too few.
-    fn end(&mut self, reason: &str) -> Option<usize> {
+    fn end(&mut self, reason: &CellEnding) -> Option<usize> {
         let live = self.live.as_ref().filter(|live| live.frames() > 0)?;
         let intervals = live.ended(reason);
         let few = intervals.is_none().then(|| live.frames());
@@ -239,7 +240,7 @@ impl Observer for Progress<'_> {
                 let frames = self.end(reason);
                 let answers = live::answers(&self.status, size().0);
                 let sign = if self.claims.all_hold() { "✓" } else { "!" };
-                self.say(&format!("  {sign} {}; {}", self.claims.in_words(), words::ending(reason)));
+                self.say(&format!("  {sign} {}; {}", self.claims.in_words(), words::ending(Some(reason))));
                 match frames {
                     Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
                     None => answers.iter().for_each(|line| self.say(line)),

@@ -35,43 +35,63 @@ pub fn named(product: &dyn Product, id: &str) -> Result<&'static dyn Protection,
     found.ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", product.id())))
 }
 
-/// What the protections of `arm` make of a set-up that brings nothing.
+/// An arm whose protections are found: nobody looks for them by name again.
+pub struct Resolved<'a> {
+    /// The arm as the experiment describes it.
+    pub arm: &'a Arm,
+    /// Its protections in the order they are applied, each with what the arm chose of it.
+    pub protections: Vec<(&'static dyn Protection, &'a experiment::Protection)>,
+}
+
+impl<'a> Resolved<'a> {
+    /// Finds the protections of `arm`.
+    ///
+    /// # Errors
+    /// When the product does not have one of them.
+    pub fn of(product: &dyn Product, arm: &'a Arm) -> Result<Self, Fault> {
+        let find = |chosen: &'a experiment::Protection| Ok((named(product, &chosen.id)?, chosen));
+        let protections = arm.protections.iter().map(find).collect::<Result<_, Fault>>()?;
+        Ok(Self { arm, protections })
+    }
+
+    /// The set-up in `cell`: plain with the experiment's settings, then each protection applied.
+    ///
+    /// # Errors
+    /// When a key is not where the plan says.
+    pub fn setup(&self, plan: &Plan, cell: &Cell, materials: &Materials) -> Result<Setup, Fault> {
+        let mut settings = plan.experiment.settings.clone();
+        settings.extend(plan.experiment.resources[cell.resources].settings.clone());
+        let mut setup = Setup::plain(settings, materials.clone());
+        setup.clients = cell.clients;
+        self.protect(&mut setup);
+        setup.fetch_keys()?;
+        volumes::level(&plan.experiment.arms, &mut setup);
+        Ok(setup)
+    }
+
+    /// True when it rotates its key while it is measured.
+    pub fn rotates(&self) -> bool {
+        self.bare_setup().changes_keys()
+    }
+
+    /// What its protections make of a set-up that brings nothing.
+    fn bare_setup(&self) -> Setup {
+        let mut setup = Setup::bare();
+        self.protect(&mut setup);
+        setup
+    }
+
+    fn protect(&self, setup: &mut Setup) {
+        self.protections.iter().for_each(|(protection, chosen)| protection.apply(chosen, setup));
+    }
+}
+
+/// The arms of `experiment` with their protections found.
 ///
 /// # Errors
 /// When the product does not have one of them.
-fn bare_setup(product: &dyn Product, arm: &Arm) -> Result<Setup, Fault> {
-    let mut setup = Setup::bare();
-    protect(product, arm, &mut setup)?;
-    Ok(setup)
-}
-
-/// Applies the protections of `arm` to `setup`.
-fn protect(product: &dyn Product, arm: &Arm, setup: &mut Setup) -> Result<(), Fault> {
-    arm.protections.iter().try_for_each(|chosen| {
-        named(product, &chosen.id)?.apply(chosen, setup);
-        Ok(())
-    })
-}
-
-/// The set-up of one arm of a cell: plain with the experiment's settings, then each protection applied.
-///
-/// # Errors
-/// When the plan names a protection that the product does not have; when a key is not where the plan says.
-pub fn setup(
-    product: &dyn Product,
-    plan: &Plan,
-    cell: &Cell,
-    arm: &Arm,
-    materials: &Materials,
-) -> Result<Setup, Fault> {
-    let mut settings = plan.experiment.settings.clone();
-    settings.extend(plan.experiment.resources[cell.resources].settings.clone());
-    let mut setup = Setup::plain(settings, materials.clone());
-    setup.clients = cell.clients;
-    protect(product, arm, &mut setup)?;
-    setup.fetch_keys()?;
-    volumes::level(&plan.experiment.arms, &mut setup);
-    Ok(setup)
+pub fn resolve<'a>(product: &dyn Product, experiment: &'a Experiment) -> Result<Vec<Resolved<'a>>, Fault> {
+    experiment.arms.iter().map(|arm| Resolved::of(product, arm)).collect()
 }
 
 /// Looks whether the arms of `experiment` can be set up as they ask to for each of its `workloads`, before anything is
@@ -80,8 +100,9 @@ pub fn setup(
 /// # Errors
 /// The first arm's name, the workload's, and why not.
 pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dyn Workload>]) -> Result<(), String> {
-    for arm in &experiment.arms {
-        let mut setup = bare_setup(product, arm).map_err(|fault| fault.to_string())?;
+    let arms = resolve(product, experiment).map_err(|fault| fault.to_string())?;
+    for resolved in &arms {
+        let (arm, mut setup) = (resolved.arm, resolved.bare_setup());
         setup.fetch_keys().map_err(|fault| format!("arm {}: {fault}", arm.name))?;
         for (workload, described) in workloads.iter().zip(&experiment.workloads) {
             Chosen::check(&setup, workload.as_ref())
@@ -91,15 +112,7 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
             }
         }
     }
-    check_rotation(product, experiment, workloads)
-}
-
-/// True when `arm` rotates its key while it is measured.
-///
-/// # Errors
-/// When the product does not have one of its protections.
-pub fn rotates(product: &dyn Product, arm: &Arm) -> Result<bool, Fault> {
-    Ok(bare_setup(product, arm)?.changes_keys())
+    check_rotation(&arms, experiment, workloads)
 }
 
 /// What changes the key of `server`; `None` where it is not changed. `companion` runs programs for it.
@@ -126,12 +139,12 @@ pub fn rotator(
 /// # Errors
 /// The arm's name, and why not.
 fn check_rotation(
-    product: &dyn Product,
+    arms: &[Resolved<'_>],
     experiment: &Experiment,
     workloads: &[Box<dyn Workload>],
 ) -> Result<(), String> {
-    for arm in &experiment.arms {
-        let setup = bare_setup(product, arm).map_err(|fault| fault.to_string())?;
+    for resolved in arms {
+        let (arm, setup) = (resolved.arm, resolved.bare_setup());
         if !setup.changes_keys() {
             continue;
         }
@@ -180,7 +193,7 @@ pub fn check_programs(
             if arm.url.is_some() {
                 return refused(format!("is given servers that Tithe starts; arm {} names a `url`", arm.name));
             }
-            let setup = bare_setup(product, arm).map_err(|fault| fault.to_string())?;
+            let setup = Resolved::of(product, arm).map_err(|fault| fault.to_string())?.bare_setup();
             if setup.columns.is_some() || !setup.session_statements.is_empty() {
                 return refused(format!("has none of what arm {} asks of Tithe's own clients", arm.name));
             }

@@ -13,14 +13,17 @@ mod stage;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tithe_model::{
+    ending::CellEnding,
     experiment::Arrivals,
+    fact::Fact,
     plan::{Cell, FRAMES_MIN, Plan},
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
 
 use crate::{
-    arms, data,
+    arms::{self, Resolved},
+    data,
     database::CacheUse,
     descriptors,
     fault::Fault,
@@ -39,9 +42,6 @@ use rotating::Rotations;
 use spoiled::SpoiledInARow;
 use stage::Stage;
 
-/// What the ending of a cell begins with that could not be measured to its end.
-const FAILED: &str = "failed: ";
-
 /// Sees what happens, and decides when a cell has been measured enough.
 pub trait Observer {
     /// Something happened.
@@ -53,16 +53,15 @@ pub trait Observer {
 
 /// Everything that a run needs.
 pub struct Run<'a> {
-    /// The database and its protections.
-    pub product: &'a dyn Product,
-    /// Its installation.
-    pub install: Install,
-    /// What is to be done.
-    pub plan: &'a Plan,
-    /// One workload per workload of the experiment.
-    pub workloads: &'a [Box<dyn Workload>],
-    /// Set by ctrl-C: the run ends after what it is doing, and keeps what was measured.
-    pub cancelled: &'a AtomicBool,
+    product: &'a dyn Product,
+    install: Install,
+    plan: &'a Plan,
+    workloads: &'a [Box<dyn Workload>],
+    cancelled: &'a AtomicBool,
+    /// The experiment's arms.
+    arms: Vec<Resolved<'a>>,
+    /// Some arm rotates its key while it is measured.
+    rotates: bool,
 }
 
 /// How a run ended.
@@ -76,7 +75,24 @@ pub enum Ending {
     Failed,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// What `plan` asks of `product`, installed as `install`, with one of the `workloads` for each of the experiment's.
+    /// `cancelled` is set by ctrl-C: the run ends after what it is doing, and keeps what was measured.
+    ///
+    /// # Errors
+    /// When the plan names a protection that the product does not have.
+    pub fn new(
+        product: &'a dyn Product,
+        install: Install,
+        plan: &'a Plan,
+        workloads: &'a [Box<dyn Workload>],
+        cancelled: &'a AtomicBool,
+    ) -> Result<Self, Fault> {
+        let arms = arms::resolve(product, &plan.experiment)?;
+        let rotates = arms.iter().any(Resolved::rotates);
+        Ok(Self { product, install, plan, workloads, cancelled, arms, rotates })
+    }
+
     /// Measures every cell that `before` does not hold already; one that failed then is taken up again after its last
     /// frame.
     ///
@@ -112,11 +128,10 @@ impl Run<'_> {
         carried.served.add(before.iter().flat_map(|records| &records.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
-            let ending_before = before.map_or("", |records| &records.cells[number].ending);
-            if let Some(fault) = ending_before.strip_prefix(FAILED) {
-                self.take_up_again(number, fault, &mut diary)?;
-            } else if !ending_before.is_empty() {
-                continue;
+            match before.and_then(|records| records.cells[number].ending.as_ref()) {
+                None | Some(CellEnding::Interrupted) => {}
+                Some(CellEnding::Failed(fault)) => self.take_up_again(number, fault, &mut diary)?,
+                Some(CellEnding::Precision | CellEnding::Decided | CellEnding::Budget) => continue,
             }
             diary.tell(Event::CellStarted { cell: number as u32 })?;
             let reason = match self.cell(number, &mut carried, before, &mut diary) {
@@ -124,14 +139,14 @@ impl Run<'_> {
                 Err(fault) => {
                     ending = Ending::Failed;
                     diary.warn(format!("cell {}: {fault}", self.plan.cells[number].id))?;
-                    format!("{FAILED}{fault}")
+                    CellEnding::Failed(fault.to_string())
                 }
             };
             let later = &self.plan.cells[number + 1..];
             carried.kept.let_go(|workload| later.iter().any(|cell| cell.workload == workload));
             let interrupted = self.cancelled();
             if !interrupted {
-                diary.folder.cell(number, |facts| facts.ending = reason.clone())?;
+                diary.folder.cell(number, |facts| facts.ending = Some(reason.clone()))?;
             }
             diary.tell(Event::CellDone { cell: number as u32, reason })?;
             if interrupted {
@@ -145,7 +160,7 @@ impl Run<'_> {
 
     /// Forgets that cell `number` has failed with `fault`, and says so.
     fn take_up_again(&self, number: usize, fault: &str, diary: &mut Diary<'_>) -> Result<(), Fault> {
-        diary.folder.cell(number, |facts| facts.ending.clear())?;
+        diary.folder.cell(number, |facts| facts.ending = None)?;
         diary.warn(format!("cell {} is taken up again, which had failed: {fault}", self.plan.cells[number].id))
     }
 
@@ -156,10 +171,10 @@ impl Run<'_> {
         carried: &mut Carried,
         before: Option<&Records>,
         diary: &mut Diary<'_>,
-    ) -> Result<String, Fault> {
+    ) -> Result<CellEnding, Fault> {
         let mut cell = self.with_rate(number, &carried.served)?;
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
-        cell.restarts &= !self.rotates()?;
+        cell.restarts &= !self.rotates;
         carried.rotations = Rotations::default();
         carried.spoiled = SpoiledInARow::default();
         if let Some(words) = limits::crowding(self.product, &self.plan.experiment, cell.resources) {
@@ -183,14 +198,14 @@ impl Run<'_> {
             left_ns = left_ns.saturating_sub(load_ns);
             epoch += 1;
             if self.cancelled() {
-                return Ok("interrupted".to_owned());
+                return Ok(CellEnding::Interrupted);
             }
             if enough {
                 let decided = self.plan.experiment.measure.until_decided;
-                return Ok(if decided { "decided" } else { "precision" }.to_owned());
+                return Ok(if decided { CellEnding::Decided } else { CellEnding::Precision });
             }
             if left_ns < cell.frame_ns(arms) || epoch >= epochs {
-                return Ok("budget".to_owned());
+                return Ok(CellEnding::Budget);
             }
         }
     }
@@ -224,8 +239,7 @@ impl Run<'_> {
         stage.set(self, part, &mut carried.kept, diary)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let rig = Rig::new(self.product, workload, cell, number as u32, slot_fixed, stage.take_rigs());
-        let mut rig =
-            rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell, self.rotates()?));
+        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell, self.rotates));
         let arms = rig.arms().len();
         rig = rig.in_frames_of(cell.budget_ns(arms) / u64::from(FRAMES_MIN));
         if self.cancelled() {
@@ -237,7 +251,7 @@ impl Run<'_> {
         // the least tidy, and every protection would look cheaper than it is.
         self.settle(rig.arms(), workload)?;
         if let Some(how) = self.empty_cache(cell, stage, rig.arms_mut())? {
-            self.note(number, diary, |_| Some(("cache".to_owned(), how.clone())))?;
+            self.note(number, diary, |_| Some((Fact::Cache, how.clone())))?;
         }
         let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
         rig.warm_up_next(warmup_ns);
@@ -333,10 +347,12 @@ impl Run<'_> {
         &self,
         cell: usize,
         diary: &mut Diary<'_>,
-        fact: impl Fn(usize) -> Option<(String, String)>,
+        fact: impl Fn(usize) -> Option<(Fact, String)>,
     ) -> Result<(), Fault> {
         diary.folder.cell(cell, |known| {
-            known.arms.iter_mut().enumerate().for_each(|(arm, known)| known.facts.extend(fact(arm)));
+            for (arm, known) in known.arms.iter_mut().enumerate() {
+                fact(arm).into_iter().for_each(|(fact, text)| known.tell(fact, text));
+            }
         })
     }
 
@@ -372,10 +388,10 @@ impl Caches {
     }
 
     /// The fact on one arm; `None` where its server does not say.
-    fn hits(&self, arm: usize) -> Option<(String, String)> {
+    fn hits(&self, arm: usize) -> Option<(Fact, String)> {
         let CacheUse { asked, missed } = self.used[arm];
         let share = 100.0 * (1.0 - missed as f64 / asked as f64);
-        (asked > 0).then(|| ("cache hits".to_owned(), format!("{share:.1} % of {asked} pages, while measuring")))
+        (asked > 0).then(|| (Fact::CacheHits, format!("{share:.1} % of {asked} pages, while measuring")))
     }
 }
 

@@ -6,7 +6,9 @@
 
 pub mod catalogue;
 pub mod complaint;
+pub mod ending;
 pub mod experiment;
+pub mod fact;
 pub mod histogram;
 pub mod parse;
 pub mod plan;

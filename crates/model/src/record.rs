@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use crate::{ending::CellEnding, histogram::Histogram};
 
 /// The time that one client spent on one arm before the next. One row of `slots.csv`, columns in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -309,8 +309,8 @@ pub enum Event {
     CellDone {
         /// Index of the cell.
         cell: u32,
-        /// Why it ended: `precision`, `decided`, `budget`, `interrupted`, or `failed: ` and what went wrong.
-        reason: String,
+        /// Why it ended.
+        reason: CellEnding,
     },
     /// Something that the reader should know.
     Warning {
@@ -324,15 +324,13 @@ pub enum Event {
     },
 }
 
-/// The fact under which a server that stands in for the product says so: its figures are not the product's.
-pub const STAND_IN: &str = "stand-in";
-
 /// What the server of one arm is: version, settings, what its protections changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ArmFacts {
     /// Product and exact version as the server says it.
     pub version: String,
-    /// Facts that matter for the figure: cipher, TLS library, kernel driver.
+    /// Facts that matter for the figure: cipher, TLS library, kernel driver. Those of Tithe's own names are
+    /// [`Fact`](crate::fact::Fact)s.
     pub facts: BTreeMap<String, String>,
     /// Settings, files and arguments that Tithe gave it, one `name = value` a line, secrets replaced.
     pub configuration: Vec<String>,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    ending::{self, CellEnding},
     plan::Plan,
     record::{ArmFacts, Event, Finding, Frame, Machine, Slot},
 };
@@ -14,8 +15,9 @@ pub struct CellFacts {
     pub mode: String,
     /// Lines about the workload.
     pub notes: Vec<(String, String)>,
-    /// Why the cell ended; empty while it has not.
-    pub ending: String,
+    /// Why the cell ended; `None` while it has not.
+    #[serde(with = "ending::or_empty")]
+    pub ending: Option<CellEnding>,
     /// The arms, in the experiment's order; none while the cell has not begun.
     pub arms: Vec<ArmFacts>,
 }

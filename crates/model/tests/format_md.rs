@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tithe_model::{
     catalogue::Catalogue,
+    ending::CellEnding,
     histogram::{Histogram, bounds},
     parse::{TABLES, parse},
     plan::plan,
@@ -182,7 +183,7 @@ fn every_event() {
         Event::CellStarted { cell },
         Event::ArmStarted { cell, epoch, arm, version: String::new() },
         Event::FrameDone { cell, frame, spoiled: None },
-        Event::CellDone { cell, reason: String::new() },
+        Event::CellDone { cell, reason: CellEnding::Budget },
         Event::Warning { message: String::new() },
         Event::RunDone { interrupted: false },
     ];

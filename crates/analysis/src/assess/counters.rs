@@ -10,14 +10,15 @@ use super::{
     sizes::Read,
 };
 use crate::{
-    Estimate, Interval, Outcome,
+    Estimate, Figure, Interval, Outcome,
+    figures::Counter,
     statistics::pairing::{Spent, ratio_effect, total_difference},
 };
 
 /// A counter that is divided by the operations.
-pub(super) struct Counter {
-    /// Name of the estimate; the level's is the same with `_per_op`.
-    pub name: &'static str,
+pub(super) struct Counted {
+    /// Which one it is.
+    pub counter: Counter,
     title: &'static str,
     /// Unit of the level.
     pub unit: &'static str,
@@ -31,18 +32,18 @@ pub(super) struct Counter {
     pub read: Read,
 }
 
-const fn bytes(name: &'static str, title: &'static str, read: Read) -> Counter {
-    Counter { name, title, unit: "bytes/op", noun: "bytes per op", scale: 1.0, sampled: false, read }
+const fn bytes(counter: Counter, title: &'static str, read: Read) -> Counted {
+    Counted { counter, title, unit: "bytes/op", noun: "bytes per op", scale: 1.0, sampled: false, read }
 }
 
-const fn mode(name: &'static str, title: &'static str, read: Read) -> Counter {
-    Counter { name, title, unit: "µs/op", noun: "µs per op", scale: 1e-3, sampled: true, read }
+const fn mode(counter: Counter, title: &'static str, read: Read) -> Counted {
+    Counted { counter, title, unit: "µs/op", noun: "µs per op", scale: 1e-3, sampled: true, read }
 }
 
 /// All of them, in the order of the report.
-pub(super) const COUNTERS: [Counter; 13] = [
-    Counter {
-        name: "server_tree_cpu",
+pub(super) const COUNTERS: [Counted; 13] = [
+    Counted {
+        counter: Counter::ServerTreeCpu,
         title: "CPU of all server processes per op",
         unit: "µs/op",
         noun: "µs per op",
@@ -50,18 +51,18 @@ pub(super) const COUNTERS: [Counter; 13] = [
         sampled: false,
         read: |counters| counters.server_cpu_ns,
     },
-    mode("client_user_cpu", "client CPU in user mode per op", |counters| counters.client_user_ns),
-    mode("client_system_cpu", "client CPU in the kernel per op", |counters| counters.client_system_ns),
-    mode("server_user_cpu", "server CPU in user mode per op", |counters| counters.server_user_ns),
-    mode("server_system_cpu", "server CPU in the kernel per op", |counters| counters.server_system_ns),
-    bytes("wal_bytes", "write-ahead log per op", |counters| counters.wal_bytes),
-    bytes("log_bytes", "server and audit log per op", |counters| counters.log_bytes),
-    bytes("read_bytes", "bytes read from storage per op", |counters| counters.read_bytes),
-    bytes("written_bytes", "bytes written to storage per op", |counters| counters.written_bytes),
-    bytes("sent_bytes", "bytes sent by the client per op", |counters| counters.sent_bytes),
-    bytes("received_bytes", "bytes received by the client per op", |counters| counters.received_bytes),
-    Counter {
-        name: "statements",
+    mode(Counter::ClientUserCpu, "client CPU in user mode per op", |counters| counters.client_user_ns),
+    mode(Counter::ClientSystemCpu, "client CPU in the kernel per op", |counters| counters.client_system_ns),
+    mode(Counter::ServerUserCpu, "server CPU in user mode per op", |counters| counters.server_user_ns),
+    mode(Counter::ServerSystemCpu, "server CPU in the kernel per op", |counters| counters.server_system_ns),
+    bytes(Counter::WalBytes, "write-ahead log per op", |counters| counters.wal_bytes),
+    bytes(Counter::LogBytes, "server and audit log per op", |counters| counters.log_bytes),
+    bytes(Counter::ReadBytes, "bytes read from storage per op", |counters| counters.read_bytes),
+    bytes(Counter::WrittenBytes, "bytes written to storage per op", |counters| counters.written_bytes),
+    bytes(Counter::SentBytes, "bytes sent by the client per op", |counters| counters.sent_bytes),
+    bytes(Counter::ReceivedBytes, "bytes received by the client per op", |counters| counters.received_bytes),
+    Counted {
+        counter: Counter::Statements,
         title: "statements per op",
         unit: "statements/op",
         noun: "statements per op",
@@ -69,8 +70,8 @@ pub(super) const COUNTERS: [Counter; 13] = [
         sampled: false,
         read: |counters| counters.statements,
     },
-    Counter {
-        name: "switches",
+    Counted {
+        counter: Counter::Switches,
         title: "context switches of the server per op",
         unit: "switches/op",
         noun: "context switches per op",
@@ -80,7 +81,7 @@ pub(super) const COUNTERS: [Counter; 13] = [
     },
 ];
 
-impl Counter {
+impl Counted {
     /// What `frame` counted; `None` where it cannot be seen.
     pub fn spent(&self, frame: &ArmFrame) -> Option<Spent> {
         let cost = (self.read)(&frame.counters)? as f64 * self.scale;
@@ -88,6 +89,7 @@ impl Counter {
     }
 
     fn estimate(&self, measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
+        let figure = || Figure::Counter(self.counter);
         let alone: Vec<Spent> = measured.arm(arm).filter_map(|frame| self.spent(frame)).collect();
         let both: Vec<(Spent, Spent)> = measured
             .pairs(arm)
@@ -102,12 +104,12 @@ impl Counter {
             ..estimate
         };
         let state = |effect, outcome, text| {
-            Some(with_difference(stated(self.name, self.title, effect, outcome, text, alone.len())))
+            Some(with_difference(stated(figure(), self.title, effect, outcome, text, alone.len())))
         };
         match (plain.cost > 0.0, guarded.cost > 0.0) {
             (true, true) => {
                 let effect = ratio_effect(&both, measured.alpha);
-                let estimate = || with_difference(ratio(measured, self.name, self.title, effect, both.len()));
+                let estimate = || with_difference(ratio(measured, figure(), self.title, effect, both.len()));
                 effect.estimate.is_finite().then(estimate)
             }
             _ if self.sampled => None,
@@ -125,7 +127,7 @@ impl Counter {
                 (unseen && guarded.cost > 0.0).then(|| {
                     let effect = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
                     let text = format!("{}, not to be seen on the plain arm", amount(guarded));
-                    stated(self.name, self.title, effect, Outcome::TooNoisy, text, measured.frames.len())
+                    stated(figure(), self.title, effect, Outcome::TooNoisy, text, measured.frames.len())
                 })
             }
         }

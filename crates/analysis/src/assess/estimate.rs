@@ -2,7 +2,7 @@
 
 use super::measured::Measured;
 use crate::{
-    Estimate, Flag, Interval, Outcome,
+    Estimate, Figure, Flag, Interval, Outcome,
     statistics::{
         inference::{Inference, trend_p},
         order::signed_rank_p,
@@ -18,7 +18,7 @@ const DRIFT_P: f64 = 0.01;
 /// The estimate of a series of paired effects, one a frame, in the order of time.
 ///
 /// [`Flag::Drift`]: Spearman's rank correlation of the merged effects with their order has p < 0.01 ([`trend_p`]).
-pub(super) fn paired(measured: &Measured<'_>, name: &str, title: &str, effects: &[f64]) -> Estimate {
+pub(super) fn paired(measured: &Measured<'_>, name: Figure, title: &str, effects: &[f64]) -> Estimate {
     let inference = stopping::inference(effects, measured.alpha, measured.by_decision);
     let p = Some(signed_rank_p(&inference.merged)).filter(|_| !inference.merged.is_empty());
     Estimate { p, ..from_inference(measured, name, title, &inference, measured.frame_s) }
@@ -33,7 +33,7 @@ pub(super) fn difference(measured: &Measured<'_>, differences: &[f64]) -> Option
 /// The same from an inference whose values took `seconds_each` before neighbours were averaged.
 pub(super) fn from_inference(
     measured: &Measured<'_>,
-    name: &str,
+    name: Figure,
     title: &str,
     inference: &Inference,
     seconds_each: f64,
@@ -49,7 +49,7 @@ pub(super) fn from_inference(
 }
 
 /// The estimate of a ratio of sums over `frames` frames: its width shrinks with the root of the time.
-pub(super) fn ratio(measured: &Measured<'_>, name: &str, title: &str, interval: Interval, frames: usize) -> Estimate {
+pub(super) fn ratio(measured: &Measured<'_>, name: Figure, title: &str, interval: Interval, frames: usize) -> Estimate {
     let times = (interval.half_width() / measured.precision).powi(2);
     let more_s = || times.is_finite().then_some((times - 1.0) * frames as f64 * measured.frame_s);
     judged(measured, name, title, interval, frames, more_s)
@@ -58,7 +58,7 @@ pub(super) fn ratio(measured: &Measured<'_>, name: &str, title: &str, interval: 
 /// An estimate with its verdict. `more_s` is asked only where the precision is not reached.
 fn judged(
     measured: &Measured<'_>,
-    name: &str,
+    name: Figure,
     title: &str,
     effect: Interval,
     count: usize,
@@ -72,7 +72,7 @@ fn judged(
 
 /// An estimate whose answer is already known.
 pub(super) fn stated(
-    name: &str,
+    name: Figure,
     title: &str,
     effect: Interval,
     verdict: Outcome,
@@ -80,7 +80,7 @@ pub(super) fn stated(
     count: usize,
 ) -> Estimate {
     Estimate {
-        name: name.to_owned(),
+        name,
         title: title.to_owned(),
         primary: false,
         effect,

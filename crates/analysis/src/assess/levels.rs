@@ -5,11 +5,12 @@ use tithe_model::{experiment::Metric, record::Slot};
 use super::{
     counters::COUNTERS,
     measured::{Measured, MeasuredFrame, intended},
-    percentiles::{PERCENTILES, Source},
+    percentiles::Source,
     sizes::SIZES,
 };
 use crate::{
-    CONFIDENCE, Interval, Level, NEW_ORDERS,
+    CONFIDENCE, Figure, Interval, Level,
+    figures::Rank,
     statistics::{
         order::median_interval,
         pairing::{Spent, frame_spent},
@@ -17,67 +18,57 @@ use crate::{
     },
 };
 
-/// The name of the level that the estimate called `estimate` compares.
-pub(super) fn level_of(estimate: &str) -> String {
-    match estimate {
-        "time" => "latency_mean".to_owned(),
-        "net" | "cpu" | "client_cpu" | "server_cpu" => format!("{estimate}_per_op"),
-        other if COUNTERS.iter().any(|counter| counter.name == other) => format!("{other}_per_op"),
-        other => other.to_owned(),
-    }
-}
-
 /// Every level of arm `arm` that can be seen.
 pub(super) fn levels(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let mut levels = of_slots(measured, arm);
     levels.extend(of_percentiles(measured, arm));
     for counter in &COUNTERS {
         let per_frame = measured.arm(arm).filter_map(|frame| counter.spent(frame)).map(Spent::per_operation);
-        levels.extend(level(&format!("{}_per_op", counter.name), counter.unit, per_frame));
+        levels.extend(level(Figure::CounterLevel(counter.counter), counter.unit, per_frame));
     }
-    for (name, _, read) in SIZES {
+    for (size, _, read) in SIZES {
         let megabytes = measured.arm(arm).filter_map(|frame| Some(read(&frame.counters)? as f64 / 1e6));
-        levels.extend(level(name, "MB", megabytes));
+        levels.extend(level(Figure::Size(size), "MB", megabytes));
     }
     let connecting = measured.arm(arm).filter(|frame| frame.connect_ns > 0).map(|frame| frame.connect_ns as f64 / 1e3);
-    levels.extend(level("connect", "µs", connecting));
+    levels.extend(level(Figure::Connect, "µs", connecting));
     levels
 }
 
 /// The median of `values` with its interval; `None` of nothing.
-fn level(name: &str, unit: &'static str, values: impl Iterator<Item = f64>) -> Option<Level> {
+fn level(name: Figure, unit: &'static str, values: impl Iterator<Item = f64>) -> Option<Level> {
     let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     let Interval { estimate, low, high } = median_interval(&values, 1.0 - CONFIDENCE);
     let count = values.len() as u64;
-    (count > 0).then(|| Level { name: name.to_owned(), unit, value: estimate, low, high, count })
+    (count > 0).then(|| Level { name, unit, value: estimate, low, high, count })
 }
 
 fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
-    let per_op = |name: &str, unit: &'static str, metric: Metric| {
+    let per_op = |metric: Metric, unit: &'static str| {
         let spent = measured.frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
         let values: Vec<f64> = spent.map(|spent| spent.per_operation() / 1e3).collect();
         // Net time of frames in which nearly all was waiting may come out below zero: then there is no level to state.
         let shown = values.iter().filter(|value| **value > 0.0).count() * 10 >= values.len() * 9;
-        shown.then(|| level(name, unit, values.into_iter())).flatten()
+        shown.then(|| level(Figure::MetricLevel(metric), unit, values.into_iter())).flatten()
     };
     let rates = measured.frames.iter().filter_map(|frame| throughput(&frame.slots, arm));
     let done = measured.arm(arm).map(|frame| 100.0 * frame.operations as f64 / intended(frame) as f64);
     // In an open loop the rate is given; what was done of it is the figure that compares.
     let mut levels = if measured.open_loop() {
-        vec![level("throughput", "% of intended", done), level("operations", "op/s", rates)]
+        vec![level(Figure::Throughput, "% of intended", done), level(Figure::Operations, "op/s", rates)]
     } else {
-        vec![level("throughput", "op/s", rates)]
+        vec![level(Figure::Throughput, "op/s", rates)]
     };
     let new_orders = measured.frames.iter().filter_map(|frame| new_orders_a_minute(frame, arm));
-    levels.push(level(NEW_ORDERS, "NOPM", new_orders));
-    levels.push(per_op("latency_mean", "µs", Metric::Time));
+    levels.push(level(Figure::NewOrders, "NOPM", new_orders));
+    levels.push(per_op(Metric::Time, "µs"));
     if measured.seen.net() {
-        levels.push(per_op("net_per_op", "µs/op", Metric::Net));
+        levels.push(per_op(Metric::Net, "µs/op"));
     }
-    levels.push(per_op("cpu_per_op", "µs/op", Metric::Cpu));
-    levels.push(per_op("client_cpu_per_op", "µs/op", Metric::ClientCpu));
+    levels.push(per_op(Metric::Cpu, "µs/op"));
+    levels.push(per_op(Metric::ClientCpu, "µs/op"));
     if measured.seen.server() {
-        levels.push(per_op("server_cpu_per_op", "µs/op", Metric::ServerCpu));
+        levels.push(per_op(Metric::ServerCpu, "µs/op"));
     }
     levels.into_iter().flatten().collect()
 }
@@ -106,7 +97,8 @@ fn of_percentiles(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
         let frames = source.histograms(measured, arm, operation);
         let counts: Vec<_> = frames.iter().map(|frame| (frame.total(), frame.total())).collect();
         let samples = counts.iter().map(|(count, _)| count).sum();
-        for (percentile, share) in PERCENTILES {
+        for rank in Rank::ALL {
+            let share = rank.share();
             let mut groups = group_frames(&counts, share, SAMPLES_BEYOND);
             if groups.is_empty() && !frames.is_empty() {
                 groups.push((0, frames.len() - 1));
@@ -114,7 +106,7 @@ fn of_percentiles(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
             let values = groups.iter().filter_map(|(first, last)| {
                 Some(pooled(frames[*first..=*last].iter().copied()).quantile(share)? / 1e3)
             });
-            let of_groups = level(&format!("{}_{percentile}_{operation}", source.name), "µs", values);
+            let of_groups = level(source.percentile(rank, operation), "µs", values);
             levels.extend(of_groups.map(|level| Level { count: samples, ..level }));
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
+    ending::CellEnding,
     experiment::{Arm, Arrivals, Design, Metric},
     plan::Cell,
     record::{ArmFrame, Frame, Host, Slot, Stalls},
@@ -62,7 +63,7 @@ impl<'a> Measured<'a> {
         let (frames, spoiled) = frames(records, index);
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
-        let ended_by = |reason: &str| records.cells[index].ending == reason;
+        let ended_by = |reason: CellEnding| records.cells[index].ending == Some(reason);
         let of_cell = |cell: u32| cell as usize == index;
         let frame_epochs = records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
         let finding_epochs = records.findings.iter().filter(|it| of_cell(it.cell)).map(|it| it.epoch);
@@ -76,7 +77,7 @@ impl<'a> Measured<'a> {
                     .flat_map(|frame| &frame.record.arms)
                     .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
             epochs: frame_epochs.chain(finding_epochs).collect(),
-            alpha: stopping::alpha(arms.saturating_sub(1), ended_by(stopping::BY_PRECISION)),
+            alpha: stopping::alpha(arms.saturating_sub(1), ended_by(CellEnding::Precision)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
             frame_s: frames.last().map_or(cell.frame_ns(arms), |frame| cell.load_ns(frame.record, &frame.slots, arms))
@@ -85,7 +86,7 @@ impl<'a> Measured<'a> {
             arms: &experiment.arms,
             slot_ns: frames.last().map_or(cell.slot_ns, |frame| frame.record.slot_ns.max(cell.slot_ns)),
             guard_ns: frames.last().map_or(cell.guard_ns, |frame| frame.record.guard_ns.max(cell.guard_ns)),
-            by_decision: ended_by(stopping::BY_DECISION),
+            by_decision: ended_by(CellEnding::Decided),
             cell,
             frames,
             free,

@@ -29,7 +29,7 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Level, statistics};
+use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level, statistics};
 use measured::Measured;
 
 /// What the records say. The same records give the same analysis.
@@ -103,7 +103,7 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
     if (1..statistics::precision::MIN_FRAMES).contains(&measured.frames.len()) {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
         estimates
-            .filter(|estimate| !sizes::is_size(&estimate.name))
+            .filter(|estimate| !is_spread(estimate))
             .for_each(|estimate| estimate::without_interval(&measured, estimate));
     }
     adjust_p(&mut arms);
@@ -192,7 +192,7 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
         estimates.extend(sizes::estimates(measured, arm));
     }
     for estimate in &mut estimates {
-        let name = levels::level_of(&estimate.name);
+        let name = estimate.name.level();
         let of_arm = |arm: usize| levels[arm].iter().find(|level| level.name == name);
         if let (Some(plain), Some(guarded)) = (of_arm(0), of_arm(arm)) {
             estimate.levels = Some((plain.value, guarded.value));
@@ -217,7 +217,7 @@ fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<St
 /// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still
 /// be called one (Holm 1979).
 fn adjust_p(arms: &mut [ArmAnalysis]) {
-    let names: Vec<String> = arms.iter().flat_map(|arm| &arm.estimates).map(|estimate| estimate.name.clone()).collect();
+    let names: Vec<Figure> = arms.iter().flat_map(|arm| &arm.estimates).map(|estimate| estimate.name.clone()).collect();
     for name in std::collections::BTreeSet::from_iter(names) {
         let of_name = arms.iter_mut().flat_map(|arm| &mut arm.estimates).filter(|estimate| estimate.name == name);
         let mut of_name: Vec<&mut Estimate> = of_name.filter(|estimate| estimate.p.is_some()).collect();
@@ -226,6 +226,11 @@ fn adjust_p(arms: &mut [ArmAnalysis]) {
             estimate.p = Some(adjusted);
         }
     }
+}
+
+/// True of the figures that are the spread over the frames and no interval.
+fn is_spread(estimate: &Estimate) -> bool {
+    matches!(estimate.name, Figure::Size(_))
 }
 
 /// How operations were offered, in words.

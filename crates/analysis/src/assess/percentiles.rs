@@ -10,13 +10,10 @@ use super::{
     slots::limits_of_time,
 };
 use crate::{
-    Estimate, Flag, Interval,
+    Estimate, Figure, Flag, Interval,
+    figures::{Percentile, Rank, Start},
     statistics::percentile::{MIN_GROUPS, quantile_difference, quantile_effect, quantile_ratio},
 };
-
-/// The percentiles, by name and share.
-pub(super) const PERCENTILES: [(&str, f64); 5] =
-    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// From this share on, interference of neighbours is flagged: preemption sits in the tail.
 const TAIL_FROM: f64 = 0.99;
@@ -26,8 +23,7 @@ const MUCH_WAIT: f64 = 0.2;
 
 /// Which of an arm's two sets of histograms counts: the one from the intended start, where there is any.
 pub(super) struct Source {
-    /// What the names start with.
-    pub name: &'static str,
+    start: Start,
     title: &'static str,
     read: fn(&ArmFrame) -> &BTreeMap<String, Histogram>,
 }
@@ -37,10 +33,15 @@ impl Source {
     pub fn of(measured: &Measured<'_>) -> Self {
         let intended = measured.frames.iter().flat_map(|frame| &frame.record.arms).any(|arm| !arm.intended.is_empty());
         if intended {
-            Self { name: "intended", title: "latency from the intended start", read: |arm| &arm.intended }
+            Self { start: Start::Intended, title: "latency from the intended start", read: |arm| &arm.intended }
         } else {
-            Self { name: "latency", title: "latency", read: |arm| &arm.latency }
+            Self { start: Start::Actual, title: "latency", read: |arm| &arm.latency }
         }
+    }
+
+    /// The percentile `rank` of `operation`.
+    pub fn percentile(&self, rank: Rank, operation: &str) -> Figure {
+        Figure::Percentile(Percentile { start: self.start, rank, operation: operation.to_owned() })
     }
 
     /// The operations that arm `arm` did, the most frequent in all arms together first: that is the order of every
@@ -73,8 +74,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
         let plain = source.histograms(measured, 0, operation);
         let guarded = source.histograms(measured, arm, operation);
         let frames: Vec<_> = plain.into_iter().zip(guarded).collect();
-        for percentile in PERCENTILES {
-            estimates.extend(estimate(measured, &source, operation, percentile, &frames));
+        for rank in Rank::ALL {
+            estimates.extend(estimate(measured, &source, operation, rank, &frames));
         }
     }
     let limits = limits_of_time(measured, arm);
@@ -88,9 +89,10 @@ fn estimate(
     measured: &Measured<'_>,
     source: &Source,
     operation: &str,
-    (percentile, share): (&str, f64),
+    rank: Rank,
     frames: &[(&Histogram, &Histogram)],
 ) -> Option<Estimate> {
+    let share = rank.share();
     let mut inference = quantile_effect(frames, share, measured.alpha);
     let groups = inference.merged.len() * inference.batch.max(1);
     let enough = groups >= MIN_GROUPS;
@@ -98,10 +100,9 @@ fn estimate(
         // With few groups or none, all samples together say more than the median of the groups.
         inference.interval.estimate = quantile_ratio(frames, share)?;
     }
-    let name = format!("{}_{percentile}_{operation}", source.name);
-    let title = format!("{percentile} {} of {operation}", source.title);
+    let title = format!("{} {} of {operation}", rank.name(), source.title);
     let seconds_each = measured.frame_s * frames.len() as f64 / groups.max(1) as f64;
-    let mut estimate = from_inference(measured, &name, &title, &inference, seconds_each);
+    let mut estimate = from_inference(measured, source.percentile(rank, operation), &title, &inference, seconds_each);
     let micros = |ns: Interval| Interval { estimate: ns.estimate / 1e3, low: ns.low / 1e3, high: ns.high / 1e3 };
     let difference = enough.then(|| micros(quantile_difference(frames, share, measured.alpha).interval));
     (estimate.difference, estimate.unit) = (difference, "µs");
@@ -109,7 +110,7 @@ fn estimate(
         let samples = |side: fn(&(&Histogram, &Histogram)) -> u64| frames.iter().map(side).sum::<u64>();
         let fewest = samples(|it| it.0.total()).min(samples(|it| it.1.total()));
         let more_s = until_enough_groups(measured, share, fewest, frames.len());
-        estimate.text = format!("not enough data for {percentile}: needs about {:.0} more seconds", more_s.ceil());
+        estimate.text = format!("not enough data for {}: needs about {:.0} more seconds", rank.name(), more_s.ceil());
         estimate.more_s = Some(more_s);
         estimate.flags.push(Flag::NotEnoughData);
     }

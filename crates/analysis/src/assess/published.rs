@@ -5,7 +5,7 @@ use tithe_model::{
     plan::Cell,
 };
 
-use crate::PublishedCost;
+use crate::{Figure, PublishedCost};
 
 /// What the experiment quotes about the arm called `arm` under the conditions of `cell`.
 pub(super) fn of(experiment: &Experiment, cell: &Cell, arm: &str) -> Vec<PublishedCost> {
@@ -19,7 +19,7 @@ fn cost(published: &Published) -> PublishedCost {
     let (low, high) = published.cost();
     PublishedCost {
         source: published.source.clone(),
-        estimate: published.figure.estimate(),
+        estimate: Figure::Metric(published.figure.metric()),
         printed: format!("{} {}", published.figure.title(), printed(&published.value)),
         low,
         high,

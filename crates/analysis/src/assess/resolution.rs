@@ -110,10 +110,10 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     let asked = records.plan.experiment.measure.primary;
     let primary = measured.seen.deciding(asked);
     let has_meaning = |metric: &Metric| *metric != Metric::Net || measured.seen.net();
-    let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(|(metric, ..)| has_meaning(metric)).collect();
-    metrics.sort_by_key(|(metric, ..)| *metric != primary);
+    let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(|(metric, _)| has_meaning(metric)).collect();
+    metrics.sort_by_key(|(metric, _)| *metric != primary);
     let cells = records.plan.cells.len();
-    let metrics = metrics.into_iter().filter_map(|(metric, _, title)| of_metric(&measured, metric, title, cells));
+    let metrics = metrics.into_iter().filter_map(|(metric, title)| of_metric(&measured, metric, title, cells));
     CellResolution {
         id: measured.cell.id.clone(),
         mode: records.cells[index].mode.clone(),

@@ -6,32 +6,26 @@
 
 use tithe_model::experiment::Metric;
 
-use super::{estimate::ratio, measured::Measured};
+use super::{estimate::ratio, measured::Measured, slots};
 use crate::{
-    Estimate, Interval,
+    Estimate, Figure, Interval,
     statistics::{distribution::t_upper, mean, pairing::frame_spent, variance},
 };
 
-const METRICS: [(Metric, &str, &str); 3] = [
-    (Metric::Net, "net", "net time per op"),
-    (Metric::Time, "time", "time per op"),
-    (Metric::Cpu, "cpu", "CPU per op"),
-];
-
 /// The costs of arm `arm`, `primary` first.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
-    let of = |(metric, name, title): (Metric, &str, &str)| {
+    let of = |(metric, title): (Metric, &str)| {
         let (plain, guarded) = (costs(measured, 0, metric), costs(measured, arm, metric));
         let frames = plain.len().min(guarded.len());
         let logarithms = |costs: &[f64]| costs.iter().map(|cost| cost.ln()).collect::<Vec<_>>();
         let effect = welch(&logarithms(&plain), &logarithms(&guarded), measured.alpha);
-        let mut estimate = ratio(measured, name, title, effect, frames);
+        let mut estimate = ratio(measured, Figure::Metric(metric), title, effect, frames);
         estimate.primary = metric == primary;
         estimate.difference = (frames > 0).then(|| welch(&plain, &guarded, measured.alpha));
         estimate.unit = "µs/op";
         estimate
     };
-    let mut estimates: Vec<Estimate> = METRICS.into_iter().map(of).collect();
+    let mut estimates: Vec<Estimate> = slots::METRICS.into_iter().take(3).map(of).collect();
     estimates.sort_by_key(|estimate| !estimate.primary);
     estimates
 }

@@ -7,7 +7,8 @@ use super::{
     measured::Measured,
 };
 use crate::{
-    Estimate, Interval,
+    Estimate, Figure, Interval,
+    figures::Size,
     statistics::{
         order::quantile7,
         verdict::{digits, outcome, percent},
@@ -17,22 +18,17 @@ use crate::{
 /// Takes a counter from the record; `None` where it cannot be seen.
 pub(super) type Read = fn(&Counters) -> Option<u64>;
 
-/// Name, title and source of each level that is compared at the end of the last frame.
-pub(super) const SIZES: [(&str, &str, Read); 2] = [
-    ("memory_bytes", "memory of the server", |counters| counters.memory_bytes),
-    ("disk_bytes", "size on disk", |counters| counters.disk_bytes),
+/// What is compared at the end of the last frame, with its title and source.
+pub(super) const SIZES: [(Size, &str, Read); 2] = [
+    (Size::Memory, "memory of the server", |counters| counters.memory_bytes),
+    (Size::Disk, "size on disk", |counters| counters.disk_bytes),
 ];
-
-/// True of the figures that are the spread over the frames and no interval.
-pub(super) fn is_size(name: &str) -> bool {
-    SIZES.iter().any(|(size, ..)| *size == name)
-}
 
 /// Memory, disk and connecting of arm `arm`, as far as they can be seen.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
-    let sizes = SIZES.iter().filter_map(|(name, title, read)| {
+    let sizes = SIZES.into_iter().filter_map(|(size, title, read)| {
         let ratios = ratios(measured, arm, |frame| read(&frame.counters).unwrap_or(0));
-        at_the_end(measured, name, title, &ratios)
+        at_the_end(measured, size, title, &ratios)
     });
     sizes.chain(connecting(measured, arm)).collect()
 }
@@ -45,7 +41,7 @@ fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let estimate = || Estimate {
         difference: difference(measured, &differences),
         unit: "µs",
-        ..paired(measured, "connect", "time to connect", &connecting)
+        ..paired(measured, Figure::Connect, "time to connect", &connecting)
     };
     (!connecting.is_empty()).then(estimate)
 }
@@ -68,7 +64,7 @@ fn both<'a>(
 /// The ratio at the end of the last frame, between the 2.5 % and 97.5 % quantiles of all frames.
 ///
 /// That is the spread over the frames and no interval of confidence: sizes of neighbouring frames are not independent.
-fn at_the_end(measured: &Measured<'_>, name: &str, title: &str, ratios: &[f64]) -> Option<Estimate> {
+fn at_the_end(measured: &Measured<'_>, size: Size, title: &str, ratios: &[f64]) -> Option<Estimate> {
     let estimate = *ratios.last()?;
     let (low, high) = (quantile7(ratios, 0.025).min(estimate), quantile7(ratios, 0.975).max(estimate));
     let effect = Interval { estimate, low, high };
@@ -79,5 +75,5 @@ fn at_the_end(measured: &Measured<'_>, name: &str, title: &str, ratios: &[f64]) 
         digits(percent(low)),
         digits(percent(high))
     );
-    Some(stated(name, title, effect, outcome(effect, measured.margin), text, ratios.len()))
+    Some(stated(Figure::Size(size), title, effect, outcome(effect, measured.margin), text, ratios.len()))
 }

@@ -8,7 +8,7 @@ use super::{
     measured::{Measured, MeasuredFrame, intended},
 };
 use crate::{
-    Estimate, Flag, Interval, Outcome,
+    Estimate, Figure, Flag, Interval, Outcome,
     statistics::{
         inference::infer,
         order::signed_rank_p,
@@ -17,13 +17,13 @@ use crate::{
     },
 };
 
-/// The metrics of slots in the order of the report, with the name and the title of each.
-pub(super) const METRICS: [(Metric, &str, &str); 5] = [
-    (Metric::Net, "net", "net time per op"),
-    (Metric::Time, "time", "time per op"),
-    (Metric::Cpu, "cpu", "CPU per op"),
-    (Metric::ClientCpu, "client_cpu", "client CPU per op"),
-    (Metric::ServerCpu, "server_cpu", "server CPU per op"),
+/// The metrics of slots in the order of the report, with the title of each.
+pub(super) const METRICS: [(Metric, &str); 5] = [
+    (Metric::Net, "net time per op"),
+    (Metric::Time, "time per op"),
+    (Metric::Cpu, "CPU per op"),
+    (Metric::ClientCpu, "client CPU per op"),
+    (Metric::ServerCpu, "server CPU per op"),
 ];
 
 /// A client that ran for a larger share of its wall time is saturated.
@@ -44,8 +44,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     };
     let mut estimates = Vec::new();
     let mut of_time = None;
-    for (metric, name, title) in METRICS {
-        let mut estimate = of_metric(measured, &measured.frames, arm, (metric, name, title));
+    for (metric, title) in METRICS {
+        let mut estimate = of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), title));
         estimate.primary = metric == primary;
         if !estimate.primary && (estimate.count == 0 || !has_meaning(metric)) {
             continue;
@@ -81,7 +81,8 @@ fn of_metric(
     measured: &Measured<'_>,
     frames: &[MeasuredFrame<'_>],
     arm: usize,
-    (metric, name, title): (Metric, &str, &str),
+    metric: Metric,
+    (figure, title): (Figure, &str),
 ) -> Estimate {
     let effects = of_frames(frames, measured.lanes, arm, metric, frame_effect);
     let differences_ns = of_frames(frames, measured.lanes, arm, metric, frame_difference);
@@ -89,21 +90,19 @@ fn of_metric(
     Estimate {
         difference: difference(measured, &differences),
         unit: "µs/op",
-        ..paired(measured, name, title, &effects)
+        ..paired(measured, figure, title, &effects)
     }
 }
 
 /// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound
 /// either.
 fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
-    let of = |(metric, name, title): (Metric, &str, &str)| {
-        let estimate = of_metric(measured, &measured.free, arm, (metric, name, title));
+    let of = |(metric, title): (Metric, &str)| {
+        let estimate = of_metric(measured, &measured.free, arm, metric, (Figure::Free(metric), title));
         (estimate.count > 0).then_some(estimate)
     };
-    const METRICS: [(Metric, &str, &str); 2] = [
-        (Metric::Time, "free_time", "time per op, not bound to processors"),
-        (Metric::Cpu, "free_cpu", "CPU per op, not bound to processors"),
-    ];
+    const METRICS: [(Metric, &str); 2] =
+        [(Metric::Time, "time per op, not bound to processors"), (Metric::Cpu, "CPU per op, not bound to processors")];
     METRICS.into_iter().filter_map(of).collect::<Vec<_>>().into_iter()
 }
 
@@ -190,7 +189,7 @@ fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
         Outcome::TooNoisy => verdict(time.effect, measured.margin, "cost").1,
     };
     let estimate = Estimate {
-        name: "throughput".to_owned(),
+        name: Figure::Throughput,
         title: "throughput".to_owned(),
         primary: false,
         text,
@@ -212,7 +211,8 @@ fn achieved(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     }
     let share = |sum: Spent| 100.0 / sum.per_operation();
     let (plain, guarded) = (frames.iter().map(|it| it.0).sum(), frames.iter().map(|it| it.1).sum());
-    let mut estimate = ratio(measured, "throughput", "share of the intended operations done", effect, frames.len());
+    let title = "share of the intended operations done";
+    let mut estimate = ratio(measured, Figure::Throughput, title, effect, frames.len());
     estimate.text =
         format!("{:.1}% of the intended operations done, {:.1}% on the plain arm", share(guarded), share(plain));
     estimate.flags = limits_of_time(measured, arm);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use tithe_model::record::{ArmFacts, STAND_IN};
+use tithe_model::{fact::Fact, record::ArmFacts};
 
 /// What answered in place of the product on any arm: a sentence each.
 pub(super) fn stand_ins<'a>(arms: impl Iterator<Item = &'a ArmFacts>) -> Vec<String> {
-    let named: BTreeSet<&String> = arms.filter_map(|arm| arm.facts.get(STAND_IN)).collect();
+    let named: BTreeSet<&str> = arms.filter_map(|arm| arm.told(Fact::StandIn)).collect();
     named.into_iter().map(|stand_in| format!("{stand_in}: no figure here is the product's")).collect()
 }
 
@@ -17,7 +17,8 @@ mod tests {
     #[test]
     fn a_stand_in_is_named_once() {
         let real = ArmFacts { version: "A 1".to_owned(), ..ArmFacts::default() };
-        let other = ArmFacts { facts: [(STAND_IN.to_owned(), "B, in place of A".to_owned())].into(), ..real.clone() };
+        let mut other = real.clone();
+        other.tell(Fact::StandIn, "B, in place of A".to_owned());
         assert_eq!(stand_ins([&real].into_iter()), [""; 0]);
         let told = stand_ins([&real, &other, &other].into_iter());
         assert_eq!(told, ["B, in place of A: no figure here is the product's"]);

@@ -68,7 +68,7 @@ fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &E
         arm.name.clone(),
         arm.protections.join("+"),
         proof(&arm.proof).to_owned(),
-        estimate.name.clone(),
+        estimate.name.to_string(),
         estimate.title.clone(),
         estimate.primary.to_string(),
         estimate.unit.to_owned(),

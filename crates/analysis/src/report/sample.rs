@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::record::{ArmFacts, Finding, Host, Machine, Phase, Role, Verdict};
+use tithe_model::{
+    ending::CellEnding,
+    record::{ArmFacts, Finding, Host, Machine, Phase, Role, Verdict},
+};
 
 use super::number;
 use crate::{
@@ -46,7 +49,7 @@ impl Estimate {
         let difference =
             Interval { estimate: of_plain(effect.estimate), low: of_plain(effect.low), high: of_plain(effect.high) };
         Self {
-            name: name.to_owned(),
+            name: name.parse().expect("a figure"),
             title: title.to_owned(),
             primary: false,
             effect,
@@ -83,7 +86,7 @@ impl Estimate {
 
 fn level(name: &str, unit: &'static str, value: f64, relative: f64, count: u64) -> Level {
     let (low, high) = (value * (1.0 - relative), value * (1.0 + relative));
-    Level { name: name.to_owned(), unit, value, low, high, count }
+    Level { name: name.parse().expect("a figure"), unit, value, low, high, count }
 }
 
 fn finding(
@@ -134,8 +137,9 @@ fn arm(name: &str, proof: Proof) -> ArmAnalysis {
 }
 
 /// A figure of others; the cost in percent.
-fn published(estimate: &'static str, printed: &str, cost: (f64, f64)) -> PublishedCost {
+fn published(estimate: &str, printed: &str, cost: (f64, f64)) -> PublishedCost {
     let source = "an invented report, 2020".to_owned();
+    let estimate = estimate.parse().expect("a figure");
     PublishedCost { source, estimate, printed: printed.to_owned(), low: percent(cost.0), high: percent(cost.1) }
 }
 
@@ -355,7 +359,7 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         frames: 30,
         spoiled: Vec::new(),
         epochs: 1,
-        ending: "precision".to_owned(),
+        ending: Some(CellEnding::Precision),
         host: Host {
             load: 11.3,
             cpu_pressure: Some(0.917),
@@ -501,7 +505,7 @@ pub(super) fn open_loop() -> Analysis {
         slot_ms: 250.0,
         frames: 60,
         epochs: 3,
-        ending: "budget".to_owned(),
+        ending: Some(CellEnding::Budget),
         host: Host { load: 0.4, cpu_pressure: None, io_pressure: None, steal: None, throttled: None },
         wait_share: 0.002,
         ..cell("a", vec![baseline, guarded])
@@ -516,7 +520,9 @@ pub(super) fn failed() -> Analysis {
         frames: 0,
         epochs: 0,
         mode: String::new(),
-        ending: "arm tls did not start: could not load server certificate file: permission denied".to_owned(),
+        ending: Some(CellEnding::Failed(
+            "arm tls did not start: could not load server certificate file: permission denied".to_owned(),
+        )),
         ..cell(
             "c/in-memory",
             vec![

@@ -248,7 +248,7 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     if !cell.spoiled.is_empty() {
         facts.push(("spoiled".to_owned(), spoiled(cell, form)));
     }
-    facts.push(("ended".to_owned(), words::ending(&cell.ending)));
+    facts.push(("ended".to_owned(), words::ending(cell.ending.as_ref())));
     facts
 }
 

@@ -1,6 +1,9 @@
 //! The vocabulary of the reports: one word or sentence per outcome, the same in every medium.
 
-use tithe_model::record::{Role, Verdict};
+use tithe_model::{
+    ending::CellEnding,
+    record::{Role, Verdict},
+};
 
 use super::{number, view::Tone};
 use crate::{Analysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
@@ -188,14 +191,14 @@ pub fn flag_advice(flag: Flag) -> &'static str {
     }
 }
 
-/// Why a cell ended.
-pub fn ending(ending: &str) -> String {
+/// Why a cell ended; `None` where it has not.
+pub fn ending(ending: Option<&CellEnding>) -> String {
     match ending {
-        "" => "not ended: interrupted, or still running".to_owned(),
-        "precision" => "the asked precision was reached".to_owned(),
-        "decided" => "every arm's answer was certain".to_owned(),
-        "budget" => "the budget was used up".to_owned(),
-        other => other.to_owned(),
+        None => "not ended: interrupted, or still running".to_owned(),
+        Some(CellEnding::Precision) => "the asked precision was reached".to_owned(),
+        Some(CellEnding::Decided) => "every arm's answer was certain".to_owned(),
+        Some(CellEnding::Budget) => "the budget was used up".to_owned(),
+        Some(other @ (CellEnding::Interrupted | CellEnding::Failed(_))) => other.to_string(),
     }
 }
 

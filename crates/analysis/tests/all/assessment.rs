@@ -1,8 +1,9 @@
 //! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
 
 use expect_test::{Expect, expect};
-use tithe_analysis::{Analysis, Estimate, Flag, Interval, Outcome, Proof, assess::assess};
+use tithe_analysis::{Analysis, Estimate, Figure, Flag, Interval, Outcome, Proof, assess::assess};
 use tithe_model::{
+    ending::CellEnding,
     experiment::{Arrivals, Metric},
     record::{Phase, Role, Verdict},
     records::Records,
@@ -58,11 +59,11 @@ fn check(records: &Records, expect: Expect) {
 fn estimate(records: &Records, arm: usize, name: &str) -> Estimate {
     let analysis = assess(records);
     let estimates = &analysis.cells[0].arms[arm].estimates;
-    estimates.iter().find(|estimate| estimate.name == name).unwrap_or_else(|| panic!("no {name}")).clone()
+    estimates.iter().find(|estimate| estimate.name.to_string() == name).unwrap_or_else(|| panic!("no {name}")).clone()
 }
 
 fn names(records: &Records, arm: usize) -> Vec<String> {
-    assess(records).cells[0].arms[arm].estimates.iter().map(|estimate| estimate.name.clone()).collect()
+    assess(records).cells[0].arms[arm].estimates.iter().map(|estimate| estimate.name.to_string()).collect()
 }
 
 #[test]
@@ -447,13 +448,13 @@ fn operations_are_told_by_their_share() {
             [("INSERT", 10), ("READ", 70), ("UPDATE", 20)].map(|(name, share)| (name.to_owned(), part(share))).into();
     }
     let analysis = assess(&records);
-    let p50 = |names: Vec<&str>| {
-        let of = |name: &str| Some(name.strip_prefix("latency_p50_")?.to_owned());
+    let p50 = |names: Vec<&Figure>| {
+        let of = |name: &Figure| Some(name.to_string().strip_prefix("latency_p50_")?.to_owned());
         names.into_iter().filter_map(of).collect::<Vec<_>>().join(" ")
     };
     let arm = &analysis.cells[0].arms[1];
-    assert_eq!(p50(arm.estimates.iter().map(|it| it.name.as_str()).collect()), "READ UPDATE INSERT");
-    assert_eq!(p50(arm.levels.iter().map(|it| it.name.as_str()).collect()), "READ UPDATE INSERT");
+    assert_eq!(p50(arm.estimates.iter().map(|it| &it.name).collect()), "READ UPDATE INSERT");
+    assert_eq!(p50(arm.levels.iter().map(|it| &it.name).collect()), "READ UPDATE INSERT");
     let options = tithe_analysis::report::terminal::Options::default();
     let page = tithe_analysis::report::terminal::render(&analysis, options);
     assert!(page.contains("READ p50") && page.contains("UPDATE p50") && !page.contains("INSERT p50"), "{page}");
@@ -471,7 +472,7 @@ fn slots_that_are_too_short_are_told() {
 fn stopping_by_precision_widens_the_intervals() {
     let mut records = Invented::default().records();
     let by_budget = estimate(&records, 1, "net").effect;
-    records.cells[0].ending = "precision".to_owned();
+    records.cells[0].ending = Some(CellEnding::Precision);
     let by_precision = estimate(&records, 1, "net").effect;
     assert!(by_precision.low < by_budget.low && by_budget.high < by_precision.high);
 }

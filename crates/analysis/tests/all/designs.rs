@@ -1,8 +1,9 @@
 //! The guard arm, sequential practice, frames that bind nothing, carry-over, and answers that are looked at all the
 //! time.
 
-use tithe_analysis::{Estimate, Flag, Outcome, Proof, assess::assess, stopping::Live};
+use tithe_analysis::{Estimate, Figure, Flag, Outcome, Proof, assess::assess, stopping::Live};
 use tithe_model::{
+    ending::CellEnding,
     experiment::Design,
     record::{PHASES_NS, Slot},
     records::Records,
@@ -13,7 +14,7 @@ use crate::synthetic::Invented;
 fn estimate(records: &Records, arm: usize, name: &str) -> Estimate {
     let analysis = assess(records);
     let estimates = &analysis.cells[0].arms[arm].estimates;
-    estimates.iter().find(|estimate| estimate.name == name).unwrap_or_else(|| panic!("no {name}")).clone()
+    estimates.iter().find(|estimate| estimate.name.to_string() == name).unwrap_or_else(|| panic!("no {name}")).clone()
 }
 
 /// Three arms, the last of which is a second instance of the baseline that costs `effect`.
@@ -98,7 +99,9 @@ fn sequential_practice_takes_the_drift_for_a_cost() {
 fn frames_that_bind_nothing_stand_beside() {
     let mut records = Invented { frames: 40, ..Invented::default() }.records();
     let bound = estimate(&records, 1, "cpu");
-    assert!(assess(&records).cells[0].arms[1].estimates.iter().all(|estimate| !estimate.name.starts_with("free_")));
+    assert!(
+        assess(&records).cells[0].arms[1].estimates.iter().all(|estimate| !matches!(estimate.name, Figure::Free(_)))
+    );
     records.frames.iter_mut().filter(|frame| frame.frame >= 35).for_each(|frame| frame.free = true);
     let free = estimate(&records, 1, "free_cpu");
     assert_eq!(free.count, 5);
@@ -143,7 +146,7 @@ fn an_answer_may_be_looked_at_after_every_frame() {
     let until = live.frames() as u32;
     records.frames.retain(|frame| frame.frame < until);
     records.slots.retain(|slot| slot.frame < until);
-    records.cells[0].ending = "decided".to_owned();
+    records.cells[0].ending = Some(CellEnding::Decided);
     assert_eq!(estimate(&records, 1, "net").effect, decision.arms[0], "the report says what the run went by");
 }
 

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use tithe_analysis::{assess::assess, stopping::Live};
-use tithe_model::{experiment::Metric, record::Slot, records::Records};
+use tithe_model::{ending::CellEnding, experiment::Metric, record::Slot, records::Records};
 
 use crate::synthetic::Invented;
 
@@ -53,7 +53,7 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
     let frames = live.frames() as u32;
     records.frames.retain(|frame| frame.frame < frames);
     records.slots.retain(|slot| slot.frame < frames);
-    records.cells[0].ending = "precision".to_owned();
+    records.cells[0].ending = Some(CellEnding::Precision);
     let analysis = assess(&records);
     for (arm, interval) in analysis.cells[0].arms[1..].iter().zip(&decision.arms) {
         assert_eq!(arm.estimates[0].effect, *interval);
@@ -62,21 +62,21 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
 
 #[test]
 fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
-    for ending in ["budget", "precision", "decided", "interrupted"] {
+    for ending in [CellEnding::Budget, CellEnding::Precision, CellEnding::Decided, CellEnding::Interrupted] {
         let mut records = Invented { frames: 17, ..Invented::default() }.records();
-        records.plan.experiment.measure.until_decided = ending == "decided";
+        records.plan.experiment.measure.until_decided = ending == CellEnding::Decided;
         // A run that was interrupted has not ended its cell.
-        records.cells[0].ending = if ending == "interrupted" { "" } else { ending }.to_owned();
+        records.cells[0].ending = Some(ending.clone()).filter(|ending| *ending != CellEnding::Interrupted);
         let mut live = live(&records);
         frames(&records).for_each(|slots| live.push(slots));
-        let told = live.ended(ending).expect("enough frames");
+        let told = live.ended(&ending).expect("enough frames");
         let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
         assert_eq!(told, tabled, "{ending}");
     }
     let records = Invented { frames: 14, ..Invented::default() }.records();
     let mut live = live(&records);
     frames(&records).for_each(|slots| live.push(slots));
-    assert_eq!(live.ended("budget"), None, "14 frames make no interval, live as in the table");
+    assert_eq!(live.ended(&CellEnding::Budget), None, "14 frames make no interval, live as in the table");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tithe_model::{
+    ending::CellEnding,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload,
     },
@@ -101,7 +102,7 @@ impl Invented {
             cells: vec![CellFacts {
                 mode: "twin".to_owned(),
                 notes: vec![("requestdistribution".to_owned(), "zipfian".to_owned())],
-                ending: "budget".to_owned(),
+                ending: Some(CellEnding::Budget),
                 arms: facts.collect(),
             }],
             events: vec![Event::RunStarted { tithe: "0.1.0".to_owned(), resumed: false }],

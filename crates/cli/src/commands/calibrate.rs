@@ -28,7 +28,7 @@ pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
     let mut folder = create(&prepared, &arguments.experiment.runs)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut observer = Progress::new(&plan, arguments.quiet, None);
-    let run = Run { product: database, install, plan: &plan, workloads: &workloads, cancelled: interrupt::listen() };
+    let run = Run::new(database, install, &plan, &workloads, interrupt::listen())?;
     let ending = run.carry_out(&mut folder, None, &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);

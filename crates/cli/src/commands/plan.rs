@@ -2,7 +2,13 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{arms, configuration::configuration, launch::Place, volumes::own_swap, watch::swap};
+use tithe_harness::{
+    arms::{self, Resolved},
+    configuration::configuration,
+    launch::Place,
+    volumes::own_swap,
+    watch::swap,
+};
 
 use crate::{
     ExperimentArgs,
@@ -65,7 +71,8 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
         let on = arm.on.iter().map(|statement| format!("on: {statement}"));
         return Ok(std::iter::once(format!("attached to {}", url.redacted())).chain(on).collect());
     }
-    let setup = arms::setup(prepared.database, &prepared.plan, &prepared.plan.cells[0], arm, &placeholders())?;
+    let resolved = Resolved::of(prepared.database, arm)?;
+    let setup = resolved.setup(&prepared.plan, &prepared.plan.cells[0], &placeholders())?;
     // A port that cannot stand in a configuration by chance: it is replaced by its name.
     let place = Place { folder: PathBuf::from("/{sandbox}"), port: 65_535 };
     Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &setup, &place))

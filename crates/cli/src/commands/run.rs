@@ -42,7 +42,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let cancelled = interrupt::listen();
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
-    let run = Run { product: database, install, plan: &plan, workloads: &workloads, cancelled };
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?;
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);

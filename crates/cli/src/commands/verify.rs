@@ -31,7 +31,7 @@ pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
     let mut verifier = Verifier { prepared: &prepared, findings: Vec::new(), claims: Claims::default(), spoiled: 0 };
     let cancelled = interrupt::listen();
     let Prepared { plan, database, install, workloads, .. } = &prepared;
-    let run = Run { product: *database, install: install.clone(), plan, workloads, cancelled };
+    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?;
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();

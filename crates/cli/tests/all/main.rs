@@ -2,10 +2,12 @@
 //!
 //! Tests run in the order of their names: the long ones of `installed` first, the short ones last.
 
+mod edited;
 mod refused;
 mod simulated;
 mod support;
 mod tpcc;
+mod written;
 
 /// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
 /// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.

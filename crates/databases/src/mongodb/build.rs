@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_harness::{fault::Fault, launch::Server, setup::Setup};
-use tithe_model::record::{ArmFacts, STAND_IN};
+use tithe_model::{fact::Fact, record::ArmFacts};
 
 use super::{link::Link, store::administrator, target::of_clients};
 use crate::target::is_local;
@@ -65,7 +65,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let build = Build::ask(&link)?;
     let mut facts = BTreeMap::new();
     if build.stand_in {
-        facts.insert(STAND_IN.to_owned(), format!("{}, in place of MongoDB", build.title));
+        facts.insert(Fact::StandIn.name().to_owned(), format!("{}, in place of MongoDB", build.title));
     }
     let told = [
         ("storage engine", &["storageEngine", "name"][..]),

@@ -7,7 +7,6 @@ use tithe_model::{
 
 use super::{Diary, Part, Run};
 use crate::{
-    arms,
     clock::Clock,
     data,
     database::Connect,
@@ -78,9 +77,8 @@ impl Run<'_> {
                 narrowed: None,
             }
         };
-        for (arm, described) in self.plan.experiment.arms.iter().enumerate().skip(1) {
-            for chosen in &described.protections {
-                let protection = arms::named(self.product, &chosen.id)?;
+        for (arm, resolved) in self.arms.iter().enumerate().skip(1) {
+            for (protection, chosen) in &resolved.protections {
                 for check in protection.evidence_in(chosen, workload) {
                     if self.cancelled() && phase == Phase::Before {
                         return Ok(());

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_model::experiment::Arm;
+use tithe_model::fact::Fact;
 
 use super::{Diary, Run};
 use crate::{arms, fault::Fault, load::frame::Rig, rotation::Rotator, sandbox::companion::Companion};
@@ -34,12 +34,6 @@ type Outcome = Result<Vec<Duration>, Fault>;
 pub(super) struct Rotations(Vec<(usize, Vec<Duration>)>);
 
 impl Run<'_> {
-    /// True when an arm rotates its key while it is measured.
-    pub(super) fn rotates(&self) -> Result<bool, Fault> {
-        let asked = |arm: &Arm| arms::rotates(self.product, arm);
-        Ok(self.plan.experiment.arms.iter().map(asked).collect::<Result<Vec<_>, _>>()?.contains(&true))
-    }
-
     /// Begins to rotate the keys of the arms that ask for it.
     pub(super) fn rotate(&self, rig: &Rig<'_>) -> Result<Rotating, Fault> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -71,7 +65,7 @@ impl Run<'_> {
         }
         self.note(cell, diary, |arm| {
             let (_, took) = rotations.0.iter().find(|(number, _)| *number == arm)?;
-            Some(("key rotations".to_owned(), told(took)))
+            Some((Fact::KeyRotations, told(took)))
         })
     }
 }

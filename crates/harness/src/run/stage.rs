@@ -1,7 +1,6 @@
 //! The arms of one epoch: started, loaded, started anew, and stopped.
 
 use std::{
-    collections::BTreeMap,
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
@@ -9,6 +8,7 @@ use std::{
 
 use tithe_model::{
     experiment::{Arm, Arrivals, Design},
+    fact::Fact,
     plan::Cell,
     record::{ArmFacts, Event},
 };
@@ -18,7 +18,7 @@ use super::{
     kept::{Holds, Kept},
 };
 use crate::{
-    arms,
+    arms::Resolved,
     cgroup::{self, Limits},
     checks::scan::{Places, files_of},
     clock::Clock,
@@ -42,9 +42,6 @@ use crate::{
     workload::Workload,
     workloads::program::desk::Desk,
 };
-
-/// The fact of an arm that says where its data came from, where they are a copy.
-const DATA_SET: &str = "data set";
 
 /// The servers of one epoch; they stop when it is dropped.
 pub(super) struct Stage<'a> {
@@ -70,7 +67,7 @@ struct Begun {
     server: Server,
     configuration: Vec<String>,
     /// Facts that the server itself does not know.
-    notes: BTreeMap<String, String>,
+    notes: Vec<(Fact, String)>,
     /// Where its data came from; `None` where they have yet to be loaded.
     origin: Option<String>,
 }
@@ -127,7 +124,6 @@ impl<'a> Stage<'a> {
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
         let shared = shares_server(&experiment.arms);
-        let rotates = run.rotates()?;
         diary.folder.cell(number, |facts| {
             facts.mode = mode(cell, shared, self.launches(&experiment.arms));
             facts.notes = workload.describe();
@@ -136,7 +132,7 @@ impl<'a> Stage<'a> {
             {
                 facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
             }
-            if rotates {
+            if run.rotates {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
                 facts.notes.push(("servers".to_owned(), turns));
             }
@@ -149,8 +145,8 @@ impl<'a> Stage<'a> {
         })?;
         let mut materials = self.sandbox.materials()?;
         kept.share_secrets(&mut materials);
-        let setup_of = |arm| arms::setup(run.product, run.plan, cell, arm, &materials);
-        let setups: Vec<Setup> = experiment.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
+        let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &materials);
+        let setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
         let holds = match workload.program() {
             // What another program loads is loaded anew: its data are not known to be the same in every start.
             Some(_) => setups.iter().map(|_| None).collect(),
@@ -206,11 +202,11 @@ impl<'a> Stage<'a> {
         }
         let mut facts = run.product.facts(&server, setup)?;
         facts.configuration.splice(0..0, configuration);
-        facts.facts.extend(notes);
-        facts.facts.extend(origin.map(|origin| (DATA_SET.to_owned(), origin)));
+        let origin = origin.map(|origin| (Fact::DataSet, origin));
+        notes.into_iter().chain(origin).for_each(|(fact, text)| facts.tell(fact, text));
         if let Some(bytes) = limits.memory_bytes {
             let times = limits::data_bytes(experiment, cell.workload) as f64 / bytes as f64;
-            facts.facts.insert("data per memory".to_owned(), format!("{times:.2} times the limit of memory"));
+            facts.tell(Fact::DataPerMemory, format!("{times:.2} times the limit of memory"));
         }
         let version = facts.version.clone();
         let started = Event::ArmStarted { cell: part.number as u32, epoch: part.epoch, arm: number as u32, version };
@@ -230,7 +226,7 @@ impl<'a> Stage<'a> {
             if loads {
                 let origin = self.keep(run, workload, &arm.name, (setup, holds), kept)?;
                 diary.folder.cell(part.number, |known| {
-                    known.arms[number].facts.insert(DATA_SET.to_owned(), origin);
+                    known.arms[number].tell(Fact::DataSet, origin);
                 })?;
                 server = self.servers[self.servers.len() - 1].server.clone();
             }
@@ -331,7 +327,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Begun, Fault> {
         let name = file_name(&arm.name);
         let place = self.sandbox.place(&name)?;
-        let mut notes = BTreeMap::new();
+        let mut notes = Vec::new();
         let mut origin = None;
         let (server, process, configuration) = if let Some(url) = &arm.url {
             let address = Address::Attached(url.clone());
@@ -345,8 +341,7 @@ impl<'a> Stage<'a> {
             if limits != Limits::default() {
                 let helper = mounted.as_ref().and_then(Mounted::process);
                 let words = self.sandbox.confine(&place.folder, limits, helper)?;
-                let name = if limits.confine() { "limits" } else { "control group" };
-                notes.insert(name.to_owned(), words);
+                notes.push((if limits.confine() { Fact::Limits } else { Fact::ControlGroup }, words));
             }
             notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);

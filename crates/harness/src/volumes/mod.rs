@@ -20,7 +20,6 @@ mod plain;
 mod reencryption;
 
 use std::{
-    collections::BTreeMap,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -29,6 +28,7 @@ use std::{
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind},
     experiment::{Arm, Protection as Chosen},
+    fact::Fact,
 };
 
 use crate::{
@@ -99,20 +99,18 @@ fn checks(kernel: bool) -> Vec<Box<dyn Evidence>> {
 }
 
 /// What the report says about the volume at `folder`: its layers, and the driver that the kernel encrypts with.
-pub fn facts(asked: &Asked, folder: &Path) -> BTreeMap<String, String> {
+pub fn facts(asked: &Asked, folder: &Path) -> Vec<(Fact, String)> {
     let layout = Layout::of(folder);
-    let mut facts = BTreeMap::from([("volume".to_owned(), asked.kind.layers(asked).join(", "))]);
+    let mut facts = vec![(Fact::Volume, asked.kind.layers(asked).join(", "))];
     if let Some(name) = asked.kind.kernel_cipher(asked) {
         let driver =
             cipher::driver(&name).map_or_else(|| "not listed by /proc/crypto".to_owned(), |driver| driver.in_words());
-        facts.insert("volume cipher driver".to_owned(), driver);
+        facts.push((Fact::VolumeCipherDriver, driver));
     }
     let direct = mounts::loops().into_iter().find(|device| device.image == layout.image());
     if let Some(device) = direct {
-        facts.insert(
-            "volume direct I/O".to_owned(),
-            if device.direct { "yes" } else { "no: pages are cached twice" }.to_owned(),
-        );
+        let how = if device.direct { "yes" } else { "no: pages are cached twice" };
+        facts.push((Fact::VolumeDirectIo, how.to_owned()));
     }
     facts
 }

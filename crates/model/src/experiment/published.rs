@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Metric;
+
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
@@ -39,13 +41,13 @@ pub enum PublishedFigure {
 }
 
 impl PublishedFigure {
-    /// The name of the estimate that it stands beside. In a closed loop throughput and time say the same.
-    pub fn estimate(self) -> &'static str {
+    /// The metric whose estimate it stands beside. In a closed loop throughput and time say the same.
+    pub fn metric(self) -> Metric {
         match self {
-            Self::Time | Self::Throughput => "time",
-            Self::Cpu => "cpu",
-            Self::ClientCpu => "client_cpu",
-            Self::ServerCpu => "server_cpu",
+            Self::Time | Self::Throughput => Metric::Time,
+            Self::Cpu => Metric::Cpu,
+            Self::ClientCpu => Metric::ClientCpu,
+            Self::ServerCpu => Metric::ServerCpu,
         }
     }
 

@@ -158,8 +158,9 @@ pub(super) fn warnings(analysis: &Analysis) -> String {
     }));
     items.extend(analysis.cells.iter().flat_map(|cell| {
         let unusable = cell.frames == 0;
-        let ended = unusable
-            .then(|| format!("<b>{}</b> was not measured: {}", text(&cell.id), text(&words::ending(&cell.ending))));
+        let ended = unusable.then(|| {
+            format!("<b>{}</b> was not measured: {}", text(&cell.id), text(&words::ending(cell.ending.as_ref())))
+        });
         let spoiled = (!cell.spoiled.is_empty()).then(|| {
             format!(
                 "<b>{}</b>: {} left out, among them frame {}: {}",

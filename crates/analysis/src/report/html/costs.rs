@@ -12,7 +12,7 @@ use super::{
     scale::{Scale, cost_ticks},
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome, Proof, PublishedCost,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Outcome, Proof, PublishedCost,
     report::{
         number,
         view::{costs, published},
@@ -33,7 +33,7 @@ const COLUMNS: usize = 6;
 
 /// One metric over all cells.
 struct Column {
-    name: String,
+    name: Figure,
     title: String,
     scale: Scale,
     /// Its intervals are drawn, and not only told.
@@ -75,28 +75,28 @@ pub(super) fn chart(analysis: &Analysis) -> String {
 }
 
 fn columns(analysis: &Analysis) -> Vec<Column> {
-    let mut names: Vec<(String, String)> = Vec::new();
+    let mut names: Vec<(Figure, String)> = Vec::new();
     for cell in &analysis.cells {
         // What others published gets its column too, so that it stands beside what can be compared with it.
-        let quoted = cell.arms.iter().flat_map(|arm| &arm.published).map(|published| published.estimate);
+        let quoted = cell.arms.iter().flat_map(|arm| &arm.published).map(|published| &published.estimate);
         for name in costs::headline(cell).into_iter().chain(quoted) {
             if !names.iter().any(|(known, _)| known == name) {
-                names.push((name.to_owned(), costs::title(cell, name)));
+                names.push((name.clone(), costs::title(cell, name)));
             }
         }
     }
     // Costs per operation first, then percentiles in the order in which they were met.
-    names.sort_by_key(|(name, _)| name.contains("_p"));
+    names.sort_by_key(|(name, _)| name.percentile().is_some());
     names.truncate(COLUMNS);
     let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
-    let of = |name: &str| arms().flat_map(|arm| &arm.estimates).filter(|it| it.name == name).collect::<Vec<_>>();
-    let quoted = |name: &str| {
-        let of_name = arms().flat_map(|arm| &arm.published).filter(|it| it.estimate == name);
+    let of = |name: &Figure| arms().flat_map(|arm| &arm.estimates).filter(|it| it.name == *name).collect::<Vec<_>>();
+    let quoted = |name: &Figure| {
+        let of_name = arms().flat_map(|arm| &arm.published).filter(|it| it.estimate == *name);
         of_name.flat_map(|it| [it.low, it.high]).collect::<Vec<_>>()
     };
     let width = (ROOM / names.len().max(1) as f64 - 16.0).clamp(*WIDTHS.start(), *WIDTHS.end()).round();
     let few = !super::is_abridged(analysis);
-    let column = |(index, (name, title)): (usize, (String, String))| Column {
+    let column = |(index, (name, title)): (usize, (Figure, String))| Column {
         scale: scale(&of(&name), &quoted(&name), analysis.margin, width),
         drawn: few || index == 0,
         name,

@@ -10,10 +10,7 @@ use super::{
     scale::{Scale, decade_ticks},
     story::{Curve, Story},
 };
-use crate::{
-    CellAnalysis, Level, Proof,
-    report::{number, view::costs::Percentile},
-};
+use crate::{CellAnalysis, Figure, Level, Proof, figures::Rank, report::number};
 
 pub(super) const WIDTH: f64 = 250.0;
 pub(super) const HEIGHT: f64 = 150.0;
@@ -25,7 +22,8 @@ pub(super) const GUARDED_AND_PLAIN: &str =
     "<i class=\"key\"></i>guarded arm; bars are the intervals of the median over frames.";
 
 /// Percentiles that the axis names, with their places.
-const NAMED: [(&str, f64); 5] = [("p50", 0.301), ("p90", 1.0), ("p95", 1.301), ("p99", 2.0), ("p99.9", 3.0)];
+const NAMED: [(Rank, f64); 5] =
+    [(Rank::P50, 0.301), (Rank::P90, 1.0), (Rank::P95, 1.301), (Rank::P99, 2.0), (Rank::P999, 3.0)];
 
 /// The panels of a cell with their table; nothing where no latency was seen.
 pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String {
@@ -39,7 +37,7 @@ pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String
     // Levels stand in the order of the operations' shares.
     let levels = || cell.arms.iter().flat_map(|arm| &arm.levels);
     let is_of = |level: &Level, operation: &str| {
-        Percentile::parse(&level.name).is_some_and(|percentile| percentile.operation == operation)
+        level.name.percentile().is_some_and(|percentile| percentile.operation == operation)
     };
     operations.sort_by_key(|operation| levels().position(|level| is_of(level, operation)).unwrap_or(usize::MAX));
     let mut html = String::new();
@@ -85,8 +83,8 @@ fn scales(cell: &CellAnalysis, operation: &str, curves: &[&Curve]) -> (Scale, Sc
 /// The percentiles of `operation`, with their places on the axis.
 fn levels<'a>(levels: &'a [Level], operation: &'a str) -> impl Iterator<Item = (f64, &'a Level)> {
     levels.iter().filter_map(move |level| {
-        let percentile = Percentile::parse(&level.name).filter(|it| it.operation == operation)?;
-        let (_, place) = NAMED.iter().find(|(name, _)| *name == percentile.rank)?;
+        let percentile = level.name.percentile().filter(|it| it.operation == operation)?;
+        let (_, place) = NAMED.iter().find(|(rank, _)| *rank == percentile.rank)?;
         Some((*place, level))
     })
 }
@@ -129,12 +127,12 @@ fn axes(x: &Scale, y: &Scale) -> String {
             at(x.start - 5.0)
         );
     }
-    for (name, step) in NAMED.into_iter().filter(|(_, step)| *step <= x.high) {
-        if name == "p95" {
+    for (rank, step) in NAMED.into_iter().filter(|(_, step)| *step <= x.high) {
+        if rank == Rank::P95 {
             continue;
         }
         let place = at(x.place(step));
-        let _ = write!(svg, "<text x=\"{place}\" y=\"{}\">{name}</text>", at(y.start + 14.0));
+        let _ = write!(svg, "<text x=\"{place}\" y=\"{}\">{}</text>", at(y.start + 14.0), rank.name());
     }
     let _ = write!(svg, "<path class=\"base\" d=\"M{left} {bottom}H{right}\"/></g>");
     svg
@@ -156,7 +154,7 @@ fn mark(place: f64, level: &Level, y: &Scale, arm: &str) -> String {
         "<g>{bar}<circle cx=\"{x}\" cy=\"{}\" r=\"2.4\"/><title>{} {}: {}</title></g>",
         at(y.place(level.value.log10())),
         text(arm),
-        text(&level.name.replace('_', " ")),
+        text(&level.name.to_string().replace('_', " ")),
         figure(level)
     )
 }
@@ -168,9 +166,9 @@ pub(super) fn figure(level: &Level) -> String {
 
 /// Every percentile of every operation and arm.
 fn table(cell: &CellAnalysis) -> String {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<&Figure> = Vec::new();
     for level in cell.arms.iter().flat_map(|arm| &arm.levels) {
-        if Percentile::parse(&level.name).is_some() && !names.contains(&level.name.as_str()) {
+        if level.name.percentile().is_some() && !names.contains(&&level.name) {
             names.push(&level.name);
         }
     }
@@ -180,9 +178,9 @@ fn table(cell: &CellAnalysis) -> String {
     }
     html.push_str("</tr></thead><tbody>\n");
     for name in names {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", text(&name.replace('_', " ")));
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", text(&name.to_string().replace('_', " ")));
         for arm in &cell.arms {
-            let level = arm.levels.iter().find(|level| level.name == name);
+            let level = arm.levels.iter().find(|level| level.name == *name);
             let _ = write!(html, "<td>{}</td>", level.map_or("–".to_owned(), figure));
         }
         html.push_str("</tr>\n");

@@ -5,43 +5,49 @@
 
 use std::fmt::Write;
 
+use tithe_model::experiment::Metric;
+
 use super::{
     costs::proof_mark,
     latency::figure,
     markup::{at, text, wide},
 };
-use crate::{ArmAnalysis, CellAnalysis, Level, NEW_ORDERS, Proof, report::number};
+use crate::{
+    ArmAnalysis, CellAnalysis, Figure, Level, Proof,
+    figures::{Counter, Size},
+    report::number,
+};
 
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 12.0;
 
-/// Columns by the name of their level, with what they are called; those that no arm has are left out.
-const COLUMNS: [(&str, &str); 14] = [
-    ("throughput", "throughput"),
-    (NEW_ORDERS, "New-Orders"),
+/// Columns by their level, with what they are called; those that no arm has are left out.
+const COLUMNS: [(Figure, &str); 14] = [
+    (Figure::Throughput, "throughput"),
+    (Figure::NewOrders, "New-Orders"),
     (CPU, "processor time per op"),
-    ("memory_bytes", "memory of the server"),
-    ("disk_bytes", "size on disk"),
-    ("written_bytes_per_op", "written to storage per op"),
-    ("read_bytes_per_op", "read from storage per op"),
-    ("wal_bytes_per_op", "journal per op"),
-    ("log_bytes_per_op", "server and audit log per op"),
-    ("sent_bytes_per_op", "sent per op"),
-    ("received_bytes_per_op", "received per op"),
-    ("statements_per_op", "statements per op"),
-    ("switches_per_op", "context switches per op"),
-    ("connect", "time to connect"),
+    (Figure::Size(Size::Memory), "memory of the server"),
+    (Figure::Size(Size::Disk), "size on disk"),
+    (Figure::CounterLevel(Counter::WrittenBytes), "written to storage per op"),
+    (Figure::CounterLevel(Counter::ReadBytes), "read from storage per op"),
+    (Figure::CounterLevel(Counter::WalBytes), "journal per op"),
+    (Figure::CounterLevel(Counter::LogBytes), "server and audit log per op"),
+    (Figure::CounterLevel(Counter::SentBytes), "sent per op"),
+    (Figure::CounterLevel(Counter::ReceivedBytes), "received per op"),
+    (Figure::CounterLevel(Counter::Statements), "statements per op"),
+    (Figure::CounterLevel(Counter::Switches), "context switches per op"),
+    (Figure::Connect, "time to connect"),
 ];
 
 /// The level whose bar is made of two others.
-const CPU: &str = "cpu_per_op";
+const CPU: Figure = Figure::MetricLevel(Metric::Cpu);
 
 /// The table of a cell; nothing where nothing was measured.
 pub(super) fn bars(cell: &CellAnalysis) -> String {
-    let columns: Vec<(&str, &str, f64)> = COLUMNS
+    let columns: Vec<(Figure, &str, f64)> = COLUMNS
         .into_iter()
         .filter_map(|(name, title)| {
-            let highest = cell.arms.iter().filter_map(|arm| level(arm, name)).map(longest).reduce(f64::max)?;
+            let highest = cell.arms.iter().filter_map(|arm| level(arm, &name)).map(longest).reduce(f64::max)?;
             (highest > 0.0).then_some((name, title, highest))
         })
         .collect();
@@ -78,8 +84,8 @@ pub(super) fn bars(cell: &CellAnalysis) -> String {
     format!("<h3>What each arm did and took</h3>\n{}{note}", wide("levels of every arm", &html))
 }
 
-fn level<'a>(arm: &'a ArmAnalysis, name: &str) -> Option<&'a Level> {
-    arm.levels.iter().find(|level| level.name == name && level.value.is_finite())
+fn level<'a>(arm: &'a ArmAnalysis, name: &Figure) -> Option<&'a Level> {
+    arm.levels.iter().find(|level| level.name == *name && level.value.is_finite())
 }
 
 /// Where the drawing of a level ends: at the upper end of its interval, unless that is far away.
@@ -99,22 +105,30 @@ struct Part {
 
 /// Client and server, each in user mode and in the kernel as far as that was seen; nothing without a server.
 fn processor_parts(arm: &ArmAnalysis) -> Vec<Part> {
-    const SIDES: [(&str, [&str; 3], [&str; 2]); 2] = [
+    const SIDES: [(&str, [Figure; 3], [&str; 2]); 2] = [
         (
             "client",
-            ["client_cpu_per_op", "client_user_cpu_per_op", "client_system_cpu_per_op"],
+            [
+                Figure::MetricLevel(Metric::ClientCpu),
+                Figure::CounterLevel(Counter::ClientUserCpu),
+                Figure::CounterLevel(Counter::ClientSystemCpu),
+            ],
             ["client, user mode", "client, kernel"],
         ),
         (
             "server",
-            ["server_cpu_per_op", "server_user_cpu_per_op", "server_system_cpu_per_op"],
+            [
+                Figure::MetricLevel(Metric::ServerCpu),
+                Figure::CounterLevel(Counter::ServerUserCpu),
+                Figure::CounterLevel(Counter::ServerSystemCpu),
+            ],
             ["server, user mode", "server, kernel"],
         ),
     ];
     let mut parts = Vec::new();
     for (of, [whole, user, system], [user_title, system_title]) in SIDES {
-        let Some(whole) = level(arm, whole).map(|level| level.value).filter(|value| *value > 0.0) else { continue };
-        let modes = level(arm, user).zip(level(arm, system)).map(|(user, system)| (user.value, system.value));
+        let Some(whole) = level(arm, &whole).map(|level| level.value).filter(|value| *value > 0.0) else { continue };
+        let modes = level(arm, &user).zip(level(arm, &system)).map(|(user, system)| (user.value, system.value));
         let (class, kernel_class) =
             if of == "client" { ("client", "client kernel") } else { ("server", "server kernel") };
         match modes.filter(|(user, system)| user + system > 0.0) {
@@ -130,12 +144,12 @@ fn processor_parts(arm: &ArmAnalysis) -> Vec<Part> {
     parts
 }
 
-fn place(arm: &ArmAnalysis, name: &str, highest: f64) -> String {
+fn place(arm: &ArmAnalysis, name: &Figure, highest: f64) -> String {
     let Some(of_arm) = level(arm, name) else {
         return "<td><span class=\"v\">–</span></td>".to_owned();
     };
     let width = |value: f64| at((value / highest).clamp(0.0, 1.0) * WIDTH);
-    let split = if name == CPU { processor_parts(arm) } else { Vec::new() };
+    let split = if *name == CPU { processor_parts(arm) } else { Vec::new() };
     let parts = if split.is_empty() {
         format!("<path class=\"bar\" d=\"M0 2H{}V10H0z\"/>", width(of_arm.value))
     } else {

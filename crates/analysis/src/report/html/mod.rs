@@ -23,7 +23,7 @@ mod timeline;
 
 use std::collections::BTreeSet;
 
-use tithe_model::record::Host;
+use tithe_model::{ending::CellEnding, record::Host};
 
 pub use comparison::comparison;
 pub use story::{Curve, Moment, Story, Teller};
@@ -91,7 +91,7 @@ fn state(analysis: &Analysis) -> String {
     let guarded = || analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.proof != Proof::Baseline);
     let (all, proven) = (guarded().count(), guarded().filter(|arm| arm.proof == Proof::Proven).count());
     let cells = analysis.cells.len();
-    let precise = analysis.cells.iter().filter(|cell| cell.ending == "precision").count();
+    let precise = analysis.cells.iter().filter(|cell| cell.ending == Some(CellEnding::Precision)).count();
     let frames: usize = analysis.cells.iter().map(|cell| cell.frames).sum();
     let mut items = Vec::new();
     if all > 0 {
@@ -152,8 +152,8 @@ fn brief(cell: &CellAnalysis) -> String {
     parts.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
     parts.push(words::plural(cell.frames as u64, "frame"));
     // How many cells reached their precision is said at the top.
-    if cell.ending != "precision" {
-        parts.push(words::ending(&cell.ending));
+    if cell.ending != Some(CellEnding::Precision) {
+        parts.push(words::ending(cell.ending.as_ref()));
     }
     parts.join(" · ")
 }
@@ -175,7 +175,7 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -
     if cell.frames == 0 {
         body.push_str(&format!(
             "<p class=\"doubt\">Nothing was measured here: {}.</p>\n",
-            text(&words::ending(&cell.ending))
+            text(&words::ending(cell.ending.as_ref()))
         ));
     }
     body.push_str(&latency::curves(cell, index, story));
@@ -197,7 +197,7 @@ fn method(cell: &CellAnalysis) -> String {
         words::plural(cell.frames as u64, "frame"),
         words::plural(cell.epochs.into(), "epoch")
     ));
-    parts.push(words::ending(&cell.ending));
+    parts.push(words::ending(cell.ending.as_ref()));
     if cell.frames > 0 {
         let Host { load, .. } = cell.host;
         parts.push(format!("load {}", number::digits(load)));

@@ -189,16 +189,10 @@ fn hostile(foreign: &str) -> Analysis {
     machine.crypto_flags.push(foreign.to_owned());
     machine.kernel_crypto.push(foreign.to_owned());
     for cell in &mut analysis.cells {
-        for text in [
-            &mut cell.id,
-            &mut cell.workload,
-            &mut cell.resources,
-            &mut cell.arrivals,
-            &mut cell.mode,
-            &mut cell.ending,
-        ] {
+        for text in [&mut cell.id, &mut cell.workload, &mut cell.resources, &mut cell.arrivals, &mut cell.mode] {
             foreign.clone_into(text);
         }
+        cell.ending = Some(CellEnding::Failed(foreign.to_owned()));
         cell.notes.push((foreign.to_owned(), foreign.to_owned()));
         cell.spoiled.push((1, foreign.to_owned()));
         for arm in &mut cell.arms {
@@ -216,7 +210,7 @@ fn hostile(foreign: &str) -> Analysis {
                 }
             }
             for level in &mut arm.levels {
-                level.name = format!("latency_p50_{foreign}");
+                level.name = format!("latency_p50_{foreign}").parse().expect("a percentile");
             }
             for estimate in &mut arm.estimates {
                 foreign.clone_into(&mut estimate.title);

@@ -1,8 +1,11 @@
 //! The table that answers the question: what does each arm cost.
 
+use tithe_model::experiment::Metric;
+
 use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, NEW_ORDERS, Outcome, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Level, Outcome, Proof,
+    figures::{Percentile, Rank, Start},
     report::{number, words},
 };
 
@@ -25,7 +28,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
     let mut notes = footnotes.notes();
     notes.extend(more(cell));
     notes.extend(words::neighbours(cell).map(|text| Note { mark: "%".to_owned(), text, tone: Tone::Caution }));
-    if headline.iter().filter_map(|name| Percentile::parse(name)).any(|percentile| percentile.intended()) {
+    if headline.iter().filter_map(|name| name.percentile()).any(is_intended) {
         let text = "intended: latency from the moment the operation should have started, so that queueing behind a \
                     stall counts."
             .to_owned();
@@ -44,7 +47,7 @@ fn proofs(cell: &CellAnalysis) -> Table {
     Table { columns, rows: cell.arms.iter().map(|arm| label(arm).to_vec()).collect(), sticky: 2 }
 }
 
-fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&str], footnotes: &Footnotes) -> Table {
+fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&Figure], footnotes: &Footnotes) -> Table {
     let costs: Vec<(Column, Vec<Entry>)> = headline.iter().map(|name| cost_column(cell, name, footnotes)).collect();
     let verdicts = cell.arms.iter().map(|arm| answer(arm, analysis.margin)).collect();
     let mut columns = vec![
@@ -54,18 +57,18 @@ fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&str], footnotes:
     columns.extend(costs);
     // Behind the primary cost, so that the answer stands beside its number in a table that is split.
     columns.insert(3, (Column::text("verdict"), verdicts));
-    columns.push(level_column(cell, "throughput", "throughput"));
+    columns.push(level_column(cell, &Figure::Throughput, "throughput"));
     if has_new_orders(cell) {
-        columns.push(level_column(cell, NEW_ORDERS, "New-Orders"));
+        columns.push(level_column(cell, &Figure::NewOrders, "New-Orders"));
     }
     let rows = (0..cell.arms.len()).map(|arm| columns.iter().map(|(_, entries)| entries[arm].clone()).collect());
     Table { rows: rows.collect(), columns: columns.into_iter().map(|(column, _)| column).collect(), sticky: 2 }
 }
 
 /// A cost of every arm; in the baseline's row the level that it is a cost on.
-fn cost_column(cell: &CellAnalysis, name: &str, footnotes: &Footnotes) -> (Column, Vec<Entry>) {
+fn cost_column(cell: &CellAnalysis, name: &Figure, footnotes: &Footnotes) -> (Column, Vec<Entry>) {
     let usual = usual(estimates(cell, name).map(|estimate| estimate.count as u64));
-    let entry = |arm: &ArmAnalysis| match arm.estimates.iter().find(|estimate| estimate.name == name) {
+    let entry = |arm: &ArmAnalysis| match arm.estimates.iter().find(|estimate| estimate.name == *name) {
         Some(estimate) => with_count(figure(estimate, &arm.proof, footnotes), estimate.count as u64, usual),
         None if arm.proof == Proof::Baseline => plain_level(cell, arm, name),
         None => Entry::absent(),
@@ -75,11 +78,11 @@ fn cost_column(cell: &CellAnalysis, name: &str, footnotes: &Footnotes) -> (Colum
 
 /// True where the workload is derived from TPC-C.
 fn has_new_orders(cell: &CellAnalysis) -> bool {
-    cell.arms.iter().any(|arm| find_level(arm, NEW_ORDERS).is_some())
+    cell.arms.iter().any(|arm| find_level(arm, &Figure::NewOrders).is_some())
 }
 
-/// The level called `name` of every arm.
-fn level_column(cell: &CellAnalysis, name: &str, title: &str) -> (Column, Vec<Entry>) {
+/// The level `name` of every arm.
+fn level_column(cell: &CellAnalysis, name: &Figure, title: &str) -> (Column, Vec<Entry>) {
     let levels = || cell.arms.iter().map(|arm| (arm, find_level(arm, name)));
     let usual = usual(levels().filter_map(|(_, level)| Some(level?.count)));
     let entry = |(arm, level): (&ArmAnalysis, Option<&Level>)| match level {
@@ -95,14 +98,13 @@ fn label(arm: &ArmAnalysis) -> [Entry; 2] {
 }
 
 /// Names of the estimates that get a column, the primary first.
-pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&str> {
+pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&Figure> {
     let all = || cell.arms.iter().flat_map(|arm| &arm.estimates);
-    let mut names: Vec<&str> =
-        all().filter(|estimate| estimate.primary).map(|estimate| estimate.name.as_str()).collect();
+    let mut names: Vec<&Figure> = all().filter(|estimate| estimate.primary).map(|estimate| &estimate.name).collect();
     // What encrypts is the client, where databases are told by their New-Orders.
-    let cpu: &[&str] = if has_new_orders(cell) { &["client_cpu", "cpu"] } else { &["cpu"] };
+    let cpu: &[Metric] = if has_new_orders(cell) { &[Metric::ClientCpu, Metric::Cpu] } else { &[Metric::Cpu] };
     for wanted in cpu {
-        names.extend(all().map(|estimate| estimate.name.as_str()).filter(|name| name == wanted));
+        names.extend(all().map(|estimate| &estimate.name).filter(|name| **name == Figure::Metric(*wanted)));
     }
     names.extend(percentiles(cell));
     let mut unique = Vec::new();
@@ -117,65 +119,40 @@ pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&str> {
 
 /// The p50 and p99 of the first operations; from the intended start where there is one, because that is what
 /// a user of an open system waits.
-fn percentiles(cell: &CellAnalysis) -> Vec<&str> {
-    let mut found: Vec<(&str, Percentile)> = Vec::new();
+fn percentiles(cell: &CellAnalysis) -> Vec<&Figure> {
+    let mut found: Vec<(&Figure, &Percentile)> = Vec::new();
     for estimate in cell.arms.iter().flat_map(|arm| &arm.estimates) {
-        let Some(percentile) = Percentile::parse(&estimate.name) else { continue };
-        if matches!(percentile.rank, "p50" | "p99") && !found.iter().any(|(name, _)| *name == estimate.name) {
+        let Some(percentile) = estimate.name.percentile() else { continue };
+        let shown = matches!(percentile.rank, Rank::P50 | Rank::P99);
+        if shown && !found.iter().any(|(name, _)| **name == estimate.name) {
             found.push((&estimate.name, percentile));
         }
     }
-    let intended = found.iter().any(|(_, percentile)| percentile.intended());
-    found.retain(|(_, percentile)| percentile.intended() == intended);
-    let mut operations = Vec::new();
+    let intended = found.iter().any(|(_, percentile)| is_intended(percentile));
+    found.retain(|(_, percentile)| is_intended(percentile) == intended);
+    let mut operations: Vec<&str> = Vec::new();
     for (_, percentile) in &found {
-        if !operations.contains(&percentile.operation) {
-            operations.push(percentile.operation);
+        if !operations.contains(&percentile.operation.as_str()) {
+            operations.push(&percentile.operation);
         }
     }
     operations.truncate(OPERATIONS_SHOWN);
-    found
-        .into_iter()
-        .filter(|(_, percentile)| operations.contains(&percentile.operation))
-        .map(|(name, _)| name)
-        .collect()
+    found.retain(|(_, percentile)| operations.contains(&percentile.operation.as_str()));
+    found.into_iter().map(|(name, _)| name).collect()
 }
 
-/// A percentile's name taken apart: `latency_p99_READ`.
-pub(in crate::report) struct Percentile<'a> {
-    /// From which start latency counts: `latency`, `intended`.
-    pub kind: &'a str,
-    /// `p99`
-    pub rank: &'a str,
-    /// `READ`
-    pub operation: &'a str,
-}
-
-impl<'a> Percentile<'a> {
-    /// `None` where `name` is no percentile's.
-    pub fn parse(name: &'a str) -> Option<Self> {
-        let (kind, rest) = name.split_once("_p")?;
-        let rank_start = kind.len() + 1;
-        let rank_end = rank_start + 1 + rest.find('_')?;
-        let (rank, operation) = (&name[rank_start..rank_end], &name[rank_end + 1..]);
-        rank[1..].parse::<f64>().ok()?;
-        Some(Self { kind, rank, operation })
-    }
-
-    /// True where latency counts from when the operation should have started.
-    pub fn intended(&self) -> bool {
-        self.kind.contains("intended")
-    }
+fn is_intended(percentile: &Percentile) -> bool {
+    percentile.start == Start::Intended
 }
 
 /// The title of a column: short for percentiles, because several stand side by side.
-pub(in crate::report) fn title(cell: &CellAnalysis, name: &str) -> String {
-    match Percentile::parse(name) {
+pub(in crate::report) fn title(cell: &CellAnalysis, name: &Figure) -> String {
+    match name.percentile() {
         Some(percentile) => {
-            let from = if percentile.intended() { "intended " } else { "" };
-            format!("{from}{} {}", percentile.operation, percentile.rank)
+            let from = if is_intended(percentile) { "intended " } else { "" };
+            format!("{from}{} {}", percentile.operation, percentile.rank.name())
         }
-        None => estimates(cell, name).next().map_or(name, |estimate| &estimate.title).to_owned(),
+        None => estimates(cell, name).next().map_or_else(|| name.to_string(), |estimate| estimate.title.clone()),
     }
 }
 
@@ -198,12 +175,12 @@ fn with_count(mut entry: Entry, count: u64, usual: Option<u64>) -> Entry {
     entry
 }
 
-fn estimates<'a>(cell: &'a CellAnalysis, name: &str) -> impl Iterator<Item = &'a Estimate> + Clone {
-    cell.arms.iter().flat_map(|arm| &arm.estimates).filter(move |estimate| estimate.name == name)
+fn estimates<'a>(cell: &'a CellAnalysis, name: &Figure) -> impl Iterator<Item = &'a Estimate> + Clone {
+    cell.arms.iter().flat_map(|arm| &arm.estimates).filter(move |estimate| estimate.name == *name)
 }
 
 /// The baseline's own level of `name`, or the one that the estimates were made from.
-fn plain_level(cell: &CellAnalysis, baseline: &ArmAnalysis, name: &str) -> Entry {
+fn plain_level(cell: &CellAnalysis, baseline: &ArmAnalysis, name: &Figure) -> Entry {
     if let Some(level) = find_level(baseline, name) {
         return level_entry(level, baseline);
     }
@@ -213,10 +190,13 @@ fn plain_level(cell: &CellAnalysis, baseline: &ArmAnalysis, name: &str) -> Entry
     }
 }
 
-/// The level called `name`, or `name` per operation.
-fn find_level<'a>(arm: &'a ArmAnalysis, name: &str) -> Option<&'a Level> {
-    let named = |wanted: &str| arm.levels.iter().find(|level| level.name == wanted);
-    named(name).or_else(|| named(&format!("{name}_per_op")))
+/// The level `name`, or the one that `name` is a cost on.
+///
+/// Where the time is a column, the plain level of its estimates stands there, and not the mean latency.
+fn find_level<'a>(arm: &'a ArmAnalysis, name: &Figure) -> Option<&'a Level> {
+    let named = |wanted: &Figure| arm.levels.iter().find(|level| level.name == *wanted);
+    let of_cost = || Some(name.level()).filter(|level| *level != Figure::MetricLevel(Metric::Time));
+    named(name).or_else(|| named(&of_cost()?))
 }
 
 /// A level with its interval; in parentheses where the arm is not proven.
@@ -332,22 +312,12 @@ impl Footnotes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Percentile, usual};
+    use super::usual;
 
     #[test]
     fn the_usual_count_is_the_most_frequent_then_the_largest() {
         assert_eq!(usual([30, 15, 30].into_iter()), Some(30));
         assert_eq!(usual([15, 30].into_iter()), Some(30));
         assert_eq!(usual([].into_iter()), None);
-    }
-
-    #[test]
-    fn percentile_names_come_apart() {
-        let parts =
-            |name| Percentile::parse(name).map(|percentile| (percentile.kind, percentile.rank, percentile.operation));
-        assert_eq!(parts("latency_p99_READ"), Some(("latency", "p99", "READ")));
-        assert_eq!(parts("intended_p99.9_READ_MODIFY_WRITE"), Some(("intended", "p99.9", "READ_MODIFY_WRITE")));
-        assert_eq!(parts("cpu_per_op"), None);
-        assert_eq!(parts("wal_pages"), None);
     }
 }

@@ -6,7 +6,7 @@ use super::{
     evidence,
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Outcome,
     report::{number, words},
 };
 
@@ -117,9 +117,9 @@ fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
 
 /// Absolute levels, one column an arm: for orientation, because they belong to this machine and hour.
 fn levels(cell: &CellAnalysis) -> Vec<Block> {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<&Figure> = Vec::new();
     for level in cell.arms.iter().flat_map(|arm| &arm.levels) {
-        if !names.contains(&level.name.as_str()) {
+        if !names.contains(&&level.name) {
             names.push(&level.name);
         }
     }
@@ -128,13 +128,13 @@ fn levels(cell: &CellAnalysis) -> Vec<Block> {
     }
     let mut columns = vec![Column::text("level")];
     columns.extend(cell.arms.iter().map(|arm| Column::figures(&arm.name, "")));
-    let row = |name: &&str| {
-        let counts = cell.arms.iter().flat_map(|arm| &arm.levels).filter(|level| level.name == *name);
+    let row = |name: &&Figure| {
+        let counts = cell.arms.iter().flat_map(|arm| &arm.levels).filter(|level| level.name == **name);
         let usual = costs::usual(counts.map(|level| level.count));
         let behind = usual.map_or(String::new(), |count| format!(", n = {}", number::count(count)));
         let mut row = vec![Entry::text(format!("{name}{behind}"), Tone::Normal)];
         row.extend(cell.arms.iter().map(|arm| {
-            let level = arm.levels.iter().find(|level| level.name == *name);
+            let level = arm.levels.iter().find(|level| level.name == **name);
             level.map_or(Entry::absent(), |level| costs::level_entry(level, arm))
         }));
         row

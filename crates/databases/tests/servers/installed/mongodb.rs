@@ -22,7 +22,7 @@ use tithe_harness::{
 };
 use tithe_model::{
     experiment::{OptionValue, Protection as Chosen, Url},
-    record::STAND_IN,
+    fact::Fact,
 };
 
 use super::{
@@ -167,7 +167,7 @@ fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
     assert_eq!(MongoDb.wal_position(&sandbox.server, &sandbox.setup), None);
     let facts = MongoDb.facts(&sandbox.server, &sandbox.setup).expect("facts");
     expect!["mongo-java-server 1.46.0 (stand-in, not MongoDB)"].assert_eq(&facts.version);
-    assert!(facts.facts[STAND_IN].contains("in place of MongoDB"), "{facts:?}");
+    assert!(facts.told(Fact::StandIn).is_some_and(|it| it.contains("in place of MongoDB")), "{facts:?}");
     assert_eq!((facts.facts["authentication"].as_str(), facts.facts["topology"].as_str()), ("none", "standalone"));
     MongoDb.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
     MongoDb.remove(&sandbox.server, &sandbox.setup, &table()).expect("nothing left to remove");

@@ -1,0 +1,145 @@
+//! Run folders that another build wrote, or that somebody edited: whatever is missing from them, they are read or
+//! refused with words.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use serde_json::Value;
+
+use crate::support::{Bench, err, out, status};
+
+const EXPERIMENT: &str = r#"title = "Edited afterwards"
+database = "simulated"
+[settings]
+noise = 0.1
+[data]
+records = 100
+[measure]
+budget = "20 s"
+slot = "10 ms"
+precision = "0.01%"
+[[workload]]
+ycsb = "a"
+[[arm]]
+name = "plain"
+[[arm]]
+name = "sealed"
+protections = [{ use = "seal", cost = 0.05 }]
+[[arm]]
+name = "audited"
+protections = [{ use = "audit", cost = 0.2 }]
+"#;
+
+/// Every key of an object and every element of a list in `value`, as pointers of RFC 6901.
+fn places(value: &Value, at: &str) -> Vec<String> {
+    let below = |name: &str, value: &Value| {
+        let place = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        [vec![place.clone()], places(value, &place)].concat()
+    };
+    match value {
+        Value::Object(fields) => fields.iter().flat_map(|(name, value)| below(name, value)).collect(),
+        Value::Array(values) => {
+            values.iter().enumerate().flat_map(|(index, value)| below(&index.to_string(), value)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// `value` without what stands at `place`.
+fn without(value: &Value, place: &str) -> Value {
+    let (parent, name) = place.rsplit_once('/').expect("a pointer");
+    let name = name.replace("~1", "/").replace("~0", "~");
+    let mut value = value.clone();
+    let gone = match value.pointer_mut(parent).expect("it is there") {
+        Value::Object(fields) => fields.remove(&name),
+        Value::Array(values) => Some(values.remove(name.parse().expect("an index"))),
+        other => panic!("{other} holds nothing"),
+    };
+    assert!(gone.is_some(), "{place}");
+    value
+}
+
+/// A copy of the files of the run folder `from`.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a run folder").flatten() {
+        let path = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => fs::create_dir_all(path).expect("a folder"),
+            false => drop(fs::copy(entry.path(), path).expect("a copy")),
+        }
+    }
+}
+
+/// One of the exit statuses of FORMAT.md; where it was refused, words that say so.
+#[track_caller]
+fn ended_well(what: &str, output: &Output) {
+    let told = err(output);
+    assert!([0, 1, 2, 3, 4, 5, 7].contains(&status(output)), "{what}: {}: {told}", status(output));
+    assert!(!told.contains("panicked") && !out(output).contains("panicked"), "{what}: {told}{}", out(output));
+    assert!(status(output) != 2 || told.trim().len() > 20, "{what} was refused without a word: {told}");
+}
+
+/// Takes each place of `file` away in turn, and reads and takes up what is left of `run`; how often that was done to
+/// the end.
+fn each_in_turn(bench: &Bench, run: &Path, file: &str) -> (usize, usize) {
+    let text = fs::read_to_string(run.join(file)).expect("a file of the run");
+    let whole: Value = serde_json::from_str(&text).expect("JSON");
+    let places = places(&whole, "");
+    assert!(places.len() > 8, "{places:?}");
+    let mut read = 0;
+    for place in &places {
+        let edited: PathBuf = bench.path("edited");
+        copy(run, &edited);
+        fs::write(edited.join(file), without(&whole, place).to_string()).expect("written");
+        let folder = edited.display().to_string();
+        let report = bench.tithe(&["report", &folder]);
+        ended_well(&format!("report without {place} of {file}"), &report);
+        read += usize::from(status(&report) == 0);
+        let resumed = bench.tithe(&["run", "--resume", &folder, "--quiet"]);
+        ended_well(&format!("resume without {place} of {file}"), &resumed);
+        // What cannot be read cannot be gone on with.
+        assert!(status(&report) == 0 || status(&resumed) != 0, "{place} of {file}: {}", err(&report));
+        fs::remove_dir_all(&edited).expect("removed");
+    }
+    (read, places.len())
+}
+
+#[test]
+fn whatever_is_missing_a_run_folder_is_read_or_refused_with_words() {
+    let bench = Bench::new("edited");
+    bench.file("e.toml", EXPERIMENT);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let run = bench.run_folder();
+    // As if it had been interrupted, so that there is something to go on with: arms are set up and proven again.
+    let cells = fs::read_to_string(run.join("cells.json")).expect("the cells");
+    let mut cells: Value = serde_json::from_str(&cells).expect("JSON");
+    cells[0]["ending"] = Value::from("");
+    fs::write(run.join("cells.json"), cells.to_string()).expect("written");
+    for file in ["plan.json", "cells.json", "machine.json"] {
+        let (read, all) = each_in_turn(&bench, &run, file);
+        // Options of protections, which an older build may not have had, are filled in; what a report needs is not.
+        assert!(read > 0 || file == "machine.json", "{file}: nothing could be left out");
+        assert!(read < all, "{file}: everything could be left out");
+    }
+}
+
+#[test]
+fn an_ending_that_is_none_is_refused_with_its_file() {
+    let bench = Bench::new("bored");
+    bench.file("e.toml", EXPERIMENT);
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let run = bench.run_folder();
+    let cells = fs::read_to_string(run.join("cells.json")).expect("the cells");
+    let mut cells: Value = serde_json::from_str(&cells).expect("JSON");
+    cells[0]["ending"] = Value::from("bored");
+    fs::write(run.join("cells.json"), cells.to_string()).expect("written");
+    let refused = bench.tithe(&["report", &run.display().to_string()]);
+    assert_eq!(status(&refused), 2, "{}", out(&refused));
+    let told = err(&refused);
+    assert!(told.contains("cells.json") && told.contains("`bored` is no ending of a cell"), "{told}");
+}
