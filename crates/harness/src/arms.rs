@@ -143,7 +143,7 @@ fn check_rotation(
             return refused("for which each arm needs slots of its own: say `design = \"interleaved\"`".to_owned());
         }
         let described: &[experiment::Workload] = &experiment.workloads;
-        let program = workloads.iter().zip(described).find(|(workload, _)| workload.program().is_some());
+        let program = workloads.iter().zip(described).find(|(workload, _)| workload.offered_by().program().is_some());
         if let Some((_, described)) = program {
             let name = &described.name;
             return refused(format!("which is done under the load of Tithe's own clients, and not of workload {name}"));
@@ -162,7 +162,7 @@ pub fn check_programs(
     workloads: &[Box<dyn Workload>],
 ) -> Result<(), String> {
     for (workload, described) in workloads.iter().zip(&experiment.workloads) {
-        let Some(program) = workload.program() else { continue };
+        let Some(program) = workload.offered_by().program() else { continue };
         let refused = |why: String| Err(format!("workload {}: {} {why}", described.name, program.name()));
         let Some(protocol) = product.wire_protocol().filter(|protocol| program.drives().contains(protocol)) else {
             let spoken: Vec<&str> = program.drives().iter().map(|protocol| protocol.name()).collect();

@@ -10,6 +10,7 @@ pub mod carry_over;
 pub mod frame;
 pub mod lane;
 mod look;
+mod meeting;
 pub mod recorder;
 pub mod turnstile;
 
