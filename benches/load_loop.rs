@@ -20,7 +20,7 @@ use tithe_harness::{
     fault::Fault,
     proc::ServerTask,
     session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
-    workload::{Client, Parts, Workload},
+    workload::{Client, Clients, Parts, Workload},
     workloads,
 };
 use tithe_model::{
@@ -41,7 +41,7 @@ fn main() -> Result<(), Fault> {
     let writes = ycsb(&[("readproportion", "0"), ("updateproportion", "1")])?;
     let all = ycsb(&[("readproportion", "0"), ("updateproportion", "1"), ("writeallfields", "true")])?;
     let table = Table::default();
-    reads.load(&mut table.session(), 0, 1, &AtomicU64::new(0))?;
+    clients(reads.as_ref()).load(&mut table.session(), 0, 1, &AtomicU64::new(0))?;
 
     let clock = Clock::Real;
     let now = measure(|| _ = black_box(clock.now()));
@@ -119,8 +119,13 @@ fn ycsb(properties: &[(&str, &str)]) -> Result<Box<dyn Workload>, Fault> {
     workloads::make(&described, &data, 1).map_err(Fault::Machine)
 }
 
+fn clients(workload: &dyn Workload) -> &dyn Clients {
+    workload.offered_by().clients().expect("YCSB has clients")
+}
+
 fn client(workload: &dyn Workload) -> Box<dyn Client> {
-    let mut client = workload.client(&workload.arm_state());
+    let clients = clients(workload);
+    let mut client = clients.client(&clients.arm_state());
     client.seed(1);
     client
 }

@@ -44,7 +44,7 @@ use tithe_harness::{
     session::{Parameter, Progress, Session, wait_ready},
     setup::Setup,
     watch::{host, process},
-    workload::{Parts, Workload},
+    workload::{Clients, Parts, Workload},
     workloads::tpcc::{
         Tpcc,
         config::Config,

@@ -64,6 +64,7 @@ fn load(database: &dyn Product, server: &Server, setup: &Setup) -> Result<Sessio
     database.create(server, setup, &table)?;
     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
     let mut session = database.connect(server, setup, &how)?;
-    workload.load(&mut session, 0, 1, &AtomicU64::new(0))?;
+    let clients = workload.offered_by().clients().expect("YCSB has clients");
+    clients.load(&mut session, 0, 1, &AtomicU64::new(0))?;
     Ok(session)
 }

@@ -108,13 +108,7 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let workload = self::workload(&plan)?;
     let mut cell = plan.cells[0].clone();
     cell.blocks = slots.parse().map_err(|_| wrong())?;
-    let arm = ArmRig {
-        server: server(port),
-        setup: Setup::bare(),
-        state: workload.arm_state(),
-        on: Vec::new(),
-        off: Vec::new(),
-    };
+    let arm = ArmRig { server: server(port), setup: Setup::bare(), on: Vec::new(), off: Vec::new() };
     let mut rig = Rig::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
     let Some((frame, slots)) = rig.frame(0, 0, false, &AtomicBool::new(false))? else { return Ok(()) };
     if let Some(reason) = frame.spoiled {

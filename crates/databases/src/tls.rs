@@ -106,7 +106,12 @@ impl Protection for Tls {
     ) -> Vec<Box<dyn Evidence + 'a>> {
         let mut all: Vec<Box<dyn Evidence + 'a>> = Vec::new();
         all.extend(self.evidence(chosen).into_iter().map(|check| check as Box<dyn Evidence + 'a>));
-        all.extend(workload.program().map(|program| Box::new(ProgramWire::new(program)) as Box<dyn Evidence + 'a>));
+        all.extend(
+            workload
+                .offered_by()
+                .program()
+                .map(|program| Box::new(ProgramWire::new(program)) as Box<dyn Evidence + 'a>),
+        );
         all
     }
 }

@@ -168,7 +168,7 @@ fn programs_drive_what_speaks_their_protocol() {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let described = experiment::Workload { name: kind.to_owned(), kind: kind.to_owned(), properties };
         let workload = workloads::make(&described, &data, 1).expect("a workload");
-        let spoken = workload.program().expect("a program").drives().to_vec();
+        let spoken = workload.offered_by().program().expect("a program").drives().to_vec();
         let all = tithe_databases::all().iter();
         let driven = all.filter(|database| database.entry().wire_protocol.is_some_and(|it| spoken.contains(&it)));
         let names: Vec<&str> = driven.map(|database| database.id()).collect();

@@ -18,7 +18,7 @@ use tithe_harness::{
     session::Session,
     setup::{ColumnCipher, Columns, Setup},
     sql::Compute,
-    workload::Workload,
+    workload::{Clients, Workload},
     workloads::tpcc::Tpcc,
 };
 use tpcc::Arm;

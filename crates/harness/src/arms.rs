@@ -156,7 +156,7 @@ fn check_rotation(
             return refused("for which each arm needs slots of its own: say `design = \"interleaved\"`".to_owned());
         }
         let described: &[experiment::Workload] = &experiment.workloads;
-        let program = workloads.iter().zip(described).find(|(workload, _)| workload.program().is_some());
+        let program = workloads.iter().zip(described).find(|(workload, _)| workload.offered_by().program().is_some());
         if let Some((_, described)) = program {
             let name = &described.name;
             return refused(format!("which is done under the load of Tithe's own clients, and not of workload {name}"));
@@ -175,7 +175,7 @@ pub fn check_programs(
     workloads: &[Box<dyn Workload>],
 ) -> Result<(), String> {
     for (workload, described) in workloads.iter().zip(&experiment.workloads) {
-        let Some(program) = workload.program() else { continue };
+        let Some(program) = workload.offered_by().program() else { continue };
         let refused = |why: String| Err(format!("workload {}: {} {why}", described.name, program.name()));
         let its = product.entry().wire_protocol;
         let Some(protocol) = its.filter(|protocol| program.drives().contains(protocol)) else {

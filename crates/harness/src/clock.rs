@@ -59,6 +59,19 @@ impl Clock {
         }
     }
 
+    /// Processor time of a simulated server on behalf of this lane, ns; 0 where time is the machine's.
+    pub fn simulated_server_cpu(&self) -> u64 {
+        match self {
+            Self::Real => 0,
+            Self::Virtual(time) => time.server_cpu.load(Ordering::Relaxed),
+        }
+    }
+
+    /// True where time is invented: then nothing of the machine is looked at.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self, Self::Virtual(_))
+    }
+
     /// Returns at `deadline` or a little later; sleeps through what is far away, and spins through the rest
     /// so that the wake-up of a sleeping thread does not land in the measured slot.
     pub fn wait_until(&self, deadline: u64) {

@@ -1,4 +1,4 @@
-//! What the clients do. A workload knows no protection.
+//! What the load is, and who offers it. A workload knows no protection.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -9,8 +9,11 @@ use crate::{
     sql::{Compute, SqlTable},
 };
 
-/// What the clients do. One file below `workloads/`, one line in its list.
+/// What the load is, whoever offers it. One file below `workloads/`, one line in its list.
 pub trait Workload: Send + Sync {
+    /// Who offers the load.
+    fn offered_by(&self) -> Load<'_>;
+
     /// The operations that it records, in the order of the report: `READ`, `UPDATE`, ….
     fn operations(&self) -> &[&'static str];
 
@@ -36,6 +39,45 @@ pub trait Workload: Send + Sync {
         records
     }
 
+    /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
+    fn describe(&self) -> Vec<(String, String)>;
+}
+
+/// Who offers the load of a workload.
+#[derive(Clone, Copy)]
+pub enum Load<'a> {
+    /// Tithe's own clients.
+    Clients(&'a dyn Clients),
+    /// Another program, in whole slices.
+    Program(&'a dyn Program),
+}
+
+impl<'a> Load<'a> {
+    /// Tithe's own clients, where they offer it.
+    pub fn clients(self) -> Option<&'a dyn Clients> {
+        match self {
+            Self::Clients(clients) => Some(clients),
+            Self::Program(_) => None,
+        }
+    }
+
+    /// The other program, where one offers it.
+    pub fn program(self) -> Option<&'a dyn Program> {
+        match self {
+            Self::Clients(_) => None,
+            Self::Program(program) => Some(program),
+        }
+    }
+}
+
+/// Clients of Tithe's own: what they load, how they work on it, and what must hold of it.
+pub trait Clients: Send + Sync {
+    /// Loads part `partition` of `of` through `session`; adds each record to `done`.
+    ///
+    /// # Errors
+    /// The first fault.
+    fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault>;
+
     /// Looks whether all data are as the workload's rules say, through a client's session; `fresh` says that nothing
     /// was done since loading. Returns what holds, in one sentence; `None` where there are no such rules.
     ///
@@ -48,22 +90,8 @@ pub trait Workload: Send + Sync {
     /// State that the clients of one arm share (the last inserted key). Fresh data needs a fresh state.
     fn arm_state(&self) -> Arc<dyn ArmState>;
 
-    /// Loads part `partition` of `of` through `session`; adds each record to `done`.
-    ///
-    /// # Errors
-    /// The first fault.
-    fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault>;
-
     /// One client on the data of one arm.
     fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client>;
-
-    /// The program that offers the load in whole slices; `None` where Tithe's own clients do.
-    fn program(&self) -> Option<&dyn Program> {
-        None
-    }
-
-    /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
-    fn describe(&self) -> Vec<(String, String)>;
 }
 
 /// State shared by the clients of one arm; each workload has its own type behind it.

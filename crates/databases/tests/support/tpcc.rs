@@ -17,7 +17,7 @@ use tithe_harness::{
     session::{Progress, Session, wait_ready},
     setup::Setup,
     sight::Sight,
-    workload::{Client, Parts, Workload},
+    workload::{Client, Clients, Parts, Workload},
     workloads::tpcc::{Tpcc, config::Config},
 };
 use tithe_model::{experiment::Protection as Chosen, record::Verdict};

@@ -12,7 +12,7 @@ use crate::{
     session::{Around, Connection, Parameter, Progress, Rows, Session, SqlSession, Statement, wait_ready},
     sight::Sight,
     sql::{Described, Dialect},
-    workload::{Parts, Workload},
+    workload::{Load, Parts, Workload},
 };
 
 /// Transactions that are listened to: enough for the rarest of a usual mix to occur.
@@ -38,13 +38,16 @@ impl Evidence for StatementsOrdinary<'_> {
     }
 
     fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let Some(workload) = self.workload.filter(|workload| !workload.tables().is_empty()) else {
+        let with_statements = self.workload.filter(|workload| !workload.tables().is_empty());
+        let Some((workload, Load::Clients(clients))) =
+            with_statements.map(|workload| (workload, workload.offered_by()))
+        else {
             return Ok(Sight::Unknown("the workload has no statements".to_owned()));
         };
         let inner = connect_sql(scene.database, scene.server, scene.setup, &scene.how(), workload.tables())?;
         let heard = Heard::default();
         let mut session = Session::Sql(Box::new(Listening { inner, prepared: Vec::new(), heard: Arc::clone(&heard) }));
-        let mut client = workload.client(&workload.arm_state());
+        let mut client = clients.client(&clients.arm_state());
         if let Some(compute) = scene.setup.compute {
             client.compute_in(compute);
         }

@@ -10,13 +10,14 @@ pub mod carry_over;
 pub mod frame;
 pub mod lane;
 mod look;
+mod meeting;
 pub mod recorder;
 pub mod turnstile;
 
 use tithe_model::{
     experiment::Design,
     plan::Cell,
-    schedule::{Place, frame_order},
+    schedule::{Place, frame_order, stream_seed},
 };
 
 /// The operation under which connections that are opened while measuring are recorded: TCP, TLS and authentication, and
@@ -106,6 +107,11 @@ impl Schedule {
         let order = frame_order(self.seed, self.frame, self.blocks, self.arms);
         let whole = order.chunk_by(|one, next| one.block == next.block).filter(|block| block.len() == self.arms);
         whole.flat_map(|block| (0..self.arms).map(move |place| block[(place + lane) % self.arms])).collect()
+    }
+
+    /// The seed of stream `number` in `turn`.
+    fn stream(&self, turn: Turn, number: u64) -> u64 {
+        stream_seed(self.seed, u64::from(self.frame), turn.stream(), number)
     }
 
     /// True when `arm` has turns in this frame.

@@ -124,10 +124,6 @@ impl Kept {
     /// What each arm of an epoch holds; nothing where no data set will be needed twice.
     pub(super) fn plan(&self, run: &Run<'_>, part: &Part<'_>, setups: &[Setup]) -> Vec<Option<Holds>> {
         let workload = part.cell.workload;
-        if run.workloads[workload].program().is_some() {
-            // Another program loads its data where it likes.
-            return vec![None; setups.len()];
-        }
         let arms = setups.iter().zip(&run.plan.experiment.arms);
         let all: Vec<_> =
             arms.map(|(setup, arm)| arm.url.is_none().then(|| Holds::of(run, workload, setup)).flatten()).collect();

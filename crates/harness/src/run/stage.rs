@@ -39,7 +39,7 @@ use crate::{
         own_swap::{self, OwnSwap},
     },
     watch::process,
-    workload::Workload,
+    workload::{Clients, Load, Workload},
     workloads::program::desk::Desk,
 };
 
@@ -120,7 +120,7 @@ impl<'a> Stage<'a> {
         kept: &mut Kept,
         diary: &mut Diary<'_>,
     ) -> Result<(), Fault> {
-        let Part { number, cell, epoch, .. } = *part;
+        let Part { number, cell, .. } = *part;
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
         let shared = shares_server(&experiment.arms);
@@ -147,15 +147,28 @@ impl<'a> Stage<'a> {
         kept.share_secrets(&mut materials);
         let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &materials);
         let setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
-        let holds = match workload.program() {
+        let holds = match workload.offered_by() {
             // What another program loads is loaded anew: its data are not known to be the same in every start.
-            Some(_) => setups.iter().map(|_| None).collect(),
-            None => kept.plan(run, part, &setups),
+            Load::Program(_) => vec![None; setups.len()],
+            Load::Clients(_) => kept.plan(run, part, &setups),
         };
+        self.add_all(run, part, (&setups, &holds, shared), kept, diary)
+    }
+
+    /// Starts every arm with its set-up on loaded data: on what it holds, where that is kept. `shared`: all on one
+    /// server.
+    fn add_all(
+        &mut self,
+        run: &Run<'_>,
+        part: &Part<'_>,
+        (setups, holds, shared): (&[Setup], &[Option<Holds>], bool),
+        kept: &mut Kept,
+        diary: &mut Diary<'_>,
+    ) -> Result<(), Fault> {
         // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports
         // come first, must not be a property of an arm.
-        let mut order: Vec<usize> = (0..experiment.arms.len()).collect();
-        let turned = epoch % 2 == 1 && !shared;
+        let mut order: Vec<usize> = (0..setups.len()).collect();
+        let turned = part.epoch % 2 == 1 && !shared;
         if turned {
             order.reverse();
         }
@@ -212,16 +225,7 @@ impl<'a> Stage<'a> {
         let started = Event::ArmStarted { cell: part.number as u32, epoch: part.epoch, arm: number as u32, version };
         diary.tell(started)?;
         diary.folder.cell(part.number, |known| known.arms[number] = facts)?;
-        let state = if loaded { self.rigs[0].state.clone() } else { workload.arm_state() };
-        if let Some(program) = workload.program() {
-            let of = workload.rows(experiment.data.records);
-            let loading = |done| Event::Loading { cell: part.number as u32, arm: number as u32, done, of };
-            diary.observer.event(&loading(0));
-            self.furnish(run, program, workload, arm, &server, setup)?;
-            diary.observer.event(&loading(of));
-        } else if loads {
-            load(run, part.number, number, &server, setup, diary.observer)?;
-        }
+        self.load(run, part, number, (&server, setup, loads), diary.observer)?;
         if let Some(holds) = holds {
             if loads {
                 let origin = self.keep(run, workload, &arm.name, (setup, holds), kept)?;
@@ -232,8 +236,35 @@ impl<'a> Stage<'a> {
             }
             make_ready(run.product, &server, setup, workload)?;
         }
-        self.rigs.push(ArmRig { server, setup: setup.clone(), state, on: arm.on.clone(), off: arm.off.clone() });
+        self.rigs.push(ArmRig { server, setup: setup.clone(), on: arm.on.clone(), off: arm.off.clone() });
         Ok(())
+    }
+
+    /// Loads the data of arm `number`: those of Tithe's own clients where it `loads` them, those of another program in
+    /// any case.
+    fn load(
+        &mut self,
+        run: &Run<'_>,
+        part: &Part<'_>,
+        number: usize,
+        (server, setup, loads): (&Server, &Setup, bool),
+        observer: &mut dyn Observer,
+    ) -> Result<(), Fault> {
+        let workload = run.workloads[part.cell.workload].as_ref();
+        let of = workload.rows(run.plan.experiment.data.records);
+        let mut tell = |done| {
+            observer.event(&Event::Loading { cell: part.number as u32, arm: number as u32, done, of });
+        };
+        match workload.offered_by() {
+            Load::Program(program) => {
+                tell(0);
+                self.furnish(run, program, workload, &run.plan.experiment.arms[number], server, setup)?;
+                tell(of);
+                Ok(())
+            }
+            Load::Clients(clients) if loads => load(run, (workload, clients), server, setup, &mut tell),
+            Load::Clients(_) => Ok(()),
+        }
     }
 
     /// Stops the server that was started last, whose data have just been loaded, keeps them, and starts it again on a
@@ -453,17 +484,14 @@ fn shares_server(arms: &[Arm]) -> bool {
     arms.first().is_some_and(|first| first.url.is_some() && arms.iter().all(|arm| arm.url == first.url))
 }
 
-/// Loads the data of one arm through its own protections, in parallel.
+/// Has `clients` load the data of one arm through its own protections, in parallel; tells the rows that are done.
 fn load(
     run: &Run<'_>,
-    cell: usize,
-    arm: usize,
+    (workload, clients): (&dyn Workload, &dyn Clients),
     server: &Server,
     setup: &Setup,
-    observer: &mut dyn Observer,
+    tell: &mut dyn FnMut(u64),
 ) -> Result<(), Fault> {
-    let workload = run.workloads[run.plan.cells[cell].workload].as_ref();
-    let records = workload.rows(run.plan.experiment.data.records);
     let parts = if run.product.embedded() || run.product.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -473,17 +501,12 @@ fn load(
                 scope.spawn(move || {
                     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
                     let mut session = data::connect(run.product, server, setup, &how, workload)?;
-                    workload.load(&mut session, part, parts, done)
+                    clients.load(&mut session, part, parts, done)
                 })
             })
             .collect();
         while threads.iter().any(|thread| !thread.is_finished()) {
-            observer.event(&Event::Loading {
-                cell: cell as u32,
-                arm: arm as u32,
-                done: done.load(Ordering::Relaxed),
-                of: records,
-            });
+            tell(done.load(Ordering::Relaxed));
             let pause = Instant::now();
             while pause.elapsed() < Duration::from_millis(200) && threads.iter().any(|thread| !thread.is_finished()) {
                 std::thread::sleep(Duration::from_millis(5));

@@ -1,24 +1,47 @@
 //! Processor time and waits of one thread, one process or a whole server, read again and again; and to which processors
 //! threads are bound.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use crate::{
     cgroup::{self, Account},
-    clock,
+    clock::{self, VirtualTime},
     proc::{Census, ServerTask, cpu_clock},
 };
 
-/// Reads the processor time and the run-queue wait of one task again and again, without allocating.
-pub struct TaskWatch {
-    cpu_clock: Option<libc::clockid_t>,
-    /// Clocks of further processes that do the same work.
-    others: Vec<libc::clockid_t>,
-    schedstat: Option<File>,
-    simulated: Option<std::sync::Arc<clock::VirtualTime>>,
-    /// Counts all processes of a control group, ended ones included.
-    account: Option<Account>,
-    parts: u64,
+/// Reads the processor time, and where it can be seen the run-queue wait, of the same task or tasks again and again,
+/// without allocating.
+pub enum TaskWatch {
+    /// A thread, or a process with one thread at work.
+    Task {
+        /// Its clock, which counts up to this instant; `None` where only `schedstat` tells.
+        cpu_clock: Option<libc::clockid_t>,
+        /// Its waits, and its processor time up to the last tick; `None` where the kernel does not keep them.
+        schedstat: Option<File>,
+    },
+    /// One of equal parts of all threads of some processes.
+    Processes {
+        /// The clock of each process.
+        clocks: Vec<libc::clockid_t>,
+        /// How many parts there are.
+        parts: u64,
+    },
+    /// One of equal parts of all processes of a control group, ended ones included.
+    Group {
+        /// What the group has used.
+        account: Account,
+        /// How many parts there are.
+        parts: u64,
+    },
+    /// The client side of a simulated lane: its waits are those of the whole lane.
+    Simulated(Arc<VirtualTime>),
 }
 
 /// Processor time and run-queue wait so far, ns.
@@ -33,28 +56,16 @@ pub struct TaskUsage {
 impl TaskWatch {
     /// Watches the calling thread.
     pub fn this_thread() -> Self {
-        Self {
-            cpu_clock: Some(libc::CLOCK_THREAD_CPUTIME_ID),
-            others: Vec::new(),
-            schedstat: File::open("/proc/thread-self/schedstat").ok(),
-            simulated: None,
-            account: None,
-            parts: 1,
-        }
-    }
-
-    /// Watches the client side of a simulated lane: its waits are those of the whole lane.
-    pub fn simulated_client(time: std::sync::Arc<clock::VirtualTime>) -> Self {
-        Self { cpu_clock: None, others: Vec::new(), schedstat: None, simulated: Some(time), account: None, parts: 1 }
+        let schedstat = File::open("/proc/thread-self/schedstat").ok();
+        Self::Task { cpu_clock: Some(libc::CLOCK_THREAD_CPUTIME_ID), schedstat }
     }
 
     /// Watches one of `parts` equal parts of all threads of `process` and of its descendants, which are the nodes of a
     /// cluster; its waits cannot be seen. `None` when there is no such process.
     pub fn whole(process: i32, parts: usize) -> Option<Self> {
-        let watch = Self::server(&ServerTask::Process(process))?;
-        let descendants = Census::take().tree(process).into_iter().skip(1);
-        let others = descendants.filter_map(|member| Self::server(&ServerTask::Process(member))?.cpu_clock).collect();
-        Some(Self { schedstat: None, others, parts: parts.max(1) as u64, ..watch })
+        let mut clocks = vec![cpu_clock(process)?];
+        clocks.extend(Census::take().tree(process).into_iter().skip(1).filter_map(cpu_clock));
+        Some(Self::Processes { clocks, parts: parts.max(1) as u64 })
     }
 
     /// Watches one of `parts` equal parts of a server whose connections come and go, each served as `task` says; its
@@ -62,14 +73,7 @@ impl TaskWatch {
     /// `None` where it has none of its own. Threads that have ended are counted by their process.
     pub fn of_changing(process: i32, task: &ServerTask, parts: usize) -> Option<Self> {
         match (cgroup::account_of(process), task) {
-            (Some(account), _) => Some(Self {
-                cpu_clock: None,
-                others: Vec::new(),
-                schedstat: None,
-                simulated: None,
-                account: Some(account),
-                parts: parts.max(1) as u64,
-            }),
+            (Some(account), _) => Some(Self::Group { account, parts: parts.max(1) as u64 }),
             (None, ServerTask::Process(_)) => None,
             (None, _) => Self::whole(process, parts),
         }
@@ -81,54 +85,46 @@ impl TaskWatch {
             ServerTask::Process(process) => {
                 let cpu_clock = cpu_clock(*process)?;
                 let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
-                Some(Self {
-                    cpu_clock: Some(cpu_clock),
-                    others: Vec::new(),
-                    schedstat,
-                    simulated: None,
-                    account: None,
-                    parts: 1,
-                })
+                Some(Self::Task { cpu_clock: Some(cpu_clock), schedstat })
             }
             ServerTask::Thread { process, thread } => {
                 let schedstat = File::open(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
-                Some(Self {
-                    cpu_clock: None,
-                    others: Vec::new(),
-                    schedstat: Some(schedstat),
-                    simulated: None,
-                    account: None,
-                    parts: 1,
-                })
+                Some(Self::Task { cpu_clock: None, schedstat: Some(schedstat) })
             }
             ServerTask::Virtual(_) | ServerTask::Caller | ServerTask::Unknown => None,
         }
     }
 
-    /// The task's usage so far; zeros once it is gone.
+    /// What the tasks have used so far; zeros once they are gone.
     pub fn read(&self) -> TaskUsage {
-        if let Some(time) = &self.simulated {
-            let load = |value: &std::sync::atomic::AtomicU64| value.load(std::sync::atomic::Ordering::Relaxed);
-            return TaskUsage { cpu_ns: load(&time.client_cpu), wait_ns: load(&time.wait) };
+        match self {
+            Self::Task { cpu_clock, schedstat } => {
+                let mut usage = schedstat.as_ref().map(scheduled).unwrap_or_default();
+                // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
+                if let Some(cpu_clock) = cpu_clock {
+                    usage.cpu_ns = clock::read(*cpu_clock);
+                }
+                usage
+            }
+            Self::Processes { clocks, parts } => {
+                TaskUsage { cpu_ns: clocks.iter().map(|one| clock::read(*one)).sum::<u64>() / parts, wait_ns: 0 }
+            }
+            Self::Group { account, parts } => TaskUsage { cpu_ns: account.cpu_ns() / parts, wait_ns: 0 },
+            Self::Simulated(time) => {
+                let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
+                TaskUsage { cpu_ns: load(&time.client_cpu), wait_ns: load(&time.wait) }
+            }
         }
-        if let Some(account) = &self.account {
-            return TaskUsage { cpu_ns: account.cpu_ns() / self.parts, wait_ns: 0 };
-        }
-        let mut usage = TaskUsage::default();
-        let mut buffer = [0u8; 96];
-        if let Some(length) = self.schedstat.as_ref().and_then(|file| file.read_at(&mut buffer, 0).ok()) {
-            let text = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
-            let mut fields = text.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0));
-            usage.cpu_ns = fields.next().unwrap_or(0);
-            usage.wait_ns = fields.next().unwrap_or(0);
-        }
-        // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
-        if let Some(cpu_clock) = self.cpu_clock {
-            let all = self.others.iter().map(|other| clock::read(*other)).sum::<u64>() + clock::read(cpu_clock);
-            usage.cpu_ns = all / self.parts;
-        }
-        usage
     }
+}
+
+/// What a `schedstat` file says (Documentation/scheduler/sched-stats.rst).
+fn scheduled(file: &File) -> TaskUsage {
+    let mut buffer = [0u8; 96];
+    let Ok(length) = file.read_at(&mut buffer, 0) else { return TaskUsage::default() };
+    let text = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0));
+    TaskUsage { cpu_ns: fields.next().unwrap_or(0), wait_ns: fields.next().unwrap_or(0) }
 }
 
 /// Binds a thread or process (all its later threads) to one logical processor. Best effort: `false` when the
@@ -170,8 +166,20 @@ mod tests {
     }
 
     #[test]
+    fn several_processes_are_summed_and_told_in_equal_parts() {
+        let watch = |count, parts| {
+            TaskWatch::Processes { clocks: vec![libc::CLOCK_PROCESS_CPUTIME_ID; count], parts }.read().cpu_ns
+        };
+        let (before, third_of_six, after) = (watch(1, 1), watch(6, 3), watch(1, 1));
+        assert!((2 * before..=2 * after).contains(&third_of_six), "{before} {third_of_six} {after}");
+        assert!(before > 0);
+    }
+
+    #[test]
     fn a_process_that_does_not_exist_is_not_watched() {
         // One more than the largest process number that Linux gives (PID_MAX_LIMIT).
-        assert!(TaskWatch::server(&ServerTask::Process(4_194_305)).is_none());
+        let nobody = 4_194_305;
+        assert!(TaskWatch::server(&ServerTask::Process(nobody)).is_none());
+        assert!(TaskWatch::whole(nobody, 1).is_none());
     }
 }

@@ -109,26 +109,37 @@ fn full_us(text: &str) -> Option<u64> {
     full.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// The time for which one processor has run anything at all: control groups of version 1 tell it for each processor.
-pub struct ProcessorUse {
-    file: File,
-    processor: usize,
+/// The account of what each processor of the machine has run: control groups of version 1 keep it.
+pub struct ProcessorAccounts {
+    file: PathBuf,
 }
 
-impl ProcessorUse {
-    /// That of `processor`; `None` where this machine does not tell it, or tells a container's part only.
-    pub fn of(processor: usize) -> Option<Self> {
+impl ProcessorAccounts {
+    /// Those of this machine; `None` where it does not tell them, or tells a container's part only.
+    pub fn find() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         let folder = mount_point(&mounts, "cgroup", "cpuacct")?;
         let all: u64 = fs::read_to_string(folder.join("cpuacct.usage")).ok()?.trim().parse().ok()?;
         // SAFETY: sysconf has no preconditions.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
         let busy_s = busy_ticks(&fs::read_to_string("/proc/stat").ok()?)? as f64 / ticks;
-        (all as f64 / 1e9 >= WHOLE_MACHINE * busy_s).then_some(())?;
-        let file = File::open(folder.join("cpuacct.usage_percpu")).ok()?;
-        Some(Self { file, processor })
+        (all as f64 / 1e9 >= WHOLE_MACHINE * busy_s).then(|| Self { file: folder.join("cpuacct.usage_percpu") })
     }
 
+    /// The use of `processor`; `None` when the account is gone.
+    pub fn of(&self, processor: usize) -> Option<ProcessorUse> {
+        // A file for each reader: lanes read at the same moment, and the kernel lets one after the other read a file.
+        Some(ProcessorUse { file: File::open(&self.file).ok()?, processor })
+    }
+}
+
+/// The time for which one processor has run anything at all.
+pub struct ProcessorUse {
+    file: File,
+    processor: usize,
+}
+
+impl ProcessorUse {
     fn ns(&self) -> u64 {
         let mut buffer = [0; 8192];
         let length = self.file.read_at(&mut buffer, 0).unwrap_or(0);

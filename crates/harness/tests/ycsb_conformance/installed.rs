@@ -31,7 +31,7 @@ use tithe_harness::{
     fault::Fault,
     proc::ServerTask,
     session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Session, Table},
-    workload::{Parts, Workload},
+    workload::{Clients, Parts, Workload},
     workloads::ycsb::{
         READY, Ycsb,
         generator::{

@@ -36,7 +36,8 @@ fn load(sandbox: &Sandbox, workload: &dyn Workload) {
     sandbox.database.create(&sandbox.server, &sandbox.setup, &workload.table()).expect("a table");
     let how = how_for(workload.table(), true);
     let mut session: Session = sandbox.database.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
-    workload.load(&mut session, 0, 1, &AtomicU64::new(0)).expect("loaded");
+    let clients = workload.offered_by().clients().expect("YCSB has clients");
+    clients.load(&mut session, 0, 1, &AtomicU64::new(0)).expect("loaded");
 }
 
 /// One frame of four slots of 50 ms; nothing may spoil it, and what the slots, the counters and the histograms say
@@ -73,13 +74,7 @@ fn frame_of(
         reconnect_every,
         program: false,
     };
-    let arm = ArmRig {
-        server: sandbox.server.clone(),
-        setup: sandbox.setup.clone(),
-        state: workload.arm_state(),
-        on: Vec::new(),
-        off: Vec::new(),
-    };
+    let arm = ArmRig { server: sandbox.server.clone(), setup: sandbox.setup.clone(), on: Vec::new(), off: Vec::new() };
     let mut rig = Rig::new(sandbox.database, workload, &cell, 0, true, vec![arm]);
     // On a busy machine a thread may sleep through all slots of a frame.
     let slept = |frame: &Frame| frame.spoiled.as_deref() == Some("arm 0: no operation succeeded");

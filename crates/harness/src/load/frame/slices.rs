@@ -12,17 +12,17 @@ use std::{
 
 use tithe_model::{
     experiment::Arrivals,
-    record::{ArmFrame, Counters, Frame, Slot, Stalls},
+    record::{ArmFrame, Counters, Slot, Stalls},
     schedule::stream_seed,
 };
 
-use super::{Rig, Schedule, Site, unix_ns};
+use super::{ArmMeasured, Asked, Measured, site::Site, watch::Watch};
 use crate::{
     fault::Fault,
+    load::Schedule,
     proc::{Census, TreeUsage},
     program::{Job, Program},
-    watch::host::HostSample,
-    workloads::program::desk::Slice,
+    workloads::program::desk::{Desk, Slice},
 };
 
 /// How long a server may take to be rid of what served connections that are closed.
@@ -34,123 +34,107 @@ struct Done {
     slices: Vec<(Slice, Job)>,
 }
 
-impl Rig<'_> {
-    /// Frame `number` of `program`'s load, after `warmup_ns` of it on each arm; `None` when `cancelled` ended it.
-    pub(super) fn sliced(
-        &mut self,
-        program: &dyn Program,
-        (number, epoch): (u32, u32),
-        warmup_ns: u64,
-        cancelled: &AtomicBool,
-    ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
-        let site = &self.site;
-        let arms = site.arms.len();
-        let schedule = Schedule::new(&site.cell, number, arms, 0);
-        let around = HostSample::take();
-        let began = Instant::now();
-        let start_unix_ns = unix_ns();
-        if warmup_ns > 0 {
-            let turnstile = site.turnstile()?;
-            turnstile.close();
-            for arm in (0..arms).filter(|arm| schedule.has(*arm)) {
-                let job = site.job(number, u32::MAX, warmup_ns);
-                let _stay = turnstile.enter(arm);
-                if site.desks[arm].run(program, &job, cancelled)?.is_none() {
-                    return Ok(None);
-                }
-            }
-        }
-        let (before, host) = (site.look(), HostSample::take());
-        let turnstile = site.turnstile()?;
-        turnstile.close();
-        let mut slots = Vec::new();
-        let mut done: Vec<Done> = (0..arms).map(|_| Done::default()).collect();
-        for turn in schedule.turns(0) {
-            let Some(block) = turn.block else { continue };
-            let job = site.job(number, block, site.cell.slot_ns);
-            let _stay = turnstile.enter(turn.arm);
-            let Some((slice, server_cpu_ns)) = site.slice(program, turn.arm, &job, cancelled)? else {
-                return Ok(None);
-            };
-            slots.push(site.slot((number, block, turn.arm), &slice, &job, server_cpu_ns));
-            done[turn.arm].slices.push((slice, job));
-        }
-        let not_stopped = turnstile.open();
-        let (after, host) = (site.look(), host.until_now());
-        let mut frame = Frame {
-            cell: site.cell_index,
-            frame: number,
-            epoch,
-            start_unix_ns,
-            duration_ns: began.elapsed().as_nanos() as u64,
-            spoiled: around.clock_fault().or(not_stopped),
-            free: false,
-            slot_ns: site.cell.slot_ns,
-            guard_ns: 0,
-            stalls: Stalls::Unseen(site.hides_stalls().unwrap_or_default().to_owned()),
-            arms: Vec::new(),
-            host,
-        };
-        for (arm, done) in done.iter().enumerate() {
-            let counters = before[arm].grown(&after[arm]);
-            let mut record = done.record(site.workload.operations()[0], counters);
-            record.operations_before = self.done[arm];
-            self.done[arm] += record.operations;
-            if record.operations == 0 && schedule.has(arm) {
-                frame.spoiled.get_or_insert(format!("arm {arm}: no transaction succeeded"));
-            }
-            frame.arms.push(record);
-        }
-        slots.sort_by_key(|slot| (slot.block, slot.client, slot.arm));
-        self.check_processors(&mut frame);
-        Ok(Some((frame, slots)))
-    }
+/// What offers the load, and where.
+pub(super) struct Slices<'a> {
+    pub program: &'a dyn Program,
+    /// Where it works, by arm.
+    pub desks: Vec<Desk>,
 }
 
-impl Site<'_> {
-    fn job(&self, frame: u32, block: u32, length_ns: u64) -> Job {
-        let rate = match self.cell.arrivals {
-            Arrivals::Closed | Arrivals::OfSaturation(_) => None,
-            Arrivals::Even(rate) | Arrivals::Poisson(rate) => Some(rate),
+impl Slices<'_> {
+    /// One frame; `None` when it was cancelled.
+    ///
+    /// # Errors
+    /// A program that fails, with its last words; output that cannot be read.
+    pub fn measure(&self, site: &Site<'_>, watch: &Watch<'_>, asked: &Asked<'_>) -> Result<Option<Measured>, Fault> {
+        let schedule = Schedule::new(&site.cell, asked.number, site.arms.len(), 0);
+        if asked.warmup_ns > 0 && !self.warm_up(site, &schedule, asked)? {
+            return Ok(None);
+        }
+        let turnstile = site.turnstile()?;
+        let before = watch.count(&turnstile);
+        let mut slots = Vec::new();
+        let mut done: Vec<Done> = (0..site.arms.len()).map(|_| Done::default()).collect();
+        for turn in schedule.turns(0) {
+            let Some(block) = turn.block else { continue };
+            let job = job(site, asked.number, block, site.cell.slot_ns);
+            let _stay = turnstile.enter(turn.arm);
+            let Some((slice, server_cpu_ns)) = self.slice(site, turn.arm, &job, asked.cancelled)? else {
+                return Ok(None);
+            };
+            slots.push(slot(site, (asked.number, block, turn.arm), &slice, &job, server_cpu_ns));
+            done[turn.arm].slices.push((slice, job));
+        }
+        let (counters, grown) = watch.grown_since(before, turnstile);
+        let operation = site.workload.operations()[0];
+        let measured = |((arm, done), counters): ((usize, Done), Counters)| {
+            let record = done.record(operation, counters);
+            let nothing = schedule.has(arm) && record.operations == 0;
+            let spoiled = nothing.then(|| "no transaction succeeded".to_owned());
+            ArmMeasured { record, warmed_up: 0, profiles: Vec::new(), spoiled }
         };
-        // 31 bits: what every program takes as a number.
-        let seed = (stream_seed(self.cell.seed, frame.into(), block.into(), 0) >> 33) as u32;
-        Job { clients: self.cell.clients, rate, seconds: length_ns.div_ceil(1_000_000_000), seed }
+        let arms = done.into_iter().enumerate().zip(counters).map(measured).collect();
+        let stalls = Stalls::Unseen("another program's waits for a processor are not seen".to_owned());
+        Ok(Some(Measured { slots, arms, stalls, grown }))
+    }
+
+    /// One slice on each arm that does not count; false when it was cancelled. All servers run afterwards.
+    fn warm_up(&self, site: &Site<'_>, schedule: &Schedule, asked: &Asked<'_>) -> Result<bool, Fault> {
+        let turnstile = site.turnstile()?;
+        turnstile.close();
+        for arm in (0..site.arms.len()).filter(|arm| schedule.has(*arm)) {
+            let job = job(site, asked.number, u32::MAX, asked.warmup_ns);
+            let _stay = turnstile.enter(arm);
+            if self.desks[arm].run(self.program, &job, asked.cancelled)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// One slice on `arm`, and the processor time of its server meanwhile, ns.
     fn slice(
         &self,
-        program: &dyn Program,
+        site: &Site<'_>,
         arm: usize,
         job: &Job,
         cancelled: &AtomicBool,
     ) -> Result<Option<(Slice, u64)>, Fault> {
-        let process = self.arms[arm].server.process;
+        let process = site.arms[arm].server.process;
         let before = process.map(usage);
-        let Some(slice) = self.desks[arm].run(program, job, cancelled)? else { return Ok(None) };
+        let Some(slice) = self.desks[arm].run(self.program, job, cancelled)? else { return Ok(None) };
         let cpu_ns = process
             .zip(before)
             .map(|(process, before)| at_rest(process, before.1).cpu_ns.saturating_sub(before.0.cpu_ns));
         Ok(Some((slice, cpu_ns.unwrap_or(0))))
     }
+}
 
-    fn slot(&self, (frame, block, arm): (u32, u32, usize), slice: &Slice, job: &Job, server_cpu_ns: u64) -> Slot {
-        Slot {
-            cell: self.cell_index,
-            frame,
-            block,
-            client: 0,
-            arm: arm as u32,
-            n: slice.told.transactions,
-            n_g: slice.told.transactions,
-            wall_ns: slice.told.wall_ns,
-            wall_g_ns: slice.told.latency_sum_ns(job),
-            client_cpu_ns: slice.modes.user_ns + slice.modes.system_ns,
-            server_cpu_ns,
-            wait_ns: 0,
-            stalled_ns: None,
-        }
+fn job(site: &Site<'_>, frame: u32, block: u32, length_ns: u64) -> Job {
+    let rate = match site.cell.arrivals {
+        Arrivals::Closed | Arrivals::OfSaturation(_) => None,
+        Arrivals::Even(rate) | Arrivals::Poisson(rate) => Some(rate),
+    };
+    // 31 bits: what every program takes as a number.
+    let seed = (stream_seed(site.cell.seed, frame.into(), block.into(), 0) >> 33) as u32;
+    Job { clients: site.cell.clients, rate, seconds: length_ns.div_ceil(1_000_000_000), seed }
+}
+
+fn slot(site: &Site<'_>, (frame, block, arm): (u32, u32, usize), slice: &Slice, job: &Job, server_cpu_ns: u64) -> Slot {
+    Slot {
+        cell: site.cell_index,
+        frame,
+        block,
+        client: 0,
+        arm: arm as u32,
+        n: slice.told.transactions,
+        n_g: slice.told.transactions,
+        wall_ns: slice.told.wall_ns,
+        wall_g_ns: slice.told.latency_sum_ns(job),
+        client_cpu_ns: slice.modes.user_ns + slice.modes.system_ns,
+        server_cpu_ns,
+        wait_ns: 0,
+        stalled_ns: None,
     }
 }
 

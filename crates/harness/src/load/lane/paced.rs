@@ -5,7 +5,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{Arm, Seat, Visit};
+use super::{Arm, Seat, visit::Visit};
 use crate::fault::Fault;
 
 /// When each waiting client goes on, ns, and its number; the next one on top.

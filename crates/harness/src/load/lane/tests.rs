@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write as _},
     net::TcpListener,
+    os::fd::RawFd,
     thread::JoinHandle,
     time::Duration,
 };
@@ -11,10 +12,12 @@ use tithe_model::{experiment::Design, histogram::Histogram};
 
 use super::*;
 use crate::{
+    fault::Fault,
+    load::recorder::Recorder,
     proc::ServerTask,
-    session::{Connection, KeyValueSession, Request, Rows},
+    session::{Connection, KeyValueSession, Progress, Request, Rows, Session},
     wire::Wire,
-    workload::Parts,
+    workload::{Client, Parts},
 };
 
 /// A request is its length in four bytes and that many bytes more, and is answered by one byte.

@@ -20,20 +20,15 @@ pub mod pgbench;
 pub mod sysbench;
 mod words;
 
-use std::{
-    any::Any,
-    path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::path::{Path, PathBuf};
 
 use tithe_model::catalogue::PropertyProblem;
 
 use crate::{
-    fault::Fault,
     launch::Missing,
     program::Program,
-    session::{Progress, Session, Table},
-    workload::{ArmState, Client, Parts, Workload},
+    session::Table,
+    workload::{Load, Workload},
 };
 
 /// The one operation that is recorded.
@@ -55,6 +50,10 @@ impl<P: Program + 'static> ByProgram<P> {
 }
 
 impl<P: Program> Workload for ByProgram<P> {
+    fn offered_by(&self) -> Load<'_> {
+        Load::Program(&self.program)
+    }
+
     fn operations(&self) -> &[&'static str] {
         &[OPERATION]
     }
@@ -67,70 +66,17 @@ impl<P: Program> Workload for ByProgram<P> {
         Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
     }
 
-    fn arm_state(&self) -> Arc<dyn ArmState> {
-        Arc::new(NoState)
-    }
-
-    /// Nothing: the program loads its data by itself.
-    fn load(&self, _session: &mut Session, _partition: u64, _of: u64, _done: &AtomicU64) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn client(&self, _state: &Arc<dyn ArmState>) -> Box<dyn Client> {
-        Box::new(NoClient)
-    }
-
     fn describe(&self) -> Vec<(String, String)> {
         let mut lines = vec![("program".to_owned(), self.program.name().to_owned())];
         lines.extend(self.program.describe());
         lines
-    }
-
-    fn program(&self) -> Option<&dyn Program> {
-        Some(&self.program)
-    }
-}
-
-/// A program's clients share nothing that Tithe knows of.
-struct NoState;
-
-impl ArmState for NoState {
-    fn as_any(&self) -> &(dyn Any + Send + Sync) {
-        self
-    }
-}
-
-/// Stands where a client of Tithe's would: none is asked to do anything, for the program does it.
-struct NoClient;
-
-impl NoClient {
-    fn fault() -> Fault {
-        Fault::Protocol("the load of this workload is offered by another program".to_owned())
-    }
-}
-
-impl Client for NoClient {
-    fn seed(&mut self, _seed: u64) {}
-
-    fn prepare(&mut self) {}
-
-    fn submit(&mut self, _session: &mut Session) -> Result<(), Fault> {
-        Err(Self::fault())
-    }
-
-    fn advance(&mut self, _session: &mut Session, _parts: &mut dyn Parts) -> Result<Progress, Fault> {
-        Err(Self::fault())
-    }
-
-    fn operation(&self) -> usize {
-        0
     }
 }
 
 /// Programs of `workloads` that this machine does not have.
 pub fn missing(workloads: &[Box<dyn Workload>]) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
-    for missing in workloads.iter().filter_map(|workload| workload.program()?.find().err()) {
+    for missing in workloads.iter().filter_map(|workload| workload.offered_by().program()?.find().err()) {
         if !all.contains(&missing) {
             all.push(missing);
         }

@@ -9,6 +9,7 @@ use tithe_model::{
 
 use super::*;
 use crate::{
+    fault::Fault,
     launch::Content,
     program::{At, Job, Told},
     secret::Secret,
@@ -51,7 +52,7 @@ fn make(kind: &str, records: u64, pairs: &[(&str, &str)]) -> Result<Box<dyn Work
 
 /// Arguments and environment of everything that the program of `workload` is told.
 fn told(workload: &dyn Workload, at: &At<'_>) -> String {
-    let program = workload.program().expect("a program");
+    let program = workload.offered_by().program().expect("a program");
     let job = Job { clients: 20, rate: Some(50.0), seconds: 3, seed: 7 };
     let mut text = String::new();
     for statement in program.statements(at) {
@@ -134,7 +135,8 @@ fn pgbench_is_told_by_arguments_and_environment() {
           PGUSER=tithe
     "#]]
     .assert_eq(&told(own.as_ref(), &at(WireProtocol::Postgres, &plain)));
-    let files = own.program().expect("a program").files(&at(WireProtocol::Postgres, &plain)).expect("files");
+    let files =
+        own.offered_by().program().expect("a program").files(&at(WireProtocol::Postgres, &plain)).expect("files");
     assert_eq!(files, [("script.sql".to_owned(), Content::Text("SELECT 1;\n".to_owned()))]);
 }
 
@@ -159,7 +161,7 @@ fn sysbench_is_told_by_arguments_and_a_file() {
     );
     let plain = reach(false);
     for protocol in [WireProtocol::MySql, WireProtocol::Postgres] {
-        let files = workload.program().expect("a program").files(&at(protocol, &plain)).expect("files");
+        let files = workload.offered_by().program().expect("a program").files(&at(protocol, &plain)).expect("files");
         let Content::Secret(options) = &files[0].1 else { panic!("{files:?}") };
         let expect = match protocol {
             WireProtocol::MySql => expect![[r#"

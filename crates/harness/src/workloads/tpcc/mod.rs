@@ -41,7 +41,7 @@ use crate::{
     fault::Fault,
     session::{Session, Table},
     sql::{Compute, Isolation, SqlTable},
-    workload::{ArmState, Client, Workload},
+    workload::{ArmState, Client, Clients, Load, Workload},
 };
 
 /// Names of the operations, in the order of [`input::Kind::ALL`], then those recorded as parts of them.
@@ -87,6 +87,10 @@ impl ArmState for NoState {
 }
 
 impl Workload for Tpcc {
+    fn offered_by(&self) -> Load<'_> {
+        Load::Clients(self)
+    }
+
     fn operations(&self) -> &[&'static str] {
         &OPERATIONS
     }
@@ -109,22 +113,6 @@ impl Workload for Tpcc {
 
     fn rows(&self, _records: u64) -> u64 {
         self.config.rows()
-    }
-
-    fn arm_state(&self) -> Arc<dyn ArmState> {
-        Arc::new(NoState)
-    }
-
-    fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault> {
-        load::load(&self.config, self.seed, sql(session)?, (partition, of), done)
-    }
-
-    fn check(&self, session: &mut Session, fresh: bool) -> Result<Option<String>, Fault> {
-        conditions::check(sql(session)?, &self.config, fresh).map(Some)
-    }
-
-    fn client(&self, _state: &Arc<dyn ArmState>) -> Box<dyn Client> {
-        Box::new(Terminal::new(Arc::clone(&self.config)))
     }
 
     fn describe(&self) -> Vec<(String, String)> {
@@ -158,6 +146,24 @@ impl Workload for Tpcc {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
+    }
+}
+
+impl Clients for Tpcc {
+    fn arm_state(&self) -> Arc<dyn ArmState> {
+        Arc::new(NoState)
+    }
+
+    fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault> {
+        load::load(&self.config, self.seed, sql(session)?, (partition, of), done)
+    }
+
+    fn check(&self, session: &mut Session, fresh: bool) -> Result<Option<String>, Fault> {
+        conditions::check(sql(session)?, &self.config, fresh).map(Some)
+    }
+
+    fn client(&self, _state: &Arc<dyn ArmState>) -> Box<dyn Client> {
+        Box::new(Terminal::new(Arc::clone(&self.config)))
     }
 }
 

@@ -60,7 +60,7 @@ use self::{
 use crate::{
     fault::Fault,
     session::{Discard, Fields, Request, Session, Table},
-    workload::{ArmState, Client, Workload},
+    workload::{ArmState, Client, Clients, Load, Workload},
 };
 
 /// YCSB's core workload with the properties of one experiment.
@@ -180,6 +180,10 @@ impl ArmState for Records {
 const BULK: i64 = 1000;
 
 impl Workload for Ycsb {
+    fn offered_by(&self) -> Load<'_> {
+        Load::Clients(self)
+    }
+
     fn operations(&self) -> &[&'static str] {
         &self.operations
     }
@@ -193,6 +197,38 @@ impl Workload for Ycsb {
         Table { name: config.table.clone(), fields: config.fields, field_prefix: config.field_prefix.clone() }
     }
 
+    fn describe(&self) -> Vec<(String, String)> {
+        let config = &self.shared.config;
+        let mut lines = vec![("requestdistribution".to_owned(), distribution_text(&config.distribution))];
+        let sum: f64 = config.weights.iter().map(|(weight, _)| weight).sum();
+        for (weight, kind) in &config.weights {
+            lines.push((kind.name().to_owned(), format!("{} %", percent(weight / sum))));
+        }
+        lines.push(("fields".to_owned(), format!("{} of {}", config.fields, length_text(&config.length))));
+        let values = match (config.integrity, self.values) {
+            (true, _) => "derived from key and field (dataintegrity)",
+            (false, Values::Ycsb) => "ycsb",
+            (false, Values::Incompressible) => "incompressible",
+        };
+        lines.push(("values".to_owned(), values.to_owned()));
+        if config.weights.iter().any(|&(_, kind)| kind == Kind::Scan) {
+            let (shortest, longest) = config.scan;
+            let kind = if config.scan_zipfian { "zipfian" } else { "uniform" };
+            lines.push(("scan length".to_owned(), format!("{shortest} to {longest}, {kind}")));
+        }
+        let differs = [
+            (!config.read_all, "readallfields", "false"),
+            (config.write_all, "writeallfields", "true"),
+            (config.keys.ordered, "insertorder", "ordered"),
+        ];
+        let differing = differs.iter().filter(|(differs, ..)| *differs);
+        lines.extend(differing.map(|(_, name, value)| ((*name).to_owned(), (*value).to_owned())));
+        lines.extend(self.ignored.iter().map(|(name, why)| (name.clone(), format!("ignored: {why}"))));
+        lines
+    }
+}
+
+impl Clients for Ycsb {
     fn arm_state(&self) -> Arc<dyn ArmState> {
         Arc::new(Records::new(self.space.records))
     }
@@ -224,36 +260,6 @@ impl Workload for Ycsb {
         let state: Arc<dyn Any + Send + Sync> = Arc::<dyn ArmState>::clone(state);
         let records = state.downcast().expect("the state of an arm comes from its own workload");
         Box::new(YcsbClient::new(Arc::clone(&self.shared), records))
-    }
-
-    fn describe(&self) -> Vec<(String, String)> {
-        let config = &self.shared.config;
-        let mut lines = vec![("requestdistribution".to_owned(), distribution_text(&config.distribution))];
-        let sum: f64 = config.weights.iter().map(|(weight, _)| weight).sum();
-        for (weight, kind) in &config.weights {
-            lines.push((kind.name().to_owned(), format!("{} %", percent(weight / sum))));
-        }
-        lines.push(("fields".to_owned(), format!("{} of {}", config.fields, length_text(&config.length))));
-        let values = match (config.integrity, self.values) {
-            (true, _) => "derived from key and field (dataintegrity)",
-            (false, Values::Ycsb) => "ycsb",
-            (false, Values::Incompressible) => "incompressible",
-        };
-        lines.push(("values".to_owned(), values.to_owned()));
-        if config.weights.iter().any(|&(_, kind)| kind == Kind::Scan) {
-            let (shortest, longest) = config.scan;
-            let kind = if config.scan_zipfian { "zipfian" } else { "uniform" };
-            lines.push(("scan length".to_owned(), format!("{shortest} to {longest}, {kind}")));
-        }
-        let differs = [
-            (!config.read_all, "readallfields", "false"),
-            (config.write_all, "writeallfields", "true"),
-            (config.keys.ordered, "insertorder", "ordered"),
-        ];
-        let differing = differs.iter().filter(|(differs, ..)| *differs);
-        lines.extend(differing.map(|(_, name, value)| ((*name).to_owned(), (*value).to_owned())));
-        lines.extend(self.ignored.iter().map(|(name, why)| (name.clone(), format!("ignored: {why}"))));
-        lines
     }
 }
 

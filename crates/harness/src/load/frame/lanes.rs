@@ -1,0 +1,71 @@
+//! The lanes of Tithe's own clients, from frame to frame: who works in them, and how they see what neighbours take.
+
+use std::sync::Arc;
+
+use tithe_model::experiment::Arrivals;
+
+use super::{ArmRig, growth::Growth, site::Site};
+use crate::{
+    launch::Address,
+    watch::stalls::{self, ProcessorAccounts},
+    workload::{ArmState, Clients},
+};
+
+/// Why what neighbours take is not seen where nothing is bound to a processor.
+pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
+
+/// The lanes of a cell, from frame to frame.
+pub(super) struct Lanes<'a> {
+    pub clients: &'a dyn Clients,
+    /// What the clients of each arm share.
+    pub states: Vec<Arc<dyn ArmState>>,
+    /// How long slots become.
+    pub growth: Growth,
+    /// Why nobody can tell what neighbours take of a lane's slots, whatever the kernel offers; `None` where one can.
+    pub stalls_hidden: Option<&'static str>,
+    /// A control group for each lane with whoever serves it; `None` where there can be none, or it would tell nothing.
+    pub groups: Option<stalls::Lanes>,
+    /// What processors have run, whoever asked for it; `None` where nobody tells, or it would tell nothing.
+    pub accounts: Option<ProcessorAccounts>,
+}
+
+impl<'a> Lanes<'a> {
+    /// The lanes of `clients` at `site`. `slot_fixed`: the slot was asked for and is not to be adapted.
+    pub fn new(clients: &'a dyn Clients, site: &Site<'_>, slot_fixed: bool) -> Self {
+        let states = states(clients, &site.arms);
+        let stalls_hidden = hides_stalls(site, || clients.client(&states[0]).pauses());
+        let seen = stalls_hidden.is_none() && !site.time_is_virtual();
+        // Where the kernel has no such groups, waits tell less, and each frame says by what it was measured.
+        let groups = (seen && !site.embedded).then(|| stalls::Lanes::make(site.lanes()).ok()).flatten();
+        let accounts = seen.then(ProcessorAccounts::find).flatten();
+        let growth = Growth::new(&site.cell, site.arms.len(), slot_fixed);
+        Self { clients, states, growth, stalls_hidden, groups, accounts }
+    }
+}
+
+/// The state of each arm's clients. Arms that share a server, and with it their data, share their state.
+pub(super) fn states(clients: &dyn Clients, arms: &[ArmRig]) -> Vec<Arc<dyn ArmState>> {
+    let first = clients.arm_state();
+    let shared = match arms {
+        [one, others @ ..] if matches!(one.server.address, Address::Attached(_)) => {
+            others.iter().all(|other| other.server.address == one.server.address)
+        }
+        _ => false,
+    };
+    let state = |number| if shared || number == 0 { Arc::clone(&first) } else { clients.arm_state() };
+    (0..arms.len()).map(state).collect()
+}
+
+/// Why nobody can tell what neighbours take of a lane's slots, whatever the kernel offers; `None` where one can.
+/// `paced` says whether clients pause.
+fn hides_stalls(site: &Site<'_>, paced: impl FnOnce() -> bool) -> Option<&'static str> {
+    let cell = &site.cell;
+    match () {
+        () if cell.arrivals != Arrivals::Closed => Some("operations start at times of their own"),
+        () if cell.reconnect_every.is_some() => Some("who serves a client changes with its connections"),
+        () if site.rotates => Some("what clients wait for may be the rotation of a key"),
+        () if !cell.pinned => Some(NOT_BOUND),
+        () if paced() => Some("clients pause between operations"),
+        () => None,
+    }
+}

@@ -1,0 +1,186 @@
+//! Opens the connections of one lane to every arm, and says how its clients, servers and neighbours are watched.
+
+use std::fs::File;
+
+use tithe_model::{experiment::Arrivals, record::Stalls, schedule::block_order};
+
+use super::{
+    ArmRig,
+    lanes::{Lanes, NOT_BOUND},
+    site::Site,
+};
+use crate::{
+    clock::Clock,
+    data,
+    database::Connect,
+    fault::Fault,
+    load::{
+        lane::{Arm, Lane, Renewal, Seat},
+        recorder::Recorder,
+    },
+    proc::ServerTask,
+    session::Session,
+    watch::{
+        process::{self, TaskWatch},
+        stalls::{ProcessorUse, StallWatch},
+    },
+};
+
+/// A lane with its connections, and what opening them took.
+pub(super) struct Opened<'a> {
+    pub lane: Lane<'a>,
+    /// How long one connection to each arm took to open, ns.
+    pub connect_ns: Vec<u64>,
+    /// How the lane sees what neighbours take of its slots.
+    pub stalls: Stalls,
+}
+
+/// One lane while its connections are opened. The caller is the lane's own thread.
+struct Opening<'a> {
+    site: &'a Site<'a>,
+    lanes: &'a Lanes<'a>,
+    how: Connect,
+    pinned: bool,
+    /// Numbers of its clients over all lanes.
+    clients: Vec<u64>,
+}
+
+impl Lanes<'_> {
+    /// Opens the connections of lane `number` to every arm.
+    ///
+    /// The order of the arms is drawn anew in each frame: whose memory comes first must not be a property of an arm.
+    ///
+    /// # Errors
+    /// When a connection cannot be opened or prepared.
+    pub fn open<'s>(
+        &'s self,
+        site: &'s Site<'s>,
+        number: usize,
+        frame: u32,
+        pinned: bool,
+    ) -> Result<Opened<'s>, Fault> {
+        let of_lane = |client: &u64| *client as usize % site.lanes() == number;
+        let clients: Vec<u64> = (0..u64::from(site.cell.clients)).filter(of_lane).collect();
+        let clock = site.clocks[number].clone();
+        let how = Connect { blocking: clients.len() == 1, lane: number, clock, table: site.workload.table() };
+        let opening = Opening { site, lanes: self, how, pinned, clients };
+        let mut tasks = Vec::with_capacity(opening.clients.len() * site.arms.len());
+        let mut opened = Vec::with_capacity(site.arms.len());
+        for index in block_order(site.cell.seed, frame.into(), u64::MAX, site.arms.len()) {
+            let (arm, connect_ns) = opening.arm(index, &mut tasks)?;
+            opened.push((index, arm, connect_ns));
+        }
+        opened.sort_by_key(|(index, ..)| *index);
+        let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
+        let (watch, stalls) = opening.stall_watch(&tasks);
+        let Connect { clock, .. } = opening.how;
+        let lane = Lane::new(number, site.lanes(), clock, site.cell.arrivals, arms, site.cell_index).stalled_as(watch);
+        Ok(Opened { lane, connect_ns, stalls })
+    }
+}
+
+impl<'a> Opening<'a> {
+    /// All connections to the arm of number `index`, and how long one took to open, ns; whoever serves them goes to
+    /// `tasks`.
+    fn arm(&self, index: usize, tasks: &mut Vec<ServerTask>) -> Result<(Arm<'a>, u64), Fault> {
+        let (site, rig) = (self.site, &self.site.arms[index]);
+        let mut seats = Vec::with_capacity(self.clients.len());
+        let begun_ns = self.how.clock.now();
+        let mut task = ServerTask::Unknown;
+        for client in &self.clients {
+            let (seat, served_by) = self.seat(index, *client)?;
+            tasks.push(served_by.clone());
+            task = served_by;
+            seats.push(seat);
+        }
+        let connect_ns = (self.how.clock.now() - begun_ns) / self.clients.len().max(1) as u64;
+        self.fill_caches(&mut seats)?;
+        let renews = site.cell.reconnect_every.is_some();
+        let recorder = Recorder::new(site.workload.operations().len(), renews, site.cell.arrivals != Arrivals::Closed);
+        let mut arm = Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?;
+        match (rig.server.process, task) {
+            (Some(process), task) if renews => arm.watch_whole(TaskWatch::of_changing(process, &task, site.lanes())),
+            (Some(process), _) if site.rotates => arm.watch_whole(TaskWatch::whole(process, site.lanes())),
+            (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, site.lanes())),
+            _ => {}
+        }
+        Ok((arm, connect_ns))
+    }
+
+    /// One connection to the arm of number `index`, with client `number`, and who serves it.
+    fn seat(&self, index: usize, number: u64) -> Result<(Seat<'a>, ServerTask), Fault> {
+        let (site, rig, pinned) = (self.site, &self.site.arms[index], self.pinned);
+        let mut session = site.connect(rig, &self.how, pinned)?;
+        let task = session.connection().server_task();
+        let mut client = self.lanes.clients.client(&self.lanes.states[index]);
+        if let Some(compute) = rig.setup.compute {
+            client.compute_in(compute);
+        }
+        client.open(&mut session)?;
+        let renewal = site.cell.reconnect_every.map(|every| {
+            let how = self.how.clone();
+            Renewal { every, open: Box::new(move || site.connect(rig, &how, pinned)) }
+        });
+        Ok((Seat::new(session, client, number).renewed(renewal), task))
+    }
+
+    /// Fills the caches that `seats` read through, where they are empty and are not to stay so.
+    fn fill_caches(&self, seats: &mut [Seat<'_>]) -> Result<(), Fault> {
+        let site = self.site;
+        let cache_each = site.embedded && !site.database.entry().restarts;
+        let are_empty = cache_each || (site.cell.restarts && self.how.lane == 0);
+        if !are_empty || site.cold {
+            return Ok(());
+        }
+        // One connection warms what all share.
+        let cold = if cache_each { seats.len() } else { 1 };
+        seats[..cold].iter_mut().try_for_each(Seat::warm)
+    }
+
+    /// How the lane, whose connections are served by `tasks`, sees what neighbours take of its slots.
+    fn stall_watch(&self, tasks: &[ServerTask]) -> (StallWatch, Stalls) {
+        let unseen = |reason: &str| (StallWatch::Unseen, Stalls::Unseen(reason.to_owned()));
+        let hidden = self.lanes.stalls_hidden;
+        if let Clock::Virtual(time) = &self.how.clock {
+            let stalls = hidden.map_or(Stalls::Waits, |reason| Stalls::Unseen(reason.to_owned()));
+            return (StallWatch::Virtual(time.clone()), stalls);
+        }
+        if let Some(reason) = hidden.or((!self.pinned).then_some(NOT_BOUND)) {
+            return unseen(reason);
+        }
+        if tasks.iter().any(|task| matches!(task, ServerTask::Unknown)) {
+            return unseen("no process or thread of the server serves one client alone, as far as can be seen");
+        }
+        match self.pressure(tasks) {
+            Some(pressure) => (StallWatch::Pressure(pressure, self.processor_use()), Stalls::Pressure),
+            None if self.clients.len() == 1 || self.site.embedded => {
+                (StallWatch::Waits(self.processor_use()), Stalls::Waits)
+            }
+            None => unseen("a lane drives several connections, and the kernel keeps no pressure of a group for them"),
+        }
+    }
+
+    /// Puts the calling thread and `tasks` into the lane's group; its pressure, `None` where that cannot be.
+    fn pressure(&self, tasks: &[ServerTask]) -> Option<File> {
+        let groups = self.lanes.groups.as_ref()?;
+        let join = |thread| groups.join(self.how.lane, thread);
+        join(0).ok()?;
+        tasks.iter().filter_map(ServerTask::thread).try_for_each(join).ok()?;
+        groups.pressure(self.how.lane).ok()
+    }
+
+    fn processor_use(&self) -> Option<ProcessorUse> {
+        self.lanes.accounts.as_ref()?.of(self.site.processor(self.how.lane))
+    }
+}
+
+impl Site<'_> {
+    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor.
+    fn connect(&self, rig: &ArmRig, how: &Connect, pinned: bool) -> Result<Session, Fault> {
+        let mut session = data::connect(self.database, &rig.server, &rig.setup, how, self.workload)?;
+        if let (true, Some(thread)) = (pinned, session.connection().server_task().thread()) {
+            process::pin(thread, self.processor(how.lane));
+        }
+        Ok(session)
+    }
+}

@@ -1,0 +1,131 @@
+//! What all ways of offering load stand on: the arms, the processors and the clocks of a cell.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use tithe_model::plan::Cell;
+
+use super::ArmRig;
+use crate::{
+    clock::{Clock, VirtualTime},
+    database::Database,
+    fault::Fault,
+    load::{
+        look::{Look, sizes},
+        turnstile::{Turnstile, Workers},
+    },
+    proc::Census,
+    sandbox::companion::Companion,
+    watch::process,
+    workload::Workload,
+};
+
+/// A cell on this machine.
+pub(super) struct Site<'a> {
+    pub database: &'a dyn Database,
+    /// The database works within Tithe's own threads: nothing else stands still or waits, and there is no wire.
+    pub embedded: bool,
+    pub workload: &'a dyn Workload,
+    pub cell: Cell,
+    pub cell_index: u32,
+    pub processors: Vec<usize>,
+    /// One for each lane.
+    pub clocks: Vec<Clock>,
+    pub arms: Vec<ArmRig>,
+    /// Caches stay as empty as a fresh start leaves them.
+    pub cold: bool,
+    /// The folder of the servers' sandbox, where they stand still while another arm is measured.
+    pub stands_in: Option<PathBuf>,
+    /// How long each arm's server has stood still, ns.
+    pub stood: Vec<Arc<AtomicU64>>,
+    /// What runs programs beside each arm's server; `None` where none is needed.
+    pub companions: Vec<Option<Companion>>,
+    /// Keys are rotated: what a server does in the background of its slots is its own.
+    pub rotates: bool,
+}
+
+impl<'a> Site<'a> {
+    /// `cell` on the processors that this process may use, one lane a processor.
+    pub fn new(
+        database: &'a dyn Database,
+        workload: &'a dyn Workload,
+        cell: &Cell,
+        cell_index: u32,
+        arms: Vec<ArmRig>,
+    ) -> Self {
+        let processors = process::processors();
+        let lanes = processors.len().min(cell.clients as usize).max(1);
+        // The only place that asks: from here on the clocks tell whether time is invented.
+        let simulated = database.simulated();
+        let clock = || if simulated { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
+        Self {
+            database,
+            embedded: database.embedded(),
+            workload,
+            cell: cell.clone(),
+            cell_index,
+            processors,
+            clocks: (0..lanes).map(|_| clock()).collect(),
+            cold: false,
+            stands_in: None,
+            stood: arms.iter().map(|_| Arc::default()).collect(),
+            companions: arms.iter().map(|arm| arm.setup.rotates_volume().then(Companion::default)).collect(),
+            rotates: arms.iter().any(|arm| arm.setup.changes_keys()),
+            arms,
+        }
+    }
+
+    /// Threads that offer load, one a processor.
+    pub fn lanes(&self) -> usize {
+        self.clocks.len()
+    }
+
+    /// True where time is invented, and nothing of the machine is looked at.
+    pub fn time_is_virtual(&self) -> bool {
+        self.clocks[0].is_virtual()
+    }
+
+    /// The processor of lane `number`.
+    pub fn processor(&self, number: usize) -> usize {
+        self.processors[number % self.processors.len()]
+    }
+
+    /// True where clients and servers talk over a wire: not where the database is embedded or invented.
+    pub fn is_wired(&self) -> bool {
+        !self.embedded && !self.time_is_virtual()
+    }
+
+    /// Who stands still while another is measured: nobody, where the arms take turns every few milliseconds.
+    pub fn turnstile(&self) -> Result<Turnstile, Fault> {
+        match &self.stands_in {
+            Some(folder) => {
+                let of = |(arm, companion): (&ArmRig, &Option<Companion>)| Workers {
+                    server: arm.server.process,
+                    companion: companion.clone(),
+                };
+                Turnstile::new(folder, self.arms.iter().zip(&self.companions).map(of).collect(), self.stood.clone())
+            }
+            None => Ok(Turnstile::open_to(self.arms.len())),
+        }
+    }
+
+    /// Looks at every arm's counters.
+    pub fn look(&self) -> Vec<Look> {
+        if self.time_is_virtual() {
+            return vec![Look::default(); self.arms.len()];
+        }
+        let census = Census::take();
+        let look = |arm: &ArmRig| Look {
+            tree: match arm.server.process {
+                Some(process) => Some(census.usage(process)),
+                None => self.database.usage(&arm.server, &arm.setup),
+            },
+            wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
+            log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
+            disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
+        };
+        self.arms.iter().map(look).collect()
+    }
+}

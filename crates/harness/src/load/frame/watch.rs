@@ -1,0 +1,92 @@
+//! What clocks, counters and the machine say of one frame.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tithe_model::record::{Counters, Host};
+
+use super::site::Site;
+use crate::{
+    load::{look::Look, turnstile::Turnstile},
+    watch::host::HostSample,
+};
+
+/// The time of one frame from its very beginning, connecting and warming included.
+pub(super) struct Watch<'a> {
+    site: &'a Site<'a>,
+    began: Began,
+}
+
+/// When a frame began.
+enum Began {
+    Real {
+        unix_ns: u64,
+        at: Instant,
+        clocks: HostSample,
+    },
+    /// On the clock of the first lane, ns. Nothing of the machine is looked at.
+    Virtual(u64),
+}
+
+/// The counters where the slots begin.
+pub(super) struct Counted {
+    arms: Vec<Look>,
+    host: Option<HostSample>,
+}
+
+/// What is known of clocks and machine when the slots have ended.
+pub(super) struct Grown {
+    /// What others did with the machine meanwhile.
+    pub host: Host,
+    /// Time since the frame began, ns.
+    pub duration_ns: u64,
+    /// Why a server did not stand still while another was measured.
+    pub not_stopped: Option<String>,
+    /// Why times of this frame cannot be trusted.
+    pub clock_fault: Option<String>,
+}
+
+impl<'a> Watch<'a> {
+    /// A frame begins.
+    pub fn begin(site: &'a Site<'a>) -> Self {
+        let began = if site.time_is_virtual() {
+            Began::Virtual(site.clocks[0].now())
+        } else {
+            let clocks = HostSample::take();
+            Began::Real { unix_ns: unix_ns(), at: Instant::now(), clocks }
+        };
+        Self { site, began }
+    }
+
+    /// When it began, ns since 1970, or of invented time.
+    pub fn start_unix_ns(&self) -> u64 {
+        match self.began {
+            Began::Real { unix_ns, .. } => unix_ns,
+            Began::Virtual(now_ns) => now_ns,
+        }
+    }
+
+    /// Its slots begin: reads all counters, and has the servers stand still whose turn it is not.
+    pub fn count(&self, turnstile: &Turnstile) -> Counted {
+        let arms = self.site.look();
+        turnstile.close();
+        Counted { arms, host: (!self.site.time_is_virtual()).then(HostSample::take) }
+    }
+
+    /// Its slots have ended: lets all servers run, and says what has grown since `before`, the counters of each arm by
+    /// themselves.
+    pub fn grown_since(&self, before: Counted, turnstile: Turnstile) -> (Vec<Counters>, Grown) {
+        let not_stopped = turnstile.open();
+        let after = self.site.look();
+        let host = before.host.map_or_else(Host::default, |host| host.until_now());
+        let (duration_ns, clock_fault) = match &self.began {
+            Began::Real { at, clocks, .. } => (at.elapsed().as_nanos() as u64, clocks.clock_fault()),
+            Began::Virtual(now_ns) => (self.site.clocks[0].now() - now_ns, None),
+        };
+        let counters = before.arms.iter().zip(&after).map(|(before, after)| before.grown(after)).collect();
+        (counters, Grown { host, duration_ns, not_stopped, clock_fault })
+    }
+}
+
+fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}

@@ -1,0 +1,120 @@
+//! One connection with the client that uses it, and how it is closed and opened anew.
+
+use super::poll::Epoll;
+use crate::{
+    fault::Fault,
+    session::{Connection, Session},
+    watch::process::TaskWatch,
+    workload::Client,
+};
+
+/// How a client closes its connection and opens a new one while it is measured.
+pub struct Renewal<'a> {
+    /// Operations that a connection lasts.
+    pub every: u32,
+    /// Opens a connection, as the first one was opened.
+    pub open: Box<dyn Fn() -> Result<Session, Fault> + Send + 'a>,
+}
+
+/// One connection with the client that uses it.
+pub struct Seat<'a> {
+    /// The connection; `None` once it could not be opened again, which breaks the arm.
+    pub(super) session: Option<Session>,
+    /// What it does.
+    pub client: Box<dyn Client>,
+    /// Number of the client over all lanes.
+    pub number: u64,
+    pub(super) renewal: Option<Renewal<'a>>,
+    /// Operations of the connection so far; not counted without a renewal.
+    pub(super) served: u32,
+    /// Bytes sent and received by the connections before this one.
+    earlier_bytes: (u64, u64),
+    /// Where a new connection is to be registered, and under which number.
+    pub(super) poll: Option<(Epoll, usize)>,
+    pub(super) watch: Option<TaskWatch>,
+    pub(super) busy: Option<Busy>,
+    /// What is left of the pause before the operation that is prepared, ns; `None` when none is prepared.
+    pub(super) pause_left_ns: Option<u64>,
+}
+
+/// An operation under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Busy {
+    pub begun_ns: u64,
+    pub part_ns: u64,
+    pub intended_ns: u64,
+}
+
+impl<'a> Seat<'a> {
+    /// Seats `client` number `number` at `session`.
+    pub fn new(mut session: Session, mut client: Box<dyn Client>, number: u64) -> Self {
+        client.take_seat(number);
+        let watch = TaskWatch::server(&session.connection().server_task());
+        Self {
+            session: Some(session),
+            client,
+            number,
+            renewal: None,
+            served: 0,
+            earlier_bytes: (0, 0),
+            poll: None,
+            watch,
+            busy: None,
+            pause_left_ns: None,
+        }
+    }
+
+    /// The same, whose connection is closed and opened anew as `renewal` says.
+    #[must_use]
+    pub fn renewed(mut self, renewal: Option<Renewal<'a>>) -> Self {
+        self.renewal = renewal;
+        self
+    }
+
+    /// Fills the caches that this connection reads through.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn warm(&mut self) -> Result<(), Fault> {
+        self.connection()?.warm()
+    }
+
+    #[inline]
+    pub(super) fn connection(&mut self) -> Result<&mut dyn Connection, Fault> {
+        open(&mut self.session).map(Session::connection)
+    }
+
+    /// True when the connection has done its operations.
+    pub(super) fn is_spent(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|renewal| self.served >= renewal.every)
+    }
+
+    /// Closes the connection, then opens a new one and prepares it.
+    pub(super) fn renew(&mut self) -> Result<(), Fault> {
+        let Some(renewal) = &self.renewal else { return Ok(()) };
+        if let Some(mut ended) = self.session.take() {
+            let (sent, received) = ended.connection().wire_bytes();
+            self.earlier_bytes = (self.earlier_bytes.0 + sent, self.earlier_bytes.1 + received);
+        }
+        let mut session = (renewal.open)()?;
+        self.client.open(&mut session)?;
+        // The kernel forgets a closed descriptor by itself (epoll(7)).
+        if let (Some((epoll, number)), Some(descriptor)) = (self.poll, session.connection().descriptor()) {
+            epoll.add(descriptor, number)?;
+        }
+        self.session = Some(session);
+        self.served = 0;
+        Ok(())
+    }
+
+    pub(super) fn wire_bytes(&mut self) -> (u64, u64) {
+        let (sent, received) = self.connection().map_or((0, 0), |connection| connection.wire_bytes());
+        (self.earlier_bytes.0 + sent, self.earlier_bytes.1 + received)
+    }
+}
+
+/// The session of a seat.
+#[inline]
+pub(super) fn open(session: &mut Option<Session>) -> Result<&mut Session, Fault> {
+    session.as_mut().ok_or_else(|| Fault::Connection("the connection could not be opened again".to_owned()))
+}

@@ -1,0 +1,180 @@
+//! Where the threads of a frame wait for each other.
+//!
+//! Unlike [`std::sync::Barrier`] a meeting ends when somebody who was to come leaves: a lane that cannot connect or
+//! panics would otherwise keep all others waiting for ever.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A meeting of a fixed number of threads, which come together again and again.
+pub(super) struct Meeting {
+    expected: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Who waits now.
+    here: usize,
+    /// How often all have come together.
+    times: u64,
+    /// Somebody has left, so that all will never come together again.
+    broken: bool,
+}
+
+/// One thread's part in a [`Meeting`]: the meeting is broken when it is dropped before [`Attendance::leave`].
+pub(super) struct Attendance<'a>(&'a Meeting);
+
+/// Somebody has left, and nobody is to wait any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken;
+
+impl Meeting {
+    /// Of so many threads.
+    pub fn of(expected: usize) -> Self {
+        Self { expected, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// The calling thread takes part, until it says that it needs nobody any more.
+    pub fn attend(&self) -> Attendance<'_> {
+        Attendance(self)
+    }
+
+    /// The state is whole whoever panicked: nothing that can panic happens under the lock.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attendance<'_> {
+    /// Waits until all are here.
+    ///
+    /// # Errors
+    /// When somebody has left, before or meanwhile.
+    pub fn wait(&self) -> Result<(), Broken> {
+        let meeting = self.0;
+        let mut state = meeting.state();
+        state.here += 1;
+        if state.here == meeting.expected && !state.broken {
+            (state.here, state.times) = (0, state.times + 1);
+            meeting.changed.notify_all();
+            return Ok(());
+        }
+        let times = state.times;
+        let waits = |state: &mut State| state.times == times && !state.broken;
+        let state = meeting.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        // Who was here when all were may go on, though somebody has left since.
+        if state.times == times { Err(Broken) } else { Ok(()) }
+    }
+
+    /// Leaves without breaking the meeting: whoever is left meets no more.
+    pub fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        self.0.state().broken = true;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
+        time::Duration,
+    };
+
+    use super::*;
+
+    /// Longer than any of this takes, on any machine.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Runs each of `parts` on a thread of its own; what each came to, `None` for one that panicked.
+    fn run<T: Send + 'static>(parts: Vec<Box<dyn FnOnce(&Meeting) -> T + Send>>) -> Vec<Option<T>> {
+        let meeting = Arc::new(Meeting::of(parts.len()));
+        let ends: Vec<mpsc::Receiver<T>> = parts
+            .into_iter()
+            .map(|part| {
+                let (meeting, (end, ended)) = (Arc::clone(&meeting), mpsc::channel());
+                // Not joined: a thread that hangs fails the test and does not hang it.
+                std::thread::spawn(move || end.send(part(&meeting)));
+                ended
+            })
+            .collect();
+        ends.into_iter()
+            .map(|ended| match ended.recv_timeout(PATIENCE) {
+                Ok(outcome) => Some(outcome),
+                Err(mpsc::RecvTimeoutError::Disconnected) => None,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("a thread waits for ever"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn nobody_goes_on_before_all_are_here_and_again() {
+        let came = Arc::new(AtomicUsize::new(0));
+        let part = |_| {
+            let came = Arc::clone(&came);
+            Box::new(move |meeting: &Meeting| {
+                let attendance = meeting.attend();
+                let seen: Vec<usize> = (1..=100)
+                    .map(|_| {
+                        came.fetch_add(1, Ordering::SeqCst);
+                        attendance.wait().expect("nobody leaves");
+                        let seen = came.load(Ordering::SeqCst);
+                        attendance.wait().expect("nobody leaves");
+                        seen
+                    })
+                    .collect();
+                attendance.leave();
+                seen
+            }) as Box<dyn FnOnce(&Meeting) -> Vec<usize> + Send>
+        };
+        let expected: Vec<usize> = (1..=100).map(|time| 4 * time).collect();
+        assert!(run((0..4).map(part).collect()).into_iter().all(|seen| seen.as_ref() == Some(&expected)));
+    }
+
+    #[test]
+    fn who_panics_or_leaves_keeps_nobody_waiting() {
+        type Part = Box<dyn FnOnce(&Meeting) -> Vec<Result<(), Broken>> + Send>;
+        let waits = || -> Part {
+            Box::new(|meeting| {
+                let attendance = meeting.attend();
+                let waited = [attendance.wait(), attendance.wait()];
+                attendance.leave();
+                waited.into()
+            })
+        };
+        let panics: Part = Box::new(|meeting| {
+            let attendance = meeting.attend();
+            attendance.wait().expect("all come once");
+            std::thread::sleep(Duration::from_millis(20));
+            panic!("as this test wants")
+        });
+        let outcomes = run(vec![waits(), panics, waits()]);
+        let met_once = Some(vec![Ok(()), Err(Broken)]);
+        assert_eq!(outcomes, [met_once.clone(), None, met_once]);
+
+        let leaves: Part = Box::new(|meeting| {
+            drop(meeting.attend());
+            Vec::new()
+        });
+        let outcomes = run(vec![leaves, waits(), waits()]);
+        let never_met = Some(vec![Err(Broken), Err(Broken)]);
+        assert_eq!(outcomes, [Some(Vec::new()), never_met.clone(), never_met]);
+    }
+
+    #[test]
+    fn who_leaves_in_good_order_breaks_nothing() {
+        let meeting = Meeting::of(1);
+        meeting.attend().leave();
+        assert_eq!(meeting.attend().wait(), Ok(()));
+    }
+}
