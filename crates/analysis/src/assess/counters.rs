@@ -98,7 +98,7 @@ impl Counter {
         let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
         let with_difference = |estimate| Estimate {
             difference: Some(total_difference(&both, measured.alpha)),
-            unit: self.unit,
+            unit: self.unit.into(),
             ..estimate
         };
         let state = |effect, outcome, text| {

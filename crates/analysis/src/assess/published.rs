@@ -19,7 +19,7 @@ fn cost(published: &Published) -> PublishedCost {
     let (low, high) = published.cost();
     PublishedCost {
         source: published.source.clone(),
-        estimate: published.figure.estimate(),
+        estimate: published.figure.estimate().into(),
         printed: format!("{} {}", published.figure.title(), printed(&published.value)),
         low,
         high,

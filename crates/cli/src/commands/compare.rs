@@ -1,13 +1,12 @@
 //! `tithe compare`: the costs of several runs side by side, and a status for continuous integration.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tithe_analysis::{
     Interval, Outcome,
-    compare::{self, Comparison, Subject},
+    compare::{self, Comparison},
     report::{self, number},
 };
-use tithe_harness::folder;
 
 use crate::{
     CompareArgs,
@@ -19,7 +18,7 @@ use crate::{
 pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     let threshold = arguments.threshold.as_deref().map(percentage).transpose()?;
     if arguments.runs.len() < 2 && threshold.is_none() {
-        return Err(Stop::new(exit::USAGE, "name at least two run folders, or one and a --threshold"));
+        return Err(Stop::new(exit::USAGE, "name at least two runs, or one and a --threshold"));
     }
     for (index, run) in arguments.runs.iter().enumerate() {
         let same = |other: &PathBuf| run.canonicalize().is_ok_and(|run| other.canonicalize().is_ok_and(|it| it == run));
@@ -31,9 +30,9 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     let mut subjects = Vec::new();
     let mut damaged = None;
     for run in &arguments.runs {
-        let (subject, damage) = subject(run)?;
-        subjects.push(subject);
-        damaged = damaged.or(exit::of_damage(run, &damage));
+        let assessed = records::read(run)?;
+        damaged = damaged.or(exit::of_damage(run, &assessed.damage));
+        subjects.push(assessed.analysis);
     }
     let comparison = compare::compare(&subjects).map_err(|reasons| {
         Stop::new(exit::USAGE, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
@@ -78,15 +77,6 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
         status = exit::BEYOND;
     }
     status
-}
-
-/// A run to compare, and what of its records is damaged.
-fn subject(run: &Path) -> Result<(Subject, Vec<String>), Stop> {
-    let unreadable = |fault| Stop::new(exit::USAGE, fault);
-    let opened = folder::open(run).map_err(unreadable)?;
-    let records = opened.0.plan.experiment.data.records;
-    let assessed = records::assess_opened(run, opened).map_err(unreadable)?;
-    Ok((Subject { analysis: assessed.analysis, records }, assessed.damage))
 }
 
 /// `5%` as a natural-log ratio.

@@ -78,7 +78,7 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
     let mut names: Vec<(String, String)> = Vec::new();
     for cell in &analysis.cells {
         // What others published gets its column too, so that it stands beside what can be compared with it.
-        let quoted = cell.arms.iter().flat_map(|arm| &arm.published).map(|published| published.estimate);
+        let quoted = cell.arms.iter().flat_map(|arm| &arm.published).map(|published| published.estimate.as_ref());
         for name in costs::headline(cell).into_iter().chain(quoted) {
             if !names.iter().any(|(known, _)| known == name) {
                 names.push((name.to_owned(), costs::title(cell, name)));
@@ -216,7 +216,7 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     };
     let doubted = !doubt_class(arm).is_empty();
     let (figure, difference) =
-        number::both(&estimate.effect, estimate.difference.as_ref(), estimate.unit, estimate.verdict);
+        number::both(&estimate.effect, estimate.difference.as_ref(), &estimate.unit, estimate.verdict);
     let (open, close) = if doubted { ("(", ")") } else { ("", "") };
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     let flag = if flags.is_empty() {

@@ -150,7 +150,7 @@ fn place(arm: &ArmAnalysis, name: &str, highest: f64) -> String {
                 width(from),
                 width(to),
                 part.title,
-                number::amount(part.value, of_arm.unit)
+                number::amount(part.value, &of_arm.unit)
             );
             from = to;
             path
@@ -171,7 +171,7 @@ fn place(arm: &ArmAnalysis, name: &str, highest: f64) -> String {
     let parts_told: Vec<String> = split
         .chunk_by(|one, other| one.of == other.of)
         .map(|parts| {
-            let sum = number::amount(parts.iter().map(|part| part.value).sum(), of_arm.unit);
+            let sum = number::amount(parts.iter().map(|part| part.value).sum(), &of_arm.unit);
             match parts {
                 [user, system] => {
                     let whole = user.value + system.value;
