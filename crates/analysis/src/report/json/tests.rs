@@ -122,6 +122,14 @@ fn reports_of_a_document_are_those_of_the_run() {
 }
 
 #[test]
+fn the_format_is_the_documented_one() {
+    let documented = include_str!("../../../../../FORMAT.md");
+    assert!(documented.contains(&format!("version of the document, {FORMAT};")), "FORMAT.md");
+    let schema: Value = serde_json::from_str(schema()).expect("JSON");
+    assert_eq!(schema["properties"]["format"]["const"], FORMAT);
+}
+
+#[test]
 fn infinite_ends_are_null() {
     let report = parsed(&infinite());
     let effect = |index: usize| &report["tithe_report"]["cells"][0]["arms"][1]["estimates"][index]["effect"];
