@@ -6,11 +6,14 @@
 pub mod assess;
 pub mod compare;
 pub mod figures;
+mod null;
 pub mod report;
 pub mod statistics;
 pub mod stopping;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use tithe_model::{
     ending::{self, CellEnding},
     record::{ArmFacts, Finding, Host, Machine},
@@ -22,7 +25,8 @@ pub use figures::Figure;
 pub const CONFIDENCE: f64 = 0.95;
 
 /// What the records say.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Analysis {
     /// Name of the run folder.
     pub run: String,
@@ -34,6 +38,8 @@ pub struct Analysis {
     pub tithe: String,
     /// Seed of every order.
     pub seed: u64,
+    /// Records of the data set that the experiment asks for.
+    pub records: u64,
     /// Confidence of every interval, 0–1, simultaneous over the arms of a cell.
     pub confidence: f64,
     /// The largest cost that counts as none, natural-log ratio.
@@ -49,7 +55,8 @@ pub struct Analysis {
 }
 
 /// Cells that differ in the number of clients only.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sweep {
     /// Name of the workload.
     pub workload: String,
@@ -58,13 +65,16 @@ pub struct Sweep {
 }
 
 /// How one arm took more and more clients.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SweepArm {
     /// Name.
     pub name: String,
     /// The smallest number of clients from which twice as many gain less than 5 %; `None` when every step gained more.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub saturated_at: Option<u32>,
     /// Operations per second at saturation, or with the most clients.
+    #[serde(with = "null::or_unknown")]
     pub most: f64,
     /// Throughput with each number of clients that was measured, the fewest first.
     pub steps: Vec<SweepStep>,
@@ -74,7 +84,8 @@ pub struct SweepArm {
 }
 
 /// The throughput of one arm with one number of clients.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SweepStep {
     /// Identifier of the cell.
     pub cell: String,
@@ -87,7 +98,8 @@ pub struct SweepStep {
 }
 
 /// What the records say about one cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CellAnalysis {
     /// The cell's short name.
     pub id: String,
@@ -117,13 +129,15 @@ pub struct CellAnalysis {
     /// Mean of the machine's state over the frames.
     pub host: Host,
     /// Share of the clients' wall time spent waiting for a processor, 0–1.
+    #[serde(with = "null::or_unknown")]
     pub wait_share: f64,
     /// The arms, the baseline first.
     pub arms: Vec<ArmAnalysis>,
 }
 
 /// What the records say about one arm of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ArmAnalysis {
     /// Name.
     pub name: String,
@@ -147,7 +161,8 @@ pub struct ArmAnalysis {
 }
 
 /// A cost that somebody else published, beside the estimate that it can be compared with. It decides nothing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PublishedCost {
     /// Who said so, where and when.
     pub source: String,
@@ -162,8 +177,8 @@ pub struct PublishedCost {
 }
 
 /// Was the protection of an arm proven to be on?
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "proof", content = "because")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "proof", content = "because", deny_unknown_fields)]
 pub enum Proof {
     /// The baseline has nothing to prove.
     Baseline,
@@ -176,24 +191,29 @@ pub enum Proof {
 }
 
 /// An absolute figure of one arm.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Level {
     /// What it is: `throughput`, `latency_p99_READ`, `cpu_per_op`.
     pub name: Figure,
     /// Unit, as printed: `op/s`, `µs`, `bytes/op`, `MB`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Median over frames (over groups of frames for percentiles).
+    #[serde(with = "null::or_unknown")]
     pub value: f64,
     /// Lower end of the interval of the median over frames; −∞, which JSON shows as null, when they are too few.
+    #[serde(with = "null::or_minus_infinity")]
     pub low: f64,
     /// Upper end; ∞ when they are too few.
+    #[serde(with = "null::or_infinity")]
     pub high: f64,
     /// Frames or operations behind it.
     pub count: u64,
 }
 
 /// A cost against the baseline, with everything a number must not travel without.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Estimate {
     /// What it is: `net`, `time`, `cpu`, `latency_p99_READ`, `wal_bytes`.
     pub name: Figure,
@@ -204,20 +224,24 @@ pub struct Estimate {
     /// Natural-log ratio guarded/plain; positive is a cost.
     pub effect: Interval,
     /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub total: Option<Interval>,
     /// Guarded less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` of a figure
     /// that is not an amount per operation.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub difference: Option<Interval>,
     /// The difference with every stall counted, beside `total`.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub total_difference: Option<Interval>,
     /// Frames, or groups of frames, behind it.
     pub count: usize,
     /// Frames averaged together because neighbours in time were correlated; 1 is none.
     pub batch: usize,
     /// Plain and guarded levels in `unit`, for orientation.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub levels: Option<(f64, f64)>,
     /// Unit of `levels` and `difference`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// The answer in one word.
     pub verdict: Outcome,
     /// The answer in words: `costs 3.1% [2.6, 3.7]`.
@@ -225,20 +249,27 @@ pub struct Estimate {
     /// What limits it.
     pub flags: Vec<Flag>,
     /// Seconds of measured load still needed for the asked precision; `None` when reached or not to be told.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub more_s: Option<f64>,
     /// p of the signed-rank test of no effect, adjusted over the arms by Holm's procedure; `None` where the figure is
     /// no series of frames.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub p: Option<f64>,
 }
 
 /// An estimate with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// Estimate; NaN where nothing was measured and ∞ where only the guarded arm has any, which JSON shows as null.
+    /// Estimate; NaN where nothing was measured, which JSON shows as null; ∞ where only the guarded arm has any and −∞
+    /// where only the plain one has.
+    #[serde(with = "null::or_unknown")]
     pub estimate: f64,
     /// Lower end; may be −∞, which JSON shows as null.
+    #[serde(with = "null::or_minus_infinity")]
     pub low: f64,
     /// Upper end; may be ∞, which JSON shows as null.
+    #[serde(with = "null::or_infinity")]
     pub high: f64,
 }
 
@@ -250,7 +281,7 @@ impl Interval {
 }
 
 /// The answer in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Outcome {
     /// The interval lies above zero.
@@ -264,7 +295,7 @@ pub enum Outcome {
 }
 
 /// What limits a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Flag {
     /// Typical and stall-inclusive effect disagree: the cost sits in rare stalls.

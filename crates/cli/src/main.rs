@@ -33,7 +33,7 @@ enum Command {
     Verify(ExperimentArgs),
     /// Measure the baseline against its own second instance: what can be told apart here and now
     Calibrate(CalibrateArgs),
-    /// Report on a run folder
+    /// Report on a run folder, or on a report.json in its place
     Report(ReportArgs),
     /// Compare the costs of several runs: databases, machines, versions
     Compare(CompareArgs),
@@ -146,7 +146,7 @@ pub struct CalibrateArgs {
 /// How to report.
 #[derive(Args)]
 pub struct ReportArgs {
-    /// The run folder
+    /// The run folder, or a report of one as JSON (report.json)
     run: PathBuf,
     /// Format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"])]
@@ -181,7 +181,7 @@ pub struct ManualArgs {
 /// What to compare.
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Run folders, the one to compare with first
+    /// Run folders, or reports of them as JSON (report.json), the one to compare with first
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// Exit with status 6 where a cost grew against the first run by more than this; with one run, where it is larger.

@@ -1,11 +1,14 @@
-//! From a run folder to its analysis, one cell in memory at a time.
+//! From a run folder to its analysis, one cell in memory at a time, or from a document that keeps one.
 
 use std::path::Path;
 
 use tithe_analysis::{
     Analysis,
     assess::Assessor,
-    report::html::{Story, Teller},
+    report::{
+        html::{Story, Teller},
+        json,
+    },
 };
 use tithe_harness::{
     fault::Fault,
@@ -13,7 +16,9 @@ use tithe_harness::{
 };
 use tithe_model::records::Records;
 
-/// What a run folder says.
+use crate::exit::{self, Stop};
+
+/// What a run folder or a document says.
 pub struct Assessed {
     /// The analysis.
     pub analysis: Analysis,
@@ -23,19 +28,31 @@ pub struct Assessed {
     pub damage: Vec<String>,
 }
 
+/// What is at `path`: a run folder, or a report as JSON (`report.json`).
+///
+/// # Errors
+/// When it is neither, of another format, or a damaged document.
+pub fn read(path: &Path) -> Result<Assessed, Stop> {
+    if path.is_file() {
+        return document(path).map_err(|why| Stop::new(exit::USAGE, format!("{}: {why}", path.display())));
+    }
+    assess(path).map_err(|fault| Stop::new(exit::USAGE, fault))
+}
+
+/// The document at `path`, or why it cannot be shown.
+fn document(path: &Path) -> Result<Assessed, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is no text, and so no report as JSON".to_owned())?;
+    let (analysis, story) = json::read(&text)?;
+    Ok(Assessed { analysis, story, damage: Vec::new() })
+}
+
 /// Assesses the run folder at `path` with one cell in memory at a time.
 ///
 /// # Errors
 /// When it is not a run folder, or of another format.
 pub fn assess(path: &Path) -> Result<Assessed, Fault> {
-    assess_opened(path, folder::open(path)?)
-}
-
-/// The same of one that is open.
-///
-/// # Errors
-/// As [`assess`].
-pub fn assess_opened(path: &Path, (mut records, parts): (Records, Parts)) -> Result<Assessed, Fault> {
+    let (mut records, parts): (Records, Parts) = folder::open(path)?;
     let mut assessor = Assessor::new(&records);
     let mut teller = Teller::default();
     let mut all_damage = Vec::new();

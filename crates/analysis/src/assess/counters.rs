@@ -100,7 +100,7 @@ impl Counted {
         let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
         let with_difference = |estimate| Estimate {
             difference: Some(total_difference(&both, measured.alpha)),
-            unit: self.unit,
+            unit: self.unit.into(),
             ..estimate
         };
         let state = |effect, outcome, text| {

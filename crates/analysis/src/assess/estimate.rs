@@ -90,7 +90,7 @@ pub(super) fn stated(
         count,
         batch: 1,
         levels: None,
-        unit: "",
+        unit: "".into(),
         verdict,
         text,
         flags: Vec::new(),

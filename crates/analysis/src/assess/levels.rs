@@ -40,7 +40,7 @@ fn level(name: Figure, unit: &'static str, values: impl Iterator<Item = f64>) ->
     let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     let Interval { estimate, low, high } = median_interval(&values, 1.0 - CONFIDENCE);
     let count = values.len() as u64;
-    (count > 0).then(|| Level { name, unit, value: estimate, low, high, count })
+    (count > 0).then(|| Level { name, unit: unit.into(), value: estimate, low, high, count })
 }
 
 fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {

@@ -71,6 +71,7 @@ impl Assessor {
             database: experiment.database.clone(),
             tithe: records.tithe().to_owned(),
             seed: experiment.measure.seed,
+            records: experiment.data.records,
             confidence: CONFIDENCE,
             margin: experiment.measure.margin,
             machine: records.machine.clone(),
@@ -196,7 +197,7 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
         let of_arm = |arm: usize| levels[arm].iter().find(|level| level.name == name);
         if let (Some(plain), Some(guarded)) = (of_arm(0), of_arm(arm)) {
             estimate.levels = Some((plain.value, guarded.value));
-            estimate.unit = guarded.unit;
+            estimate.unit = guarded.unit.clone();
         }
     }
     estimates

@@ -105,7 +105,7 @@ fn estimate(
     let mut estimate = from_inference(measured, source.percentile(rank, operation), &title, &inference, seconds_each);
     let micros = |ns: Interval| Interval { estimate: ns.estimate / 1e3, low: ns.low / 1e3, high: ns.high / 1e3 };
     let difference = enough.then(|| micros(quantile_difference(frames, share, measured.alpha).interval));
-    (estimate.difference, estimate.unit) = (difference, "µs");
+    (estimate.difference, estimate.unit) = (difference, "µs".into());
     if !enough {
         let samples = |side: fn(&(&Histogram, &Histogram)) -> u64| frames.iter().map(side).sum::<u64>();
         let fewest = samples(|it| it.0.total()).min(samples(|it| it.1.total()));

@@ -22,7 +22,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         let mut estimate = ratio(measured, Figure::Metric(metric), title, effect, frames);
         estimate.primary = metric == primary;
         estimate.difference = (frames > 0).then(|| welch(&plain, &guarded, measured.alpha));
-        estimate.unit = "µs/op";
+        estimate.unit = "µs/op".into();
         estimate
     };
     let mut estimates: Vec<Estimate> = slots::METRICS.into_iter().take(3).map(of).collect();

@@ -40,7 +40,7 @@ fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let differences: Vec<f64> = both.map(|(plain, guarded)| (guarded as f64 - plain as f64) / 1e3).collect();
     let estimate = || Estimate {
         difference: difference(measured, &differences),
-        unit: "µs",
+        unit: "µs".into(),
         ..paired(measured, Figure::Connect, "time to connect", &connecting)
     };
     (!connecting.is_empty()).then(estimate)

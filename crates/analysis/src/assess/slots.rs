@@ -89,7 +89,7 @@ fn of_metric(
     let differences: Vec<f64> = differences_ns.into_iter().map(|ns| ns / 1e3).collect();
     Estimate {
         difference: difference(measured, &differences),
-        unit: "µs/op",
+        unit: "µs/op".into(),
         ..paired(measured, figure, title, &effects)
     }
 }
@@ -195,7 +195,7 @@ fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
         text,
         difference: None,
         total_difference: None,
-        unit: "",
+        unit: "".into(),
         ..time.clone()
     };
     with_resolution(measured, estimate)

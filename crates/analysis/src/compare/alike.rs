@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use tithe_model::record::Machine;
 
-use super::{Match, Side, Subject};
-use crate::{ArmAnalysis, CellAnalysis, Proof};
+use super::{Match, Side};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Proof};
 
 /// What each run is called: its database's version, the processor where that is not enough, then the folder,
 /// and at last a number.
-pub(super) fn names(subjects: &[Subject]) -> Vec<String> {
-    let version = |subject: &Subject| {
-        let arms = subject.analysis.cells.iter().flat_map(|cell| &cell.arms);
+pub(super) fn names(subjects: &[Analysis]) -> Vec<String> {
+    let version = |subject: &Analysis| {
+        let arms = subject.cells.iter().flat_map(|cell| &cell.arms);
         let versions = arms.map(|arm| arm.facts.version.as_str()).find(|version| !version.is_empty());
         // `SQLite 3.54.0, SQLite3 Multiple Ciphers 2.6.1`, `PostgreSQL 15.14 (Debian 15.14-0)`: the first part tells
         // enough.
-        let first = versions.unwrap_or(&subject.analysis.database).split([',', '(']).next().unwrap_or_default();
+        let first = versions.unwrap_or(&subject.database).split([',', '(']).next().unwrap_or_default();
         first.trim_end().to_owned()
     };
-    let machine = |subject: &Subject| format!("{} on {}", version(subject), subject.analysis.machine.processor);
-    let folder = |subject: &Subject| subject.analysis.run.clone();
+    let machine = |subject: &Analysis| format!("{} on {}", version(subject), subject.machine.processor);
+    let folder = |subject: &Analysis| subject.run.clone();
     let told: [Vec<String>; 3] = [
         subjects.iter().map(version).collect(),
         subjects.iter().map(machine).collect(),
@@ -32,14 +32,14 @@ pub(super) fn names(subjects: &[Subject]) -> Vec<String> {
 
 /// The cells of all runs that do the same work as `cell` of the first.
 pub(super) fn cells<'a>(
-    subjects: &'a [Subject],
+    subjects: &'a [Analysis],
     runs: &[String],
     cell: &'a CellAnalysis,
 ) -> Result<Vec<&'a CellAnalysis>, String> {
     let first = &subjects[0];
     let mut cells = vec![cell];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
-        let Some(other) = subject.analysis.cells.iter().find(|other| other.id == cell.id) else {
+        let Some(other) = subject.cells.iter().find(|other| other.id == cell.id) else {
             return Err(format!("Cell {} is not in {name}.", cell.id));
         };
         let unlike = unlike((cell, first.records), (other, subject.records));
@@ -114,11 +114,11 @@ fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result
 }
 
 /// Cells and arms that only later runs have.
-pub(super) fn not_in_first(subjects: &[Subject], runs: &[String]) -> Vec<String> {
-    let first = &subjects[0].analysis;
+pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String> {
+    let first = &subjects[0];
     let mut told = BTreeSet::new();
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
-        for cell in &subject.analysis.cells {
+        for cell in &subject.cells {
             let Some(known) = first.cells.iter().find(|known| known.id == cell.id) else {
                 told.insert(format!("Cell {} of {name} is not in {}.", cell.id, runs[0]));
                 continue;
@@ -138,26 +138,25 @@ pub(super) fn not_in_first(subjects: &[Subject], runs: &[String]) -> Vec<String>
 }
 
 /// What differs between the runs and does not forbid comparing costs, but may explain them.
-pub(super) fn notes(subjects: &[Subject], runs: &[String]) -> Vec<String> {
+pub(super) fn notes(subjects: &[Analysis], runs: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
-    let first = &subjects[0].analysis;
+    let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
-        let analysis = &subject.analysis;
         // What it swaps to makes no other machine.
-        let machine = Machine { swap: first.machine.swap.clone(), ..analysis.machine.clone() };
+        let machine = Machine { swap: first.machine.swap.clone(), ..subject.machine.clone() };
         if machine != first.machine {
             notes.push(format!(
                 "{} and {name} ran on different machines or systems: a cost may differ for that alone.",
                 runs[0]
             ));
         }
-        if analysis.tithe != first.tithe {
-            notes.push(format!("Measured by tithe {} and {}.", first.tithe, analysis.tithe));
+        if subject.tithe != first.tithe {
+            notes.push(format!("Measured by tithe {} and {}.", first.tithe, subject.tithe));
         }
         let modes: BTreeSet<&str> = first
             .cells
             .iter()
-            .chain(&analysis.cells)
+            .chain(&subject.cells)
             .map(|cell| cell.mode.as_str())
             .filter(|mode| !mode.is_empty())
             .collect();

@@ -8,15 +8,6 @@ mod alike;
 
 use crate::{Analysis, Estimate, Interval, Proof, statistics::distribution::normal_upper};
 
-/// A run to compare.
-#[derive(Debug, Clone)]
-pub struct Subject {
-    /// What its records say.
-    pub analysis: Analysis,
-    /// Records in its data set.
-    pub records: u64,
-}
-
 /// What can be said of several runs together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
@@ -136,15 +127,15 @@ pub fn difference(one: &Interval, other: &Interval, comparisons: usize) -> Inter
     }
 }
 
-/// Compares runs.
+/// Compares runs by what their records say.
 ///
 /// # Errors
 /// Why nothing can be compared: every reason, whole sentences.
-pub fn compare(subjects: &[Subject]) -> Result<Comparison, Vec<String>> {
+pub fn compare(subjects: &[Analysis]) -> Result<Comparison, Vec<String>> {
     let runs = alike::names(subjects);
     let (mut matches, mut refused) = (Vec::new(), Vec::new());
     let Some(first) = subjects.first() else { return Err(vec!["There is no run to compare.".to_owned()]) };
-    for cell in &first.analysis.cells {
+    for cell in &first.cells {
         match alike::cells(subjects, &runs, cell) {
             Ok(cells) => alike::arms(&runs, &cells, &mut matches, &mut refused),
             Err(reason) => refused.push(reason),
@@ -156,7 +147,7 @@ pub fn compare(subjects: &[Subject]) -> Result<Comparison, Vec<String>> {
         return Err(refused);
     }
     let notes = alike::notes(subjects, &runs);
-    Ok(Comparison { runs, matches, refused, notes, margin: first.analysis.margin })
+    Ok(Comparison { runs, matches, refused, notes, margin: first.margin })
 }
 
 #[cfg(test)]
@@ -167,11 +158,11 @@ mod tests {
     use super::*;
     use crate::report::{comparison, html, sample};
 
-    fn subject(run: &str, change: impl Fn(&mut Analysis)) -> Subject {
+    fn subject(run: &str, change: impl Fn(&mut Analysis)) -> Analysis {
         let mut analysis = sample::full();
         analysis.run = run.to_owned();
         change(&mut analysis);
-        Subject { analysis, records: 1000 }
+        analysis
     }
 
     /// The same arms on another database, where TLS costs half.
@@ -188,7 +179,8 @@ mod tests {
         let subjects = [subject("one", |_| ()), subject("two", other)];
         let compared = compare(&subjects).unwrap();
         expect_file!["../report/golden/compared.txt"].assert_eq(&comparison::render(&compared, 80));
-        expect_file!["../report/golden/compared.html"].assert_eq(&html::comparison(&compared, &subjects));
+        expect_file!["../report/golden/compared.html"]
+            .assert_eq(&sample::without_style(&html::comparison(&compared, &subjects)));
         assert_eq!(compared.matches[0].least(), Some(1));
         // An unproven arm is shown and not ranked.
         assert!(compared.matches[1].differences().is_empty());
@@ -208,7 +200,7 @@ mod tests {
             }));
         expect!["Arm auth of cell c/in-memory is not in two."]
             .assert_eq(&reasons(&|analysis| drop(analysis.cells[0].arms.pop())));
-        let records = compare(&[subject("one", |_| ()), Subject { records: 5, ..subject("two", |_| ()) }]);
+        let records = compare(&[subject("one", |_| ()), Analysis { records: 5, ..subject("two", |_| ()) }]);
         assert!(records.unwrap_err()[0].contains("records 1000 and 5"));
     }
 

@@ -15,7 +15,7 @@ pub fn render(analysis: &Analysis) -> String {
                 let Some((plain, guarded)) = estimate.levels else { continue };
                 let name = format!("{}/{}/{}", cell.id, arm.name, estimate.name);
                 let [plain, guarded] =
-                    [plain, guarded].map(|level| number::amount(level, estimate.unit).replace(' ', ""));
+                    [plain, guarded].map(|level| number::amount(level, &estimate.unit).replace(' ', ""));
                 rows.push([one_word(&name), plain, guarded, delta(estimate), about(estimate, &arm.proof)]);
             }
         }

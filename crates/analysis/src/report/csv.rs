@@ -71,7 +71,7 @@ fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &E
         estimate.name.to_string(),
         estimate.title.clone(),
         estimate.primary.to_string(),
-        estimate.unit.to_owned(),
+        estimate.unit.to_string(),
         estimate.levels.map_or(String::new(), |(plain, _)| finite(plain)),
         estimate.levels.map_or(String::new(), |(_, guarded)| finite(guarded)),
         finite(effect.estimate),

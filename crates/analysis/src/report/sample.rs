@@ -7,7 +7,10 @@ use tithe_model::{
     record::{ArmFacts, Finding, Host, Machine, Phase, Role, Verdict},
 };
 
-use super::number;
+use super::{
+    html::{Curve, Moment, Story},
+    number,
+};
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof, PublishedCost, Sweep,
     SweepArm, SweepStep,
@@ -59,7 +62,7 @@ impl Estimate {
             count: 30,
             batch: 1,
             levels: Some(levels),
-            unit,
+            unit: unit.into(),
             verdict,
             text,
             flags: Vec::new(),
@@ -86,7 +89,7 @@ impl Estimate {
 
 fn level(name: &str, unit: &'static str, value: f64, relative: f64, count: u64) -> Level {
     let (low, high) = (value * (1.0 - relative), value * (1.0 + relative));
-    Level { name: name.parse().expect("a figure"), unit, value, low, high, count }
+    Level { name: name.parse().expect("a figure"), unit: unit.into(), value, low, high, count }
 }
 
 fn finding(
@@ -396,6 +399,7 @@ fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
         database: "postgresql".to_owned(),
         tithe: "0.1.0".to_owned(),
         seed: 42,
+        records: 1000,
         confidence: 0.95,
         margin: percent(3.0),
         machine: machine(),
@@ -540,4 +544,39 @@ pub(super) fn failed() -> Analysis {
 /// No cell at all.
 pub(super) fn empty() -> Analysis {
     analysis("Nothing yet", Vec::new())
+}
+
+/// The story of a run of a minute.
+pub(super) fn story(analysis: &Analysis) -> Story {
+    let curve = |cell: usize, operation: &str, arm: usize, factor: f64| Curve {
+        cell,
+        operation: operation.to_owned(),
+        arm,
+        points: [(0.301, 36.9), (1.0, 52.0), (2.0, 212.0), (3.0, 7512.0)]
+            .map(|(place, latency)| (place, factor * latency))
+            .to_vec(),
+    };
+    let moment = |number: u32| Moment {
+        cell: 0,
+        start_s: 2.5 * f64::from(number),
+        duration_s: 2.1,
+        cpu_pressure: Some(0.2 + 0.03 * f64::from(number)),
+        io_pressure: None,
+        steal: Some(0.004),
+        load: 1.5,
+        spoiled: u32::from(number == 7),
+    };
+    let Some(first) = analysis.cells.first().filter(|cell| cell.frames > 0) else { return Story::default() };
+    Story {
+        experiment: "title = \"A <b>bold</b> experiment\"\n[data]\nrecords = 1000\n".to_owned(),
+        curves: (0..first.arms.len()).map(|arm| curve(0, "READ", arm, 1.0 + 0.2 * arm as f64)).collect(),
+        moments: (0..24).map(moment).collect(),
+    }
+}
+
+/// A page with the name of its style sheet in place of the sheet, which is the same on every page.
+pub(crate) fn without_style(page: &str) -> String {
+    let style = include_str!("html/style.css");
+    assert_eq!(page.matches(style).count(), 1, "the page holds its style sheet once");
+    page.replace(style, "style.css\n")
 }

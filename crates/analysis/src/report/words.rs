@@ -40,7 +40,7 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
 impl Estimate {
     /// The figure in one line, with its difference where it has one.
     pub(super) fn told(&self) -> String {
-        number::in_line(&self.effect, self.difference.as_ref(), self.unit, self.verdict)
+        number::in_line(&self.effect, self.difference.as_ref(), &self.unit, self.verdict)
     }
 }
 
@@ -86,7 +86,7 @@ pub fn with_difference(analysis: &Analysis, arm: &str, cell: &str, said: &str) -
     let of_cell = analysis.cells.iter().find(|it| it.id == cell);
     let of_arm = of_cell.and_then(|cell| cell.arms.iter().find(|it| it.name == arm));
     let decided = of_arm.and_then(|arm| arm.estimates.iter().find(|estimate| estimate.primary));
-    let beside = decided.and_then(|it| number::both(&it.effect, it.difference.as_ref(), it.unit, it.verdict).1);
+    let beside = decided.and_then(|it| number::both(&it.effect, it.difference.as_ref(), &it.unit, it.verdict).1);
     beside.map_or(said.to_owned(), |difference| format!("{said}, {difference}"))
 }
 

@@ -5,6 +5,7 @@
 mod assessment;
 mod coverage;
 mod designs;
+mod documents;
 mod golden;
 /// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {

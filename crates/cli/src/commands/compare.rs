@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
-    Interval, Outcome,
-    compare::{self, Comparison, Subject},
+    Analysis, Interval, Outcome,
+    compare::{self, Comparison},
     report::{self, number},
 };
-use tithe_harness::folder;
 
 use crate::{
     CompareArgs,
@@ -19,7 +18,7 @@ use crate::{
 pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     let threshold = arguments.threshold.as_deref().map(percentage).transpose()?;
     if arguments.runs.len() < 2 && threshold.is_none() {
-        return Err(Stop::new(exit::USAGE, "name at least two run folders, or one and a --threshold"));
+        return Err(Stop::new(exit::USAGE, "name at least two runs, or one and a --threshold"));
     }
     for (index, run) in arguments.runs.iter().enumerate() {
         let same = |other: &PathBuf| run.canonicalize().is_ok_and(|run| other.canonicalize().is_ok_and(|it| it == run));
@@ -31,12 +30,12 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     let mut subjects = Vec::new();
     let (mut damaged, mut unmeasured) = (None, exit::OK);
     for run in &arguments.runs {
-        let (subject, damage) = subject(run)?;
-        damaged = damaged.or(exit::of_damage(run, &damage));
+        let assessed = records::read(run)?;
+        damaged = damaged.or(exit::of_damage(run, &assessed.damage));
         if threshold.is_some() {
-            unmeasured = exit::worse(unmeasured, of_cells(run, &subject));
+            unmeasured = exit::worse(unmeasured, of_cells(run, &assessed.analysis));
         }
-        subjects.push(subject);
+        subjects.push(assessed.analysis);
     }
     let comparison = compare::compare(&subjects).map_err(|reasons| {
         let status = if unmeasured == exit::OK { exit::USAGE } else { unmeasured };
@@ -53,8 +52,8 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
 
 /// Says on standard error which cells of a run were not measured, and returns the status: a threshold that nothing was
 /// held against was not kept.
-fn of_cells(run: &Path, subject: &Subject) -> i32 {
-    let empty = subject.analysis.cells.iter().filter(|cell| cell.frames == 0);
+fn of_cells(run: &Path, analysis: &Analysis) -> i32 {
+    let empty = analysis.cells.iter().filter(|cell| cell.frames == 0);
     let named = empty.inspect(|cell| anstream::eprintln!("tithe: {}: {} was not measured", run.display(), cell.id));
     if named.count() > 0 { exit::FAILED } else { exit::OK }
 }
@@ -90,15 +89,6 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
         status = exit::worse(status, exit::BEYOND);
     }
     status
-}
-
-/// A run to compare, and what of its records is damaged.
-fn subject(run: &Path) -> Result<(Subject, Vec<String>), Stop> {
-    let unreadable = |fault| Stop::new(exit::USAGE, fault);
-    let opened = folder::open(run).map_err(unreadable)?;
-    let records = opened.0.plan.experiment.data.records;
-    let assessed = records::assess_opened(run, opened).map_err(unreadable)?;
-    Ok((Subject { analysis: assessed.analysis, records }, assessed.damage))
 }
 
 /// `5%` as a natural-log ratio.

@@ -1,4 +1,6 @@
-//! `tithe report`: a run folder in any of the formats.
+//! `tithe report`: a run folder in any of the formats, or a document in all but one.
+
+use std::path::Path;
 
 use tithe_analysis::report;
 use tithe_harness::folder;
@@ -11,14 +13,10 @@ use crate::{
 
 /// Runs the command; returns the exit status.
 pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
-    let unreadable = |fault| Stop::new(exit::USAGE, fault);
     if arguments.format == "ycsb" {
-        let records = folder::read(&arguments.run).map_err(unreadable)?;
-        let damage = records.damage.clone();
-        anstream::print!("{}", report::ycsb::render(&records));
-        return Ok(exit::of_damage(&arguments.run, &damage).unwrap_or(exit::OK));
+        return ycsb(&arguments.run);
     }
-    let assessed = records::assess(&arguments.run).map_err(unreadable)?;
+    let assessed = records::read(&arguments.run)?;
     let (analysis, story) = (&assessed.analysis, &assessed.story);
     let width = progress::columns().min(120);
     let text = |form| report::terminal::render(analysis, report::terminal::Options { form, width, colour: true });
@@ -28,10 +26,22 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         "pull-request" => report::markdown::render(analysis, report::view::Form::Short),
         "benchstat" => report::benchstat::render(analysis),
         "html" => report::html::render(analysis, story),
-        "json" => report::json::render(analysis),
+        "json" => report::json::render(analysis, story),
         "csv" => report::csv::render(analysis),
         _ => text(report::view::Form::Long),
     };
     anstream::print!("{rendered}");
     Ok(exit::of_damage(&arguments.run, &assessed.damage).unwrap_or(exit::OK))
+}
+
+/// The lines of YCSB's client, which need the histograms of single frames.
+fn ycsb(run: &Path) -> Result<i32, Stop> {
+    if run.is_file() {
+        let why = "--format ycsb needs the run folder: its lines come from the histograms of single frames, which a \
+                   document does not keep; every other format can be made from it";
+        return Err(Stop::new(exit::USAGE, format!("{}: {why}", run.display())));
+    }
+    let records = folder::read(run).map_err(|fault| Stop::new(exit::USAGE, fault))?;
+    anstream::print!("{}", report::ycsb::render(&records));
+    Ok(exit::of_damage(run, &records.damage).unwrap_or(exit::OK))
 }

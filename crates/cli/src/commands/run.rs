@@ -50,7 +50,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let analysis = &assessed.analysis;
     write_reports(&path, analysis, &assessed.story)?;
     if arguments.json {
-        anstream::print!("{}", report::json::render(analysis));
+        anstream::print!("{}", report::json::render(analysis, &assessed.story));
     } else if arguments.ycsb_output {
         anstream::print!("{}", report::ycsb::render(&folder::read(&path)?));
     } else {
@@ -96,7 +96,7 @@ fn write_reports(path: &Path, analysis: &Analysis, story: &Story) -> Result<(), 
     let reports = [
         ("report.html", report::html::render(analysis, story)),
         ("report.md", report::markdown::render(analysis, report::view::Form::Long)),
-        ("report.json", report::json::render(analysis)),
+        ("report.json", report::json::render(analysis, story)),
         ("report.csv", report::csv::render(analysis)),
     ];
     for (name, text) in reports {

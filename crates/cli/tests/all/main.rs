@@ -2,6 +2,7 @@
 //!
 //! Tests run in the order of their names: the long ones of `installed` first, the short ones last.
 
+mod documents;
 mod edited;
 mod refused;
 mod simulated;

@@ -8,16 +8,16 @@ use super::{
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis,
-    compare::{Comparison, Match, Side, Subject},
+    compare::{Comparison, Match, Side},
     report::comparison::{answer, sentences},
 };
 
 /// The page on a comparison of `subjects`.
-pub fn comparison(comparison: &Comparison, subjects: &[Subject]) -> String {
+pub fn comparison(comparison: &Comparison, subjects: &[Analysis]) -> String {
     let Some(first) = subjects.first() else { return String::new() };
     let runs: Vec<&str> = comparison.runs.iter().map(String::as_str).collect();
     let question = format!("Which loses less by its protection: {}?", listed(&runs, "or"));
-    let mut body = costs::chart(&as_analysis(comparison, &first.analysis));
+    let mut body = costs::chart(&as_analysis(comparison, first));
     let told: String = comparison.matches.iter().map(|matched| told(comparison, matched)).collect();
     body.push_str(&section("told", "Run against run", "", &told));
     for (id, title, texts) in
@@ -28,7 +28,7 @@ pub fn comparison(comparison: &Comparison, subjects: &[Subject]) -> String {
             body.push_str(&section(id, title, "", &format!("<ul class=\"notes\">\n{items}</ul>\n")));
         }
     }
-    let titles: Vec<&str> = subjects.iter().map(|subject| subject.analysis.run.as_str()).collect();
+    let titles: Vec<&str> = subjects.iter().map(|subject| subject.run.as_str()).collect();
     let header = format!(
         "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n<p class=\"answer\">{}</p>\n",
         text(&titles.join(" · ")),

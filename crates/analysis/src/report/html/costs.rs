@@ -216,7 +216,7 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     };
     let doubted = !doubt_class(arm).is_empty();
     let (figure, difference) =
-        number::both(&estimate.effect, estimate.difference.as_ref(), estimate.unit, estimate.verdict);
+        number::both(&estimate.effect, estimate.difference.as_ref(), &estimate.unit, estimate.verdict);
     let (open, close) = if doubted { ("(", ")") } else { ("", "") };
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     let flag = if flags.is_empty() {

@@ -41,7 +41,7 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
         Proof::Disproven(_) => "disproven".to_owned(),
     };
     let told = |figure: String| if proven || figure.is_empty() { figure } else { format!("({figure})") };
-    let (of, unit) = (estimate.difference.as_ref(), estimate.unit);
+    let (of, unit) = (estimate.difference.as_ref(), &estimate.unit);
     let (figure, difference) = match number::both(&estimate.effect, of, unit, estimate.verdict) {
         (figure, None) if estimate.effect.estimate.is_infinite() => (String::new(), Some(figure)),
         both => (both.0.to_string(), both.1),
@@ -53,7 +53,7 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let count = number::count(estimate.count as u64);
     let count = if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count };
     let change =
-        estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, estimate.unit));
+        estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, &estimate.unit));
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     let title = text(&estimate.title);
     let title = if estimate.primary { format!("<b>{title}</b>") } else { title };

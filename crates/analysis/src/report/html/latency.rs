@@ -161,7 +161,7 @@ fn mark(place: f64, level: &Level, y: &Scale, arm: &str) -> String {
 
 /// A level with its interval.
 pub(super) fn figure(level: &Level) -> String {
-    number::level(level.value, level.low, level.high, level.unit).to_string()
+    number::level(level.value, level.low, level.high, &level.unit).to_string()
 }
 
 /// Every percentile of every operation and arm.

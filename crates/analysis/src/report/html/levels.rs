@@ -164,7 +164,7 @@ fn place(arm: &ArmAnalysis, name: &Figure, highest: f64) -> String {
                 width(from),
                 width(to),
                 part.title,
-                number::amount(part.value, of_arm.unit)
+                number::amount(part.value, &of_arm.unit)
             );
             from = to;
             path
@@ -185,7 +185,7 @@ fn place(arm: &ArmAnalysis, name: &Figure, highest: f64) -> String {
     let parts_told: Vec<String> = split
         .chunk_by(|one, other| one.of == other.of)
         .map(|parts| {
-            let sum = number::amount(parts.iter().map(|part| part.value).sum(), of_arm.unit);
+            let sum = number::amount(parts.iter().map(|part| part.value).sum(), &of_arm.unit);
             match parts {
                 [user, system] => {
                     let whole = user.value + system.value;

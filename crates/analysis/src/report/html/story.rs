@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use tithe_model::{
     histogram::Histogram,
     record::{ArmFrame, Frame, Host},
@@ -21,7 +22,8 @@ const STEPS: [f64; 14] = [0.046, 0.125, 0.301, 0.5, 0.7, 0.85, 1.0, 1.15, 1.301,
 const BEYOND: f64 = 10.0;
 
 /// Everything beside the analysis.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Story {
     /// The experiment file as the run folder keeps it.
     pub experiment: String,
@@ -32,7 +34,8 @@ pub struct Story {
 }
 
 /// The latency of one operation on one arm, over all frames that count.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Curve {
     /// Index of the cell.
     pub cell: usize,
@@ -45,7 +48,8 @@ pub struct Curve {
 }
 
 /// A stretch of the run: one frame, or several put together.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Moment {
     /// Index of the cell; of the first where frames of several are put together.
     pub cell: usize,
@@ -54,10 +58,13 @@ pub struct Moment {
     /// How long it took, s.
     pub duration_s: f64,
     /// Share of the time in which some task waited for a processor, 0–1; the largest of the frames put together.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub cpu_pressure: Option<f64>,
     /// The same for storage.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub io_pressure: Option<f64>,
     /// Share of processor time that the hypervisor took, 0–1, the largest.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub steal: Option<f64>,
     /// Load average, the largest.
     pub load: f64,
@@ -154,11 +161,16 @@ fn moment(glances: &[Glance], first_ns: u64) -> Moment {
     Moment {
         cell: glances[0].cell as usize,
         start_s,
-        duration_s: ends.fold(start_s, f64::max) - start_s,
-        cpu_pressure: largest(|host| host.cpu_pressure),
-        io_pressure: largest(|host| host.io_pressure),
-        steal: largest(|host| host.steal),
+        duration_s: rounded(ends.fold(start_s, f64::max) - start_s),
+        cpu_pressure: largest(|host| host.cpu_pressure).map(rounded),
+        io_pressure: largest(|host| host.io_pressure).map(rounded),
+        steal: largest(|host| host.steal).map(rounded),
         load: largest(|host| Some(host.load)).unwrap_or(0.0),
         spoiled: glances.iter().filter(|glance| glance.spoiled).count() as u32,
     }
+}
+
+/// `value` to nine decimals, which times in seconds have and no drawing shows: documents need not be longer than that.
+fn rounded(value: f64) -> f64 {
+    (value * 1e9).round() / 1e9
 }

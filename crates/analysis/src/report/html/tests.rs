@@ -8,38 +8,11 @@ use crate::report::sample;
 
 /// The page of a sample with the story of a run of a minute.
 fn page(analysis: &Analysis) -> String {
-    render(analysis, &story(analysis))
-}
-
-fn story(analysis: &Analysis) -> Story {
-    let curve = |cell: usize, operation: &str, arm: usize, factor: f64| Curve {
-        cell,
-        operation: operation.to_owned(),
-        arm,
-        points: [(0.301, 36.9), (1.0, 52.0), (2.0, 212.0), (3.0, 7512.0)]
-            .map(|(place, latency)| (place, factor * latency))
-            .to_vec(),
-    };
-    let moment = |number: u32| Moment {
-        cell: 0,
-        start_s: 2.5 * f64::from(number),
-        duration_s: 2.1,
-        cpu_pressure: Some(0.2 + 0.03 * f64::from(number)),
-        io_pressure: None,
-        steal: Some(0.004),
-        load: 1.5,
-        spoiled: u32::from(number == 7),
-    };
-    let Some(first) = analysis.cells.first().filter(|cell| cell.frames > 0) else { return Story::default() };
-    Story {
-        experiment: "title = \"A <b>bold</b> experiment\"\n[data]\nrecords = 1000\n".to_owned(),
-        curves: (0..first.arms.len()).map(|arm| curve(0, "READ", arm, 1.0 + 0.2 * arm as f64)).collect(),
-        moments: (0..24).map(moment).collect(),
-    }
+    render(analysis, &sample::story(analysis))
 }
 
 fn check(analysis: &Analysis, expected: ExpectFile) {
-    expected.assert_eq(&page(analysis));
+    expected.assert_eq(&sample::without_style(&page(analysis)));
 }
 
 #[test]
@@ -228,7 +201,7 @@ proptest! {
     fn no_foreign_text_becomes_markup(around in "[<>&\"'/=a ]{0,6}") {
         let foreign = format!("{around}<img x=1>\"'><svg onfocus=1>{around}");
         let analysis = hostile(&foreign);
-        let mut story = story(&analysis);
+        let mut story = sample::story(&analysis);
         foreign.clone_into(&mut story.experiment);
         for curve in &mut story.curves {
             foreign.clone_into(&mut curve.operation);

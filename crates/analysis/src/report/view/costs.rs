@@ -184,7 +184,7 @@ fn plain_level(cell: &CellAnalysis, baseline: &ArmAnalysis, name: &Figure) -> En
     if let Some(level) = find_level(baseline, name) {
         return level_entry(level, baseline);
     }
-    match estimates(cell, name).find_map(|estimate| estimate.levels.map(|(plain, _)| (plain, estimate.unit))) {
+    match estimates(cell, name).find_map(|estimate| estimate.levels.map(|(plain, _)| (plain, &estimate.unit))) {
         Some((plain, unit)) => Entry::text(number::amount(plain, unit), Tone::Normal),
         None => Entry::absent(),
     }
@@ -201,7 +201,7 @@ fn find_level<'a>(arm: &'a ArmAnalysis, name: &Figure) -> Option<&'a Level> {
 
 /// A level with its interval; in parentheses where the arm is not proven.
 pub(super) fn level_entry(level: &Level, arm: &ArmAnalysis) -> Entry {
-    let figure = number::level(level.value, level.low, level.high, level.unit);
+    let figure = number::level(level.value, level.low, level.high, &level.unit);
     let entry = Entry::figure(figure, Tone::Normal);
     if proven(&arm.proof) { entry } else { doubted(entry) }
 }
@@ -209,7 +209,7 @@ pub(super) fn level_entry(level: &Level, arm: &ArmAnalysis) -> Entry {
 /// A cost with its interval, its difference and the marks of its footnotes; in parentheses where the arm is not proven.
 pub(super) fn figure(estimate: &Estimate, proof: &Proof, footnotes: &Footnotes) -> Entry {
     let difference = estimate.difference.as_ref();
-    let mut entry = cost(&estimate.effect, difference, estimate.unit, estimate.verdict, proof);
+    let mut entry = cost(&estimate.effect, difference, &estimate.unit, estimate.verdict, proof);
     entry.rest.push_str(&footnotes.marks(&estimate.flags));
     entry
 }

@@ -100,7 +100,7 @@ fn batches(arm: &ArmAnalysis) -> Option<Block> {
 }
 
 fn change(estimate: &Estimate) -> String {
-    estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, estimate.unit))
+    estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, &estimate.unit))
 }
 
 /// The same effect with every stall counted. It has no verdict of its own: the answer is the typical effect's.
@@ -108,7 +108,7 @@ fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
     let total = estimate.total?;
     Some(vec![
         Entry::text("  every stall counted", Tone::Normal),
-        costs::cost(&total, estimate.total_difference.as_ref(), estimate.unit, Outcome::Costs, &arm.proof),
+        costs::cost(&total, estimate.total_difference.as_ref(), &estimate.unit, Outcome::Costs, &arm.proof),
         Entry::text(number::count(estimate.count as u64), Tone::Normal),
         Entry::default(),
         Entry::default(),

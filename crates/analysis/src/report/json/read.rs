@@ -1,0 +1,70 @@
+//! A document read again: what [`render`](super::render) wrote, or words on why it cannot be shown.
+
+use serde_json::{Value, error::Category};
+
+use super::{Document, FORMAT};
+use crate::{Analysis, report::html::Story};
+
+/// Frames of a cell at most: they are counted in 32 bits where they are recorded.
+const MOST_FRAMES: usize = u32::MAX as usize;
+
+/// The analysis that `text` is the document of, and what a page tells beyond it.
+///
+/// # Errors
+/// Why `text` cannot be shown, with the place: it is no report, of another format, cut short, or damaged.
+pub fn read(text: &str) -> Result<(Analysis, Story), String> {
+    let value: Value = serde_json::from_str(text).map_err(cause)?;
+    if value.get("tithe_report").is_none() {
+        return Err("it is JSON and no report of tithe, which has a `tithe_report`".to_owned());
+    }
+    match value.get("format").and_then(Value::as_u64) {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => return Err(other_format(format)),
+        None => return Err("it does not say its `format` as a whole number".to_owned()),
+    }
+    let Document { tithe_report, page, .. } = serde_json::from_str(text).map_err(cause)?;
+    let (analysis, story) = (tithe_report.into_owned(), page.into_owned());
+    match strays(&analysis, &story) {
+        Some(stray) => Err(stray),
+        None => Ok((analysis, story)),
+    }
+}
+
+fn other_format(format: u64) -> String {
+    if format > u64::from(FORMAT) {
+        format!("it is of format {format}, which a newer tithe wrote; this one reads format {FORMAT}")
+    } else {
+        format!(
+            "it is of format {format}, which an older tithe wrote and which lacks what reports are made from; this one \
+             reads format {FORMAT}: make the document again from its run folder (tithe report RUN --format json)"
+        )
+    }
+}
+
+/// Where `text` stops being a document, and why.
+fn cause(error: serde_json::Error) -> String {
+    let place = format!("line {}, column {}", error.line(), error.column());
+    let told = error.to_string();
+    let told = told.rsplit_once(" at line ").map_or(told.as_str(), |(told, _)| told);
+    match error.classify() {
+        Category::Eof => format!("it ends at {place} in the middle of a value: it is cut short"),
+        Category::Syntax => format!("{place} is no JSON: {told}"),
+        Category::Data | Category::Io => format!("{place} is damaged: {told}"),
+    }
+}
+
+/// The first place that speaks of a cell or an arm that is not there, or of more frames than there can be.
+fn strays(analysis: &Analysis, story: &Story) -> Option<String> {
+    let cells = &analysis.cells;
+    let too_many = cells.iter().position(|cell| cell.frames > MOST_FRAMES);
+    let curve =
+        story.curves.iter().position(|curve| cells.get(curve.cell).is_none_or(|cell| curve.arm >= cell.arms.len()));
+    let moment = story.moments.iter().position(|moment| moment.cell >= cells.len());
+    [
+        (too_many, "tithe_report.cells", "has more frames than a cell can have"),
+        (curve, "page.curves", "is of a cell or of an arm that is not in the report"),
+        (moment, "page.moments", "is of a cell that is not in the report"),
+    ]
+    .into_iter()
+    .find_map(|(index, list, words)| index.map(|index| format!("{list}[{index}] is damaged: it {words}")))
+}
