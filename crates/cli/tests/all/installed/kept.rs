@@ -64,7 +64,7 @@ clients = 2
 [measure]
 budget = "BUDGET"
 precision = "50%"
-slot = "20 ms"
+slot = "100 ms"
 epochs = 2
 [[workload]]
 name = "TPC-C"
