@@ -27,6 +27,10 @@ name = "plain"
     )
 }
 
+/// A setting for runs of which a test wants anything but many operations: a fifth of them, which on invented time are what
+/// a run costs.
+const FEW_OPERATIONS: &str = "service_us = 100";
+
 const ARMS: &str = r#"
 [[arm]]
 name = "sealed"
@@ -114,7 +118,7 @@ fn words(text: &str) -> String {
 #[test]
 fn the_last_line_of_a_cell_says_what_the_table_says() {
     let bench = Bench::new("lines");
-    bench.file("e.toml", &experiment("", ARMS, "30 s").replace("0.2%", "0.01%"));
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s").replace("0.2%", "0.01%"));
     let output = bench.tithe(&["run", "e.toml"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     // `  sealed +5.1% [4.2, 6.0], audited +20.1% [19.0, 21.2], …` below the line on the evidence.
@@ -129,7 +133,7 @@ fn the_last_line_of_a_cell_says_what_the_table_says() {
 #[test]
 fn below_fifteen_frames_nothing_is_answered() {
     let bench = Bench::new("few");
-    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let frames = bench.run_folder().join("frames.jsonl");
     let text = std::fs::read_to_string(&frames).expect("frames");
@@ -220,7 +224,7 @@ fn too_much_noise_is_not_called_the_same() {
 #[test]
 fn the_same_records_give_the_same_bytes() {
     let bench = Bench::new("bytes");
-    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let run = bench.run_folder().display().to_string();
     for format in ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"] {
@@ -237,7 +241,7 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
     let bench = Bench::new("compare");
     let run = |cost: &str, folder: &str| {
         let arm = format!("[[arm]]\nname = \"sealed\"\nprotections = [{{ use = \"seal\", cost = {cost} }}]\n");
-        bench.file("e.toml", &experiment("", &arm, "30 s"));
+        bench.file("e.toml", &experiment(FEW_OPERATIONS, &arm, "30 s"));
         let output = bench.tithe(&["run", "e.toml", "--quiet", "--runs", folder]);
         assert_eq!(status(&output), 0, "{}", err(&output));
         let mut runs = std::fs::read_dir(bench.path(folder)).expect("run folders").flatten();
@@ -277,7 +281,7 @@ fn the_manual_and_completions_name_every_command() {
 fn the_same_seed_gives_the_same_run() {
     let (one, two) = (Bench::new("seed"), Bench::new("seed"));
     for bench in [&one, &two] {
-        bench.file("e.toml", &experiment("", ARMS, "30 s"));
+        bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
         bench.tithe(&["run", "e.toml", "--quiet"]);
     }
     let slots = |bench: &Bench| std::fs::read_to_string(bench.run_folder().join("slots.csv")).expect("slots");
@@ -462,7 +466,7 @@ fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_a
 #[test]
 fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
     let bench = Bench::new("fitted");
-    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}", err(&output));
     let folder = bench.run_folder();
@@ -523,7 +527,7 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
 #[test]
 fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
     let bench = Bench::new("damaged");
-    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let folder = bench.run_folder();
     let run = folder.display().to_string();
@@ -597,7 +601,7 @@ fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
 fn a_sweep_finds_saturation_and_measures_below_it() {
     let bench = Bench::new("sweep");
     let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
-    let text = experiment("", arms, "240 s").replace("[measure]", "[load]\nclients = [1, 2, 4]\n[measure]");
+    let text = experiment(FEW_OPERATIONS, arms, "240 s").replace("[measure]", "[load]\nclients = [1, 2, 4]\n[measure]");
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
@@ -643,7 +647,7 @@ fn a_guard_arm_joins_and_an_answer_can_be_waited_for() {
 fn every_design_recovers_a_known_cost_where_nothing_drifts() {
     for design in ["duet", "slices", "sequential"] {
         let bench = Bench::new("design");
-        bench.file("e.toml", &experiment("drift = 0", ARMS, "150 s"));
+        bench.file("e.toml", &experiment(&format!("drift = 0\n{FEW_OPERATIONS}"), ARMS, "150 s"));
         let output = bench.tithe(&["run", "e.toml", "--quiet", "--design", design]);
         assert_eq!(status(&output), 0, "{design}: {}{}", out(&output), err(&output));
         let report = report_of(&bench);
@@ -669,7 +673,7 @@ fn verify_looks_at_everything_and_times_nothing() {
 fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
     use hdrhistogram::serialization::{Deserializer, interval_log};
     let bench = Bench::new("folder");
-    bench.file("e.toml", &experiment("", ARMS, "30 s"));
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
     bench.tithe(&["run", "e.toml", "--quiet"]);
     let run = bench.run_folder();
     for name in [

@@ -3,11 +3,13 @@
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 #![allow(clippy::disallowed_methods, reason = "tests start what they look at")]
 
+mod at_end;
 /// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {
     use super::*;
 
     mod cassandra;
+    mod conformance;
     mod inspection;
     mod load;
     mod mariadb;
@@ -21,16 +23,18 @@ mod installed {
     mod volumes;
 }
 mod sandbox;
+mod shared;
 #[path = "../support/tpcc.rs"]
 mod support;
+mod tested;
 
-use expect_test::Expect;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use sandbox::{Sandbox, protection};
 use tithe_harness::{
     clock::Clock,
     database::Connect,
     evidence::{Control, Evidence, Scene, claimed, judge, seen_by},
-    product::Product,
     session::{KeyValueSession, Request, Rows, Session, Table},
     sight::Sight,
 };
@@ -81,6 +85,8 @@ fn look(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> Sight {
 
 /// As [`look`], and the claim as a run would record it.
 fn look_and_claim(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> (Sight, String) {
+    // Canaries of one look must not be those of an earlier one: what that left on the server would be found again.
+    static LOOKS: AtomicU64 = AtomicU64::new(0x7174_6865);
     let table = table();
     let mut scene = Scene {
         database: sandbox.database,
@@ -88,53 +94,51 @@ fn look_and_claim(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> (Si
         setup: &sandbox.setup,
         table: &table,
         guarded,
-        nonce: 0x7174_6865,
+        nonce: LOOKS.fetch_add(1, Ordering::SeqCst),
         narrowed: None,
     };
     let sight = seen_by(check, &mut scene);
     (sight, claimed(check, scene.narrowed))
 }
 
-/// Starts a plain server and one with `chosen`, serves every request on the latter, and looks at every check of it on
-/// both. Compares the verdicts.
-fn prove(database: &'static dyn Product, chosen: &Chosen, exercise: fn(&mut dyn KeyValueSession), expect: Expect) {
-    let Some(plain) = Sandbox::start(database, &[]) else { return };
-    let Some(guarded) = Sandbox::start(database, std::slice::from_ref(chosen)) else { return };
-    prove_between(&plain, &guarded, chosen, exercise, expect);
+/// Looks at every check of `chosen` on both servers; what they prove together, one a line.
+fn verdicts(plain: &Sandbox, guarded: &Sandbox, chosen: &Chosen) -> String {
+    let on_guarded = Looks::at_guarded(guarded, chosen);
+    on_guarded.beside(plain)
 }
 
-/// As [`prove`], between two servers that run.
-fn prove_between(
-    plain: &Sandbox,
-    guarded: &Sandbox,
-    chosen: &Chosen,
-    exercise: fn(&mut dyn KeyValueSession),
-    expect: Expect,
-) {
-    let database = guarded.database;
-    for sandbox in [plain, guarded] {
-        database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    }
-    for blocking in [true, false] {
-        let session = database.connect(&guarded.server, &guarded.setup, &how(blocking)).expect("a session");
-        exercise(&mut *key_value(session));
-    }
-    let mut lines = String::new();
-    for check in protection(database, &chosen.id).evidence(chosen) {
-        let on_guarded = look(guarded, true, &*check);
-        let on_plain = (check.entry().control == Control::PlainArm).then(|| look(plain, false, &*check));
-        let verdict = judge(check.entry().control, &on_guarded, on_plain.as_ref());
-        eprintln!("{} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", chosen.id, check.id());
-        lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.entry().role);
-    }
-    expect.assert_eq(&lines);
+/// What every check of a protection saw on the server that has it.
+struct Looks<'a> {
+    chosen: &'a Chosen,
+    seen: Vec<(Box<dyn Evidence>, Sight)>,
 }
 
-/// Checks for `asked` on a server that was set up as `given` must fail.
-fn disprove(database: &'static dyn Product, asked: &Chosen, given: &Chosen) {
-    let Some(sandbox) = Sandbox::start(database, std::slice::from_ref(given)) else { return };
-    database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let check = protection(database, &asked.id).evidence(asked).remove(0);
-    let sight = look(&sandbox, true, &*check);
-    assert!(matches!(sight, Sight::Exposed(_)), "{sight:?}");
+impl<'a> Looks<'a> {
+    fn at_guarded(guarded: &Sandbox, chosen: &'a Chosen) -> Self {
+        let checks = protection(guarded.database, &chosen.id).evidence(chosen).into_iter();
+        let seen = checks.map(|check| {
+            let sight = look(guarded, true, &*check);
+            (check, sight)
+        });
+        Self { chosen, seen: seen.collect() }
+    }
+
+    /// Looks at the `plain` server, too; what is proven, one line a check: `tls-negotiated Claim Holds`.
+    fn beside(&self, plain: &Sandbox) -> String {
+        let line = |(check, on_guarded): &(Box<dyn Evidence>, Sight)| {
+            let on_plain = (check.entry().control == Control::PlainArm).then(|| look(plain, false, &**check));
+            let verdict = judge(check.entry().control, on_guarded, on_plain.as_ref());
+            let id = format!("{} {}", self.chosen.id, check.id());
+            eprintln!("{id}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}");
+            format!("{} {:?} {verdict:?}\n", check.id(), check.entry().role)
+        };
+        self.seen.iter().map(line).collect()
+    }
+}
+
+/// What the first check of `asked` sees on a server that was set up with less.
+fn assert_exposed(sandbox: &Sandbox, asked: &Chosen) {
+    let check = protection(sandbox.database, &asked.id).evidence(asked).remove(0);
+    let sight = look(sandbox, true, &*check);
+    assert!(matches!(sight, Sight::Exposed(_)), "{asked:?}: {sight:?}");
 }

@@ -1,5 +1,7 @@
 //! One server with its protections, in a sandbox of its own, gone when the test ends.
 
+mod made;
+
 use std::{collections::BTreeMap, fs};
 
 use tithe_harness::{
@@ -50,16 +52,6 @@ pub fn chosen(database: &dyn Product, id: &str, options: &[(&str, OptionValue)])
         options_of.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     Chosen { id: id.to_owned(), options: all }
-}
-
-/// TLS with sessions that are taken up again: 1.3, then 1.2 with certificates on both sides.
-pub fn resuming(database: &dyn Product) -> [Chosen; 2] {
-    let [resumption, mutual] = ["resumption", "mutual"].map(|name| (name, OptionValue::Flag(true)));
-    let version = ("version", OptionValue::Text("1.2".to_owned()));
-    [
-        chosen(database, "tls", std::slice::from_ref(&resumption)),
-        chosen(database, "tls", &[version, mutual, resumption]),
-    ]
 }
 
 impl Sandbox {
@@ -126,12 +118,16 @@ impl Sandbox {
         }
         let volume = setup.volume.as_ref().map(|asked| raise(asked, &place.folder, &folder).expect("a volume"));
         let mut launch = database.launch(install, &setup, &place);
+        // What a mistake makes of a fresh data folder is part of what is tested; PostgreSQL's files are written afterwards.
+        let as_usual = mistakes.is_empty() || database.id() == "postgres";
+        let kind = as_usual.then(|| made::kind(database, install, &setup)).flatten();
         if database.id() == "cassandra" {
             // What the second compiler of its virtual machine makes pays after minutes, and no test takes that long.
             replace(&mut launch, "-XX:+UseG1GC", "-XX:+UseG1GC\n-XX:TieredStopAtLevel=1");
         }
         mistakes.iter().for_each(|(right, wrong)| replace(&mut launch, right, wrong));
-        let (server, running) = serve::start(database, &folder, &place, &launch, &setup).expect("the server starts");
+        made::prepare(&folder, &place, &launch, kind);
+        let (server, running) = serve::serve(database, &folder, &place, &launch, &setup).expect("the server starts");
         Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
     }
 

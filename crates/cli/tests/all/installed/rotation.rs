@@ -23,7 +23,7 @@ clients = 2
 [measure]
 budget = "24 s"
 precision = "50%"
-slot = "20 ms"
+slot = "100 ms"
 epochs = 1
 [[workload]]
 ycsb = "b"
@@ -111,7 +111,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
     "#]],
     );
-    let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"20 ms\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
+    let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"100 ms\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
     let program = "budget = \"1 h\"\n[[workload]]\nsysbench = \"oltp_read_only\"";
     refuse(
         own,

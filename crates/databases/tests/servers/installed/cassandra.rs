@@ -5,7 +5,6 @@ use expect_test::{Expect, expect};
 use tithe_databases::cassandra::Cassandra;
 use tithe_harness::{
     database::Database,
-    evidence::{Control, judge},
     fault::Fault,
     launch::{Address, Search, Server},
     observation::Feature,
@@ -13,14 +12,13 @@ use tithe_harness::{
     secret::Secret,
     session::{Discard, Fields, KeyValueSession, Request, Table},
     setup::{Authentication, Setup, Transport},
-    sight::Sight,
 };
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{
-    how, how_for, key_value, look, rows,
-    sandbox::{self, Sandbox, protection},
-    table,
+    assert_exposed, how, how_for, key_value, rows,
+    sandbox::{self, Sandbox},
+    table, verdicts,
 };
 
 fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
@@ -66,22 +64,7 @@ fn exercise(session: &mut dyn KeyValueSession) {
 
 /// Looks at every check of `chosen` on both servers. Compares the verdicts.
 fn prove(plain: &Sandbox, guarded: &Sandbox, chosen: &Chosen, expect: Expect) {
-    let mut lines = String::new();
-    for check in protection(&Cassandra, &chosen.id).evidence(chosen) {
-        let on_guarded = look(guarded, true, &*check);
-        let on_plain = (check.entry().control == Control::PlainArm).then(|| look(plain, false, &*check));
-        let verdict = judge(check.entry().control, &on_guarded, on_plain.as_ref());
-        eprintln!("{} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", chosen.id, check.id());
-        lines += &format!("{} {:?} {verdict:?}\n", check.id(), check.entry().role);
-    }
-    expect.assert_eq(&lines);
-}
-
-/// The first check of what was `asked` for must fail on a server that has less.
-fn disprove(sandbox: &Sandbox, asked: &Chosen) {
-    let check = protection(&Cassandra, &asked.id).evidence(asked).remove(0);
-    let sight = look(sandbox, true, &*check);
-    assert!(matches!(sight, Sight::Exposed(_)), "{}: {sight:?}", asked.id);
+    expect.assert_eq(&verdicts(plain, guarded, chosen));
 }
 
 fn serve(sandbox: &Sandbox) {
@@ -250,13 +233,13 @@ fn a_plain_server_and_every_protection() {
         prove(&plain, &guarded, chosen, expect);
     }
     // Less than was asked for is no proof.
-    disprove(&guarded, &chosen("audit-bin", &[]));
-    disprove(&guarded, &chosen("tls", &[]));
-    disprove(&guarded, &chosen("tls", &[("version", text("1.2")), ("mutual", OptionValue::Flag(true))]));
-    disprove(&guarded, &chosen("internode-tls", &[]));
-    disprove(&guarded, &chosen("commitlog-encryption", &[]));
-    disprove(&plain, &chosen("password", &[]));
-    disprove(&plain, &chosen("audit-file", &[]));
+    assert_exposed(&guarded, &chosen("audit-bin", &[]));
+    assert_exposed(&guarded, &chosen("tls", &[]));
+    assert_exposed(&guarded, &chosen("tls", &[("version", text("1.2")), ("mutual", OptionValue::Flag(true))]));
+    assert_exposed(&guarded, &chosen("internode-tls", &[]));
+    assert_exposed(&guarded, &chosen("commitlog-encryption", &[]));
+    assert_exposed(&plain, &chosen("password", &[]));
+    assert_exposed(&plain, &chosen("audit-file", &[]));
     // An audit log of some categories is told for what it is.
     let password = guarded.setup.materials.password.expose_text();
     let (user, options) =

@@ -203,7 +203,7 @@ fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
         for destination in ["csvlog", "jsonlog", "syslog"] {
             session.run(&format!("ALTER SYSTEM SET log_statement = '{statements}'")).expect("set");
             session.run(&format!("ALTER SYSTEM SET log_destination = '{destination}'")).expect("set");
-            reload(&sandbox, &mut *session, ("log_destination", destination));
+            reload(&sandbox, &mut *session, ("log_destination", destination), destination);
             text += &format!("log_statement = {statements}, log_destination = {destination}\n");
             let seen = canaries(&Postgres, &sandbox.server, &sandbox.setup);
             text += seen.split("at-rest").next().expect("a row");
@@ -211,7 +211,7 @@ fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
     }
     session.run("ALTER SYSTEM RESET log_destination").expect("set");
     session.run("ALTER SYSTEM SET log_min_messages = 'fatal'").expect("set");
-    reload(&sandbox, &mut *session, ("log_min_messages", "fatal"));
+    reload(&sandbox, &mut *session, ("log_min_messages", "fatal"), "stderr");
     text += "log_min_messages = fatal\n";
     text += canaries(&Postgres, &sandbox.server, &sandbox.setup).split("at-rest").next().expect("a row");
     expect![[r#"
@@ -240,14 +240,29 @@ fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
     .assert_eq(&text);
 }
 
-/// Loads the settings again, and waits until new sessions and the collector have them.
-fn reload(sandbox: &Sandbox, session: &mut dyn SqlSession, (name, value): (&str, &str)) {
+/// Loads the settings again, and waits until new sessions have them and the collector writes to `destination`.
+fn reload(sandbox: &Sandbox, session: &mut dyn SqlSession, (name, value): (&str, &str), destination: &str) {
     session.run("SELECT pg_reload_conf()").expect("reloaded");
-    let shown = || administrator(sandbox).run(&format!("SHOW {name}")).expect("a value");
-    while shown() != [[Some(value.to_owned())]] {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    await_answer(sandbox, &format!("SHOW {name}"), value);
+    let collected = match destination {
+        // It writes nothing any more, and says so.
+        "syslog" => "SELECT pg_current_logfile() IS NULL".to_owned(),
+        destination => format!("SELECT pg_current_logfile('{destination}') IS NOT NULL"),
+    };
+    await_answer(sandbox, &collected, "t");
+}
+
+/// Waits until a new session is answered with `value`; gives up after minutes, which no machine is too busy for.
+fn await_answer(sandbox: &Sandbox, question: &str, value: &str) {
+    let asked = || administrator(sandbox).run(question).expect("a value");
+    let waited = (0..6000).find(|_| {
+        let answered = asked() == [[Some(value.to_owned())]];
+        if !answered {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        answered
+    });
+    assert!(waited.is_some(), "{question}: {:?}", asked());
 }
 
 /// On a server that Tithe did not launch, pages stay in memory until somebody has them written: that needs a right.

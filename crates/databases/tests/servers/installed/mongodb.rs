@@ -9,7 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use tithe_databases::mongodb::MongoDb;
 use tithe_harness::{
     database::Database,
@@ -17,19 +17,16 @@ use tithe_harness::{
     launch::{Address, Command as Program, Launch, Paths, Place, Server, Step},
     observation::{Feature, State},
     proc::ServerTask,
-    session::{Discard, Fields, KeyValueSession, Request},
+    session::{Discard, Request},
     setup::{Authentication, Setup, TlsVersion, Transport},
 };
 use tithe_model::{
-    experiment::{OptionValue, Protection as Chosen, Url},
+    experiment::{Protection as Chosen, Url},
     fact::Fact,
 };
 
-use super::{
-    how, key_value, prove_between, rows,
-    sandbox::{self, Sandbox},
-    table,
-};
+use super::{how, key_value, sandbox::Sandbox, table};
+use crate::tested::{Again, Tested, chosen};
 
 const VERSION: &str = "1.46.0";
 
@@ -104,64 +101,21 @@ fn start(protections: &[Chosen]) -> Option<Sandbox> {
     Some(Sandbox::stand_in(&MongoDb, protections, |setup, place| launch(setup, place, class_path)))
 }
 
-fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
-    sandbox::chosen(&MongoDb, id, options)
-}
-
-fn prove(chosen: &Chosen, expect: Expect) {
-    let (Some(plain), Some(guarded)) = (start(&[]), start(std::slice::from_ref(chosen))) else { return };
-    prove_between(&plain, &guarded, chosen, exercise, expect);
-}
-
-/// Every kind of request, and what comes back.
-fn exercise(session: &mut dyn KeyValueSession) {
-    fn call(session: &mut dyn KeyValueSession, request: Request<'_>) -> u64 {
-        session.call(&request, &mut Discard).expect("an answer")
-    }
-    let binary: &[u8] = &[0, 255, b'\r', b'\n', 10];
-    let long = vec![b'x'; 300_000];
-    for key in [b"user2", b"user1", b"user3"] {
-        assert_eq!(call(session, Request::Insert { key, values: &[(0, b"a"), (1, binary), (2, b"")] }), 1);
-    }
-    let read = Request::Read { key: b"user1", fields: Fields::All };
-    assert_eq!(rows(session, &read), "1\n-: 0=a 1=\\x00\\xff\\r\\n\\n 2=");
-    assert_eq!(call(session, Request::Update { key: b"user1", values: &[(2, &long)] }), 1);
-    // The same value again changes nothing, and the record was there all the same.
-    assert_eq!(call(session, Request::Update { key: b"user1", values: &[(2, &long)] }), 1);
-    let one = Request::Read { key: b"user1", fields: Fields::One(2) };
-    assert_eq!(rows(session, &one), format!("1\n-: 2={}", "x".repeat(300_000)));
-    let scan = Request::Scan { start: b"user2", count: 5, fields: Fields::One(0) };
-    assert_eq!(rows(session, &scan), "2\nuser2: 0=a\nuser3: 0=a");
-    let scan = Request::Scan { start: b"", count: 2, fields: Fields::One(0) };
-    assert_eq!(rows(session, &scan), "2\nuser1: 0=a\nuser2: 0=a");
-    let scan = Request::Scan { start: b"v", count: 2, fields: Fields::All };
-    assert_eq!(rows(session, &scan), "0");
-    // An error of the server leaves the session usable.
-    let again = Request::Insert { key: b"user1", values: &[(0, b""), (1, b""), (2, b"")] };
-    let fault = session.call(&again, &mut Discard).expect_err("the key is there");
-    assert!(matches!(&fault, Fault::Server(words) if words.contains("11000")), "{fault}");
-    assert_eq!(call(session, Request::Update { key: b"nobody", values: &[(2, b"z")] }), 0);
-    for key in [&b"user1"[..], b"user2", b"user3"] {
-        assert_eq!(call(session, Request::Delete { key }), 1);
-    }
-    assert_eq!(call(session, Request::Delete { key: b"user1" }), 0);
-    assert_eq!(rows(session, &read), "0");
-}
+pub static MONGODB: Tested = Tested { database: &MongoDb, start, again: Again::Refused("11000") };
 
 #[test]
 fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
     let Some(sandbox) = start(&[]) else { return };
     MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let session = MongoDb.connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session");
-    let mut session = key_value(session);
-    exercise(&mut *session);
+    let mut session = MONGODB.connect(&sandbox, true);
+    MONGODB.exercise(&mut *session);
     assert!(matches!(session.server_task(), ServerTask::Unknown));
     session.run_statement(r#"{"ping": 1}"#).expect("a command");
     let fault = session.run_statement(r#"{"nothing": 1}"#).expect_err("no such command");
     assert!(matches!(fault, Fault::Server(_)), "{fault}");
     let fault = session.run_statement("nothing").expect_err("no command at all");
     assert!(matches!(fault, Fault::Protocol(_)), "{fault}");
-    exercise(&mut *session);
+    MONGODB.exercise(&mut *session);
 
     MongoDb.settle(&sandbox.server, &sandbox.setup, &table()).expect("settled");
     assert_eq!(MongoDb.wal_position(&sandbox.server, &sandbox.setup), None);
@@ -169,50 +123,12 @@ fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
     expect!["mongo-java-server 1.46.0 (stand-in, not MongoDB)"].assert_eq(&facts.version);
     assert!(facts.told(Fact::StandIn).is_some_and(|it| it.contains("in place of MongoDB")), "{facts:?}");
     assert_eq!((facts.facts["authentication"].as_str(), facts.facts["topology"].as_str()), ("none", "standalone"));
-    MongoDb.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
-    MongoDb.remove(&sandbox.server, &sandbox.setup, &table()).expect("nothing left to remove");
-}
-
-#[test]
-fn tls_is_spoken_and_what_the_server_does_not_say_is_not_proven() {
-    // The stand-in does not count its connections by version, as MongoDB does.
-    prove(
-        &chosen("tls", &[]),
-        expect![[r#"
-        tls-negotiated Claim CannotTell
-        wire-canary Claim Holds
-    "#]],
-    );
-}
-
-#[test]
-fn encrypted_columns_are_proven() {
-    prove(
-        &chosen("columns", &[]),
-        expect![[r#"
-        ciphertext-seen Claim Holds
-        wrong-column-key Claim Holds
-        disk-canary Claim Holds
-        wire-canary Claim Holds
-    "#]],
-    );
-    prove(
-        &chosen(
-            "columns",
-            &[("cipher", OptionValue::Text("sm4-128-gcm".to_owned())), ("share", OptionValue::Number(0.5))],
-        ),
-        expect![[r#"
-        ciphertext-seen Claim Holds
-        wrong-column-key Claim Holds
-        disk-canary Claim Holds
-        wire-canary Claim Holds
-    "#]],
-    );
+    MONGODB.remove(&sandbox);
 }
 
 #[test]
 fn nothing_falls_back() {
-    let (Some(plain), Some(tls)) = (start(&[]), start(&[chosen("tls", &[])])) else { return };
+    let (Some(plain), Some(tls)) = (start(&[]), start(&[chosen!(MONGODB, "tls" {})])) else { return };
     let mut asks_plain = tls.setup.clone();
     asks_plain.transport = Transport::Plain;
     let mut asks_tls = plain.setup.clone();
@@ -232,7 +148,7 @@ fn nothing_falls_back() {
 fn a_server_that_asks_nobody_is_caught() {
     let Some(sandbox) = start(&[]) else { return };
     MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let words = super::misconfigured::caught(&sandbox, &chosen("scram", &[]));
+    let words = super::misconfigured::caught(&sandbox, &chosen!(MONGODB, "scram" {}));
     expect!["without a password: served"].assert_eq(&words);
     expect![[r#"
         authentication: off
@@ -248,7 +164,7 @@ fn a_server_that_asks_nobody_is_caught() {
 
 #[test]
 fn an_attached_server_keeps_what_is_not_ours() {
-    let Some(sandbox) = start(&[chosen("tls", &[])]) else { return };
+    let Some(sandbox) = start(&[chosen!(MONGODB, "tls" {})]) else { return };
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
     let materials = &sandbox.setup.materials;
     let url = format!("mongodb://127.0.0.1:{port}/?tls=true&tlsCAFile={}", materials.authority.display());
@@ -258,7 +174,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     // A run that was killed leaves its records behind; the next one makes the table anew.
     for _ in 0..2 {
         let mut session = key_value(MongoDb.connect(&server, &setup, &how(true)).expect("a session"));
-        exercise(&mut *session);
+        MONGODB.exercise(&mut *session);
         let left = Request::Insert { key: b"left", values: &[(0, b"a")] };
         assert_eq!(session.call(&left, &mut Discard), Ok(1));
         MongoDb.create(&server, &setup, &table()).expect("a table again");

@@ -1,0 +1,252 @@
+//! What holds of every product alike, a test for each line: a protection is proven beside a plain server, less than was
+//! asked for is no proof, no client falls back to less, and what others made on a server is left alone. What only one
+//! product has is in a file of its own.
+
+use super::{mariadb::MARIADB, mysql::MYSQL, postgres::POSTGRES, redis::REDIS};
+use crate::tested::{self, Attached, Refusals, chosen, no_proof, proven};
+
+const TLS: [&str; 2] = ["tls-negotiated Claim Holds", "wire-canary Claim Holds"];
+
+const COLUMNS: [&str; 4] = [
+    "ciphertext-seen Claim Holds",
+    "wrong-column-key Claim Holds",
+    "disk-canary Claim Holds",
+    "wire-canary Claim Holds",
+];
+
+const PASSWORD: [&str; 1] = ["password-asked Claim Holds"];
+
+/// What becomes of values in an audit log.
+const AUDITED: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure Fails"];
+
+const AUDITED_WITHOUT_VALUES: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure Holds"];
+
+/// What every product proves of TLS and of columns; `resumed`: whether sessions that are taken up again are new ones to
+/// who looks at the wire.
+macro_rules! alike {
+    ($tested:expr, resumed: $resumed:tt) => {
+        proven! { $tested;
+            tls: "tls" {} => TLS;
+            tls_with_client_certificates: "tls" { mutual = true } => TLS;
+            tls_that_is_resumed: "tls" { resumption = true }
+                => [TLS[0], TLS[1], concat!("tls-resumed Disclosure ", $resumed)];
+            tls_1_2_with_client_certificates_that_is_resumed: "tls" { version = "1.2", mutual = true, resumption = true }
+                => [TLS[0], TLS[1], concat!("tls-resumed Disclosure ", $resumed)];
+            encrypted_columns: "columns" {} => COLUMNS;
+        }
+        no_proof! { $tested;
+            tls_1_2_is_not_the_version_that_was_asked_for: "tls" { version = "1.2" } => "tls" {};
+        }
+    };
+}
+
+mod postgres {
+    use super::*;
+
+    alike!(POSTGRES, resumed: "Fails");
+
+    const LOGGED: [&str; 3] =
+        ["audit-complete Claim Holds", "logs-free Disclosure Fails", "pgcrypto-trap Disclosure Fails"];
+
+    proven! { POSTGRES;
+        tls_1_2_with_client_certificates: "tls" { version = "1.2", mutual = true } => TLS;
+        pgaudit: "pgaudit" {} => LOGGED;
+        pgaudit_of_reads: "pgaudit" { log = "read" } => LOGGED;
+        pgaudit_of_writes_without_parameters: "pgaudit" { log = "write", parameter = false }
+            => [LOGGED[0], "logs-free Disclosure Holds", LOGGED[2]];
+        the_statement_log: "log-statement" {} => ["statement-log Claim Holds", LOGGED[1], LOGGED[2]];
+        scram: "scram" {} => PASSWORD;
+        checksums: "checksums" {} => ["checksums-on Claim Holds"];
+    }
+
+    no_proof! { POSTGRES;
+        tls_alone_is_no_more: "tls" {} => "tls" { mutual = true }, "scram" {};
+        pgaudit_of_reads_is_no_more: "pgaudit" { log = "read" } => "pgaudit" {};
+        pgaudit_of_everything_is_no_less: "pgaudit" {} => "pgaudit" { log = "write" };
+    }
+
+    #[test]
+    fn nothing_falls_back() {
+        let refusals = Refusals {
+            tls: "TLS was asked for, and the server offers none",
+            plaintext: "28000: no pg_hba.conf entry…",
+            password: ("scram-sha-256", "the server lets clients in without the password that was to be asked for"),
+            wrong: "28P01: password authentication failed for user \"tithe\"",
+            none: "the server asks for a password, and none is given",
+        };
+        tested::nothing_falls_back(&POSTGRES, chosen!(POSTGRES, "scram" {}), &refusals);
+    }
+
+    #[test]
+    fn an_attached_server_keeps_what_is_not_ours() {
+        let attached = Attached {
+            password: chosen!(POSTGRES, "scram" {}),
+            url: ["postgres://tithe:", "@127.0.0.1:", "/postgres?sslmode=verify-full&sslrootcert="],
+            authentication: "scram-sha-256",
+            schema: "CREATE SCHEMA tithe",
+        };
+        tested::an_attached_server_keeps_what_is_not_ours(&POSTGRES, &attached);
+    }
+}
+
+const DENIED_WITHOUT: &str = "1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: NO)";
+const DENIED_WITH: &str = "1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: YES)";
+
+/// What servers of both products say; `mechanism` is that of the password.
+fn refusals_of_mysql_family(mechanism: &'static str) -> Refusals {
+    Refusals {
+        tls: "TLS was asked for, and the server offers none",
+        plaintext: DENIED_WITHOUT,
+        password: (mechanism, DENIED_WITH),
+        wrong: DENIED_WITH,
+        none: DENIED_WITHOUT,
+    }
+}
+
+mod mariadb {
+    use super::*;
+
+    alike!(MARIADB, resumed: "Holds");
+
+    const ENCRYPTED: [&str; 4] = [
+        "encryption-in-force Claim Holds",
+        "disk-canary Claim Holds",
+        "journal-canary Claim Holds",
+        "key-apart Claim Holds",
+    ];
+    const ROTATED: [&str; 5] = [ENCRYPTED[0], ENCRYPTED[1], ENCRYPTED[2], ENCRYPTED[3], "key-rotated Claim Holds"];
+
+    proven! { MARIADB;
+        tls_1_2_with_client_certificates: "tls" { version = "1.2", mutual = true } => TLS;
+        encryption: "encryption" {} => ENCRYPTED;
+        encryption_with_cbc: "encryption" { cipher = "AES_CBC" } => ENCRYPTED;
+        keys_that_are_rotated: "encryption" { cipher = "AES_CTR", rotate = true } => ROTATED;
+        keys_that_are_rotated_with_cbc: "encryption" { cipher = "AES_CBC", rotate = true } => ROTATED;
+        the_audit_log: "server-audit" {} => AUDITED;
+        the_audit_log_of_statements: "server-audit" { events = "QUERY_DML" } => AUDITED;
+        the_audit_log_of_writes: "server-audit" { events = "QUERY_DML_NO_SELECT" } => AUDITED;
+        the_audit_log_of_connections: "server-audit" { events = "CONNECT" } => AUDITED_WITHOUT_VALUES;
+        the_general_log: "general-log" {} => ["statement-log Claim Holds", "logs-free Disclosure Fails"];
+        a_password: "password" {} => PASSWORD;
+        a_password_with_ed25519: "password" { plugin = "ed25519" } => PASSWORD;
+    }
+
+    no_proof! { MARIADB;
+        tls_alone_is_no_more: "tls" {} => "tls" { mutual = true }, "password" {};
+        an_audit_log_of_writes_is_no_more:
+            "server-audit" { events = "QUERY_DML_NO_SELECT" } => "server-audit" { events = "QUERY" };
+        an_audit_log_of_everything_is_no_less:
+            "server-audit" { events = "QUERY" } => "server-audit" { events = "QUERY_DML_NO_SELECT" };
+        another_cipher_is_not_the_one_that_was_asked_for: "encryption" { cipher = "AES_CBC" } => "encryption" {};
+    }
+
+    #[test]
+    fn nothing_falls_back() {
+        let refusals = refusals_of_mysql_family("mysql_native_password");
+        tested::nothing_falls_back(&MARIADB, chosen!(MARIADB, "password" {}), &refusals);
+    }
+
+    #[test]
+    fn an_attached_server_keeps_what_is_not_ours() {
+        let attached = Attached {
+            password: chosen!(MARIADB, "password" { plugin = "ed25519" }),
+            url: ["mariadb://tithe:", "@127.0.0.1:", "/?ssl-mode=verify_identity&ssl-ca="],
+            authentication: "client_ed25519",
+            schema: "CREATE DATABASE tithe",
+        };
+        tested::an_attached_server_keeps_what_is_not_ours(&MARIADB, &attached);
+    }
+}
+
+pub mod mysql {
+    use super::*;
+
+    alike!(MYSQL, resumed: "Holds");
+
+    pub const ENCRYPTED: [&str; 4] = [
+        "encryption-in-force Claim Holds",
+        "disk-canary Claim Holds",
+        "keyring-apart Claim Holds",
+        "journal-canary Claim Holds",
+    ];
+
+    proven! { MYSQL;
+        tls_1_2: "tls" { version = "1.2" } => TLS;
+        tls_1_2_with_client_certificates: "tls" { version = "1.2", mutual = true } => TLS;
+        encryption: "encryption" {} => ENCRYPTED;
+        encryption_of_all_but_the_binary_log: "encryption" { binlog = false } => ENCRYPTED;
+        encryption_of_tables_alone: "encryption" { redo = false, undo = false, binlog = false }
+            => [ENCRYPTED[0], ENCRYPTED[1], ENCRYPTED[2]];
+        the_general_log: "general-log" {} => ["statement-log Claim Holds", "logs-free Disclosure Fails"];
+        a_password: "password" {} => PASSWORD;
+        a_password_of_the_older_kind: "password" { plugin = "mysql_native_password" } => PASSWORD;
+    }
+
+    no_proof! { MYSQL;
+        tls_alone_is_no_more: "tls" {} => "tls" { mutual = true }, "password" {};
+        encryption_without_the_redo_log_is_no_more: "encryption" { redo = false } => "encryption" {};
+        encryption_without_the_undo_log_is_no_more: "encryption" { undo = false } => "encryption" {};
+        encryption_without_the_binary_log_is_no_more: "encryption" { binlog = false } => "encryption" {};
+    }
+
+    #[test]
+    fn nothing_falls_back() {
+        let refusals = refusals_of_mysql_family("caching_sha2_password");
+        tested::nothing_falls_back(&MYSQL, chosen!(MYSQL, "password" {}), &refusals);
+    }
+
+    #[test]
+    fn an_attached_server_keeps_what_is_not_ours() {
+        let attached = Attached {
+            password: chosen!(MYSQL, "password" {}),
+            url: ["mysql://tithe:", "@127.0.0.1:", "/?ssl-mode=verify_identity&ssl-ca="],
+            authentication: "caching_sha2_password",
+            schema: "CREATE DATABASE tithe",
+        };
+        tested::an_attached_server_keeps_what_is_not_ours(&MYSQL, &attached);
+    }
+}
+
+mod redis {
+    use super::*;
+
+    alike!(REDIS, resumed: "Holds");
+
+    proven! { REDIS;
+        tls_1_2: "tls" { version = "1.2" } => TLS;
+        a_password: "requirepass" {} => PASSWORD;
+        accounts: "acl" {} => ["password-asked Claim Holds", "rights-enforced Claim Holds"];
+        the_append_only_file: "aof" {} => ["aof-written Claim Holds"];
+        the_append_only_file_that_is_synced_each_time: "aof" { fsync = "always" } => ["aof-written Claim Holds"];
+    }
+
+    no_proof! { REDIS;
+        tls_alone_is_no_more: "tls" {} => "tls" { mutual = true }, "acl" {}, "aof" {};
+        an_append_only_file_that_is_synced_each_second_is_no_more: "aof" {} => "aof" { fsync = "always" };
+    }
+
+    #[test]
+    fn nothing_falls_back() {
+        let refusals = Refusals {
+            tls: "",
+            plaintext: "at the first command…",
+            password: ("requirepass", "the server lets clients in without the password that was to be asked for"),
+            wrong: "WRONGPASS invalid username-password pair or user is disabled.",
+            none: "NOAUTH Authentication required.",
+        };
+        tested::nothing_falls_back(&REDIS, chosen!(REDIS, "requirepass" {}), &refusals);
+    }
+}
+
+/// A server that speaks MongoDB's protocol and is not MongoDB: it does not count its connections by version, as that does.
+#[cfg(feature = "mongodb")]
+mod mongodb {
+    use super::*;
+    use crate::installed::mongodb::MONGODB;
+
+    proven! { MONGODB;
+        tls_that_is_spoken_and_not_told: "tls" {} => ["tls-negotiated Claim CannotTell", TLS[1]];
+        encrypted_columns: "columns" {} => COLUMNS;
+        half_of_the_columns_with_sm4: "columns" { cipher = "sm4-128-gcm", share = 0.5 } => COLUMNS;
+    }
+}

@@ -1,0 +1,99 @@
+//! Data folders as a product's own command makes them, made once for all servers of this program that would get the
+//! same one; each server starts on a copy of its own.
+//!
+//! Only what holds no secret is shared: no key, no password, nothing of a volume. What must be unique to a server is
+//! taken out of the copy, and made anew by the server at its start.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tithe_harness::{
+    launch::{Install, Launch, Place, Step},
+    product::Product,
+    sandbox::{Sandbox as Folder, copy},
+    setup::{Authentication, Setup},
+};
+
+use crate::at_end::{self, guard};
+
+/// The folder with all data below [`Place::folder`], of every product that makes one by a command.
+const DATA: &str = "data";
+
+/// Where MySQL keeps the keys that it makes, below the same folder.
+const KEYS: &str = "keyring";
+
+/// Where MySQL keeps the number by which it is told from all other servers; it makes a new one where there is none.
+const NUMBER: &str = "auto.cnf";
+
+/// What is known of one kind of data folder.
+#[derive(Default)]
+enum Made {
+    /// Nothing: the first server makes it.
+    #[default]
+    NotYet,
+    /// Holds a fresh one.
+    Here(PathBuf),
+    /// Each server has to make its own: keys lie beside it.
+    Alone,
+}
+
+type Kinds = BTreeMap<String, Arc<Mutex<Made>>>;
+
+static KINDS: Mutex<Kinds> = Mutex::new(BTreeMap::new());
+
+/// Holds the fresh data folders, and vanishes with the program.
+static FOLDER: Mutex<Option<Folder>> = Mutex::new(None);
+
+/// Everything that decides what a fresh data folder holds; `None` where it holds a secret.
+pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<String> {
+    // The account and its password are in a fresh folder of PostgreSQL's; the others make theirs at each start.
+    let password = database.id() == "postgres" && setup.authentication != Authentication::None;
+    if password || setup.at_rest.is_some() || setup.key_server.is_some() || setup.volume.is_some() {
+        return None;
+    }
+    let stored = database.stored(setup)?;
+    let mut lines = vec![database.id().to_owned(), install.programs.display().to_string()];
+    lines.extend(stored.alike);
+    lines.extend(setup.create_arguments.iter().cloned());
+    Some(lines.join("\n"))
+}
+
+/// Carries out what stands before the server's start, on a copy of a fresh data folder of its `kind` where there is one.
+pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<String>) {
+    let by_command = launch.steps.iter().any(|step| matches!(step, Step::Run(_)));
+    let Some(kind) = kind.filter(|_| by_command) else {
+        return folder.prepare(launch).expect("everything is prepared");
+    };
+    let made = guard(&KINDS).entry(kind).or_default().clone();
+    // Others of this kind wait here until the first one is made.
+    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    let data = place.folder.join(DATA);
+    if let Made::Here(fresh) = &*made {
+        copy::tree(fresh, &data).expect("a copy");
+        return folder.prepare_on_copy(launch).expect("everything is prepared");
+    }
+    folder.prepare(launch).expect("everything is prepared");
+    if matches!(*made, Made::NotYet) {
+        *made = if place.folder.join(KEYS).exists() { Made::Alone } else { Made::Here(keep(&data)) };
+    }
+}
+
+/// Keeps a copy of the fresh folder `data`; where.
+fn keep(data: &Path) -> PathBuf {
+    let mut folder = guard(&FOLDER);
+    let folder = folder.get_or_insert_with(|| {
+        at_end::call(|| drop(FOLDER.try_lock().map(|mut folder| folder.take())));
+        Folder::new(&std::env::temp_dir()).expect("a sandbox")
+    });
+    let kept = (0..).map(|number| folder.folder().join(format!("fresh-{number}")));
+    let kept = kept.into_iter().find(|path| !path.exists()).expect("a free name");
+    copy::tree(data, &kept).expect("a copy");
+    if kept.join(NUMBER).exists() {
+        fs::remove_file(kept.join(NUMBER)).expect("removed");
+    }
+    kept
+}
