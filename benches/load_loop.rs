@@ -15,18 +15,15 @@ use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
 };
 
-use tithe_harness::{
-    clock::Clock,
-    fault::Fault,
-    proc::ServerTask,
-    session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
-    workload::{Client, Clients, Parts, Workload},
-    workloads,
-};
+use tithe_machine::{clock::Clock, fault::Fault, proc::ServerTask};
 use tithe_model::{
     experiment::{self, Values},
     histogram::Histogram,
     schedule::SplitMix64,
+};
+use tithe_plugin::{
+    session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
+    workload::{Client, Clients, Parts, Workload},
 };
 
 /// Passes over each instrument.
@@ -116,7 +113,7 @@ fn ycsb(properties: &[(&str, &str)]) -> Result<Box<dyn Workload>, Fault> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let described = experiment::Workload { name: "bench".to_owned(), kind: "ycsb".to_owned(), properties };
     let data = experiment::Data { records: RECORDS, values: Values::Ycsb };
-    workloads::make(&described, &data, 1).map_err(Fault::Machine)
+    tithe_workloads::make(&described, &data, 1).map_err(Fault::Machine)
 }
 
 fn clients(workload: &dyn Workload) -> &dyn Clients {

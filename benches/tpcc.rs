@@ -32,28 +32,30 @@ use std::{
 
 use tithe_analysis::statistics::order::quantile7;
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
-use tithe_harness::{
+use tithe_harness::serve;
+use tithe_machine::{
     clock::Clock,
-    data,
-    database::Connect,
     fault::Fault,
     launch::{Search, Server},
-    product::Product,
     sandbox::{Sandbox, process::Running},
-    serve,
-    session::{Parameter, Progress, Session, wait_ready},
-    setup::Setup,
     watch::{host, process},
-    workload::{Clients, Parts, Workload},
-    workloads::tpcc::{
-        Tpcc,
-        config::Config,
-        population::{self, Sink},
-        tables::TABLES,
-        values::Parameters,
-    },
 };
 use tithe_model::quantity;
+use tithe_plugin::{
+    data,
+    database::Connect,
+    product::Product,
+    session::{Parameter, Progress, Session, wait_ready},
+    setup::Setup,
+    workload::{Clients, Parts, Workload},
+};
+use tithe_workloads::tpcc::{
+    Tpcc,
+    config::Config,
+    population::{self, Sink},
+    tables::TABLES,
+    values::Parameters,
+};
 
 const SEED: u64 = 7;
 /// Rounds when none are asked for.
@@ -212,7 +214,7 @@ fn workload(properties: &[(&str, &str)]) -> Result<Tpcc, Fault> {
 
 impl<'a> Stand<'a> {
     fn start(product: &'a Tested) -> Result<Self, Fault> {
-        let missing = |missing: tithe_harness::launch::Missing| Fault::Machine(format!("needs {}", missing.what));
+        let missing = |missing: tithe_machine::launch::Missing| Fault::Machine(format!("needs {}", missing.what));
         let install = product.database.find(&Search::default()).map_err(missing)?;
         let mut setup = Setup::bare();
         setup.settings.extend(product.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));

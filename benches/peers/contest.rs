@@ -7,7 +7,7 @@ use std::{
 };
 
 use tithe_analysis::statistics::order::quantile7;
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 /// One load generator with one job.
 pub struct Contestant {

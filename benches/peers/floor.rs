@@ -10,21 +10,19 @@ use std::{
     os::fd::{AsRawFd, RawFd},
 };
 
-use tithe_harness::{
-    clock::Clock,
-    fault::Fault,
-    load::{
-        Schedule,
-        lane::{Arm, Lane, Seat},
-        recorder::Recorder,
-        turnstile::Turnstile,
-    },
-    proc::ServerTask,
+use tithe_harness::load::{
+    Schedule,
+    lane::{Arm, Lane, Seat},
+    recorder::Recorder,
+    turnstile::Turnstile,
+};
+use tithe_machine::{clock::Clock, fault::Fault, proc::ServerTask};
+use tithe_model::experiment::{Arrivals, Design};
+use tithe_plugin::{
     session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
     wire::Wire,
     workload::{Client, Parts},
 };
-use tithe_model::experiment::{Arrivals, Design};
 
 use crate::contest::{Contestant, number_after};
 

@@ -31,7 +31,7 @@ mod tithe;
 
 use std::{path::Path, process::ExitCode};
 
-use tithe_harness::{fault::Fault, watch::process};
+use tithe_machine::{fault::Fault, watch::process};
 
 /// Rounds when none are asked for: A/A lies within some 5 % then.
 const ROUNDS: usize = 9;
@@ -80,7 +80,7 @@ fn options(arguments: &[String]) -> Result<Options, Fault> {
 /// One session: all cases, one after the other.
 fn session(options: &Options) -> Result<(), Fault> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let machine = tithe_harness::watch::host::machine(&root);
+    let machine = tithe_machine::watch::host::machine(&root);
     // Every process that is started from here on inherits it.
     let processor = process::processors().pop().unwrap_or(0);
     process::pin(0, processor);

@@ -3,7 +3,7 @@
 //! As on PostgreSQL, the peers read copies with the values as text.
 
 use tithe_databases::mariadb::MariaDb;
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use crate::{
     contest::Case,

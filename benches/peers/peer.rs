@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use crate::{
     contest::{Contestant, number_after},

@@ -4,7 +4,7 @@
 //! create them: one by YCSB's keys, one by whole numbers, which is what pgbench and sysbench can draw.
 
 use tithe_databases::postgres::Postgres;
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use crate::{
     contest::{Case, Contestant, number_after},

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use tithe_databases::redis::Redis;
-use tithe_harness::{fault::Fault, launch::Place};
+use tithe_machine::{fault::Fault, launch::Place};
 
 use crate::{
     contest::{Case, Contestant, number_before},

@@ -2,17 +2,14 @@
 
 use std::sync::atomic::AtomicU64;
 
-use tithe_harness::{
+use tithe_harness::serve;
+use tithe_machine::{
     clock::Clock,
-    database::Connect,
     fault::Fault,
     launch::{Install, Missing, Place, Search, Server},
-    product::Product,
     sandbox::{Sandbox, process::Running},
-    serve,
-    session::Session,
-    setup::Setup,
 };
+use tithe_plugin::{database::Connect, product::Product, session::Session, setup::Setup};
 
 use crate::tithe;
 

@@ -4,18 +4,17 @@ use std::sync::atomic::AtomicBool;
 
 use tithe_harness::{
     catalogue,
+    load::frame::{ArmRig, Rig},
+};
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
-    load::frame::{ArmRig, Rig},
-    product::Product,
-    setup::Setup,
-    workload::Workload,
-    workloads,
 };
 use tithe_model::{
     parse,
     plan::{self, Plan},
 };
+use tithe_plugin::{product::Product, setup::Setup, workload::Workload};
 
 use crate::contest::{Contestant, number_after};
 
@@ -55,8 +54,10 @@ pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan
          measure = {{ slot = '20 ms' }}\nworkload = [{{ ycsb = '{workload}' }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
         database.id()
     );
-    let catalogue =
-        catalogue::catalogue(tithe_databases::all(), workloads::KINDS.iter().map(|kind| (kind.entry)()).collect());
+    let catalogue = catalogue::catalogue(
+        tithe_databases::all(),
+        tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect(),
+    );
     let told = |complaints| Fault::Machine(format!("{complaints:?}"));
     let experiment = parse::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
     experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
@@ -65,9 +66,9 @@ pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan
 /// The plan's only workload.
 ///
 /// # Errors
-/// As [`workloads::make`].
+/// As [`tithe_workloads::make`].
 pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
-    workloads::make(&plan.experiment.workloads[0], &plan.experiment.data, plan.experiment.measure.seed)
+    tithe_workloads::make(&plan.experiment.workloads[0], &plan.experiment.data, plan.experiment.measure.seed)
         .map_err(Fault::Machine)
 }
 

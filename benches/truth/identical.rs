@@ -48,7 +48,7 @@ impl Asked {
         let clients = match product.as_str() {
             // Several clients of an embedded database wait for each other's locks.
             "sqlite" | "wiredtiger" => 1,
-            _ => tithe_harness::watch::process::processors().len(),
+            _ => tithe_machine::watch::process::processors().len(),
         };
         format!(
             "title = \"The same four times\"\ndatabase = \"{product}\"\n{}[data]\nrecords = 20_000\n[load]\nclients = {clients}\n\

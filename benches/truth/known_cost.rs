@@ -78,7 +78,7 @@ fn run(library: &Library, seconds: u32, beside: Beside, arms: &[Arm]) -> Result<
 fn experiment(library: &Library, seconds: u32, arms: &[Arm]) -> String {
     let rounds: Vec<String> = arms.iter().map(|(name, rounds)| format!("{name}={rounds}")).collect();
     let names: String = arms.iter().map(|(name, _)| format!("[[arm]]\nname = \"{name}\"\n")).collect();
-    let clients = tithe_harness::watch::process::processors().len();
+    let clients = tithe_machine::watch::process::processors().len();
     format!(
         "title = \"Counted costs\"\ndatabase = \"postgres\"\n[settings]\nshared_preload_libraries = \"{}\"\n\
          known_cost.rounds = \"{}\"\n[data]\nrecords = 20_000\n[load]\nclients = {clients}\n[measure]\nbudget = \"{seconds} s\"\n\

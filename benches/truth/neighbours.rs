@@ -31,7 +31,7 @@ impl Asked {
     pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
         Ok(Self {
             seconds: arguments.number(0, "seconds", 60)?,
-            clients: arguments.number(1, "clients", tithe_harness::watch::process::processors().len())?,
+            clients: arguments.number(1, "clients", tithe_machine::watch::process::processors().len())?,
             workload: arguments.word(2).unwrap_or("c").to_owned(),
             product: arguments.word(3).unwrap_or("sqlite").to_owned(),
         })

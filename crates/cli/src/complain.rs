@@ -1,7 +1,7 @@
 //! Renders what is wrong the way compilers do: place, cause, what to do.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use tithe_harness::launch::Missing;
+use tithe_machine::launch::Missing;
 use tithe_model::complaint::Complaint;
 
 use crate::exit::{self, Stop};

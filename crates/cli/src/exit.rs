@@ -83,8 +83,8 @@ impl Stop {
     }
 }
 
-impl From<tithe_harness::fault::Fault> for Stop {
-    fn from(fault: tithe_harness::fault::Fault) -> Self {
+impl From<tithe_machine::fault::Fault> for Stop {
+    fn from(fault: tithe_machine::fault::Fault) -> Self {
         Self::new(MACHINE, fault)
     }
 }

@@ -5,19 +5,18 @@
 
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 
-use tithe_harness::{
-    evidence::Evidence,
-    materials::Materials,
-    product::Product,
-    protection::Protection,
-    secret::Secret,
-    setup::{Authentication, Setup, Transport},
-    volumes,
-};
+use tithe_harness::volumes;
+use tithe_machine::{materials::Materials, secret::Secret};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment::{self, OptionValue},
     record::Role,
+};
+use tithe_plugin::{
+    evidence::Evidence,
+    product::Product,
+    protection::Protection,
+    setup::{Authentication, Setup, Transport},
 };
 
 /// Names of files, relative to one folder, with their texts.

@@ -2,19 +2,16 @@
 
 use std::path::Path;
 
-use tithe_harness::{
-    arms, catalogue,
-    launch::{Install, Search},
-    product::Product,
-    workload::Workload,
-    workloads::{self, program},
-};
+use tithe_harness::{arms, catalogue};
+use tithe_machine::launch::{Install, Search};
 use tithe_model::{
     catalogue::Catalogue,
     experiment::{self, Arrivals, Experiment},
     parse,
     plan::{self, Plan},
 };
+use tithe_plugin::{product::Product, workload::Workload};
+use tithe_workloads::program;
 
 use crate::{
     ExperimentArgs, MachineArgs, complain,
@@ -40,15 +37,15 @@ pub struct Prepared {
 
 /// Everything that this build of Tithe knows.
 pub fn catalogue() -> Catalogue {
-    catalogue::catalogue(&databases(), workloads::KINDS.iter().map(|kind| (kind.entry)()).collect())
+    catalogue::catalogue(&databases(), tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect())
 }
 
 /// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
 pub fn databases() -> Vec<&'static dyn Product> {
     let mut all = tithe_databases::all().to_vec();
     if std::env::var_os("TITHE_SIMULATED").is_some() {
-        all.push(&tithe_harness::simulated::Simulated);
-        all.push(&tithe_harness::simulated::Spinning);
+        all.push(&tithe_plugin::simulated::Simulated);
+        all.push(&tithe_plugin::simulated::Spinning);
     }
     all
 }
@@ -90,7 +87,7 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
             return Err("--warehouses: no workload of this experiment is TPC-C".to_owned());
         }
         let rows = |described: &experiment::Workload| {
-            let workload = workloads::make(described, &experiment.data, experiment.measure.seed)?;
+            let workload = tithe_workloads::make(described, &experiment.data, experiment.measure.seed)?;
             Ok(workload.rows(experiment.data.records))
         };
         let rows: Vec<u64> = experiment.workloads.iter().map(rows).collect::<Result<_, String>>()?;
@@ -161,7 +158,7 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
 
 fn workloads(experiment: &Experiment) -> Result<Vec<Box<dyn Workload>>, Stop> {
     let make = |described: &experiment::Workload| {
-        workloads::make(described, &experiment.data, experiment.measure.seed)
+        tithe_workloads::make(described, &experiment.data, experiment.measure.seed)
             .map_err(|problem| Stop::new(exit::USAGE, format!("workload {}: {problem}", described.name)))
     };
     experiment.workloads.iter().map(make).collect()

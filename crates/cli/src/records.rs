@@ -10,10 +10,8 @@ use tithe_analysis::{
         json,
     },
 };
-use tithe_harness::{
-    fault::Fault,
-    folder::{self, CellRecords, Parts},
-};
+use tithe_harness::folder::{self, CellRecords, Parts};
+use tithe_machine::fault::Fault;
 use tithe_model::records::Records;
 
 use crate::exit::{self, Stop};

@@ -15,10 +15,12 @@ use std::{
 };
 
 use tithe_databases::sqlite::Sqlite;
-use tithe_harness::{
+use tithe_machine::{
     clock::Clock,
-    database::{Connect, Database},
     launch::{Address, Install, Place, Server},
+};
+use tithe_plugin::{
+    database::{Connect, Database},
     session::{Discard, Fields, KeyValueSession, Request, Rows, Session, Table},
     setup::Setup,
 };

@@ -4,10 +4,8 @@
 //! A door that was tried tells about one account. What the server lets all others do stands in its rules and lists of
 //! accounts; each product reads them, and judges them without asking anything more.
 
-use tithe_harness::{
-    fault::Fault,
-    observation::{Feature, Observation, Scope, State},
-};
+use tithe_machine::fault::Fault;
+use tithe_plugin::observation::{Feature, Observation, Scope, State};
 
 use crate::{evidence::Attempt, target::Target};
 

@@ -3,7 +3,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
 
-use tithe_harness::product::Product;
+use tithe_plugin::product::Product;
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tithe_harness::{fault::Fault, sandbox::process};
+use tithe_machine::{fault::Fault, sandbox::process};
 
 /// How long a download may take.
 const PATIENCE: Duration = Duration::from_secs(3600);

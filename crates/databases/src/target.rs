@@ -13,14 +13,16 @@ use std::{
     },
 };
 
-use tithe_harness::{
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
     secret::Secret,
+};
+use tithe_model::experiment::Url;
+use tithe_plugin::{
     setup::{Authentication, Reach, ReachTls, Setup, TlsVersion, Transport},
     wire::{ClientConfig, Identity, Trust, Wire, client_config},
 };
-use tithe_model::experiment::Url;
 
 /// What differs from product to product.
 pub struct Product {

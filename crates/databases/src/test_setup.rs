@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
+use tithe_machine::{
     launch::{Command, Content, Launch, Step},
     materials::Materials,
-    protection::Protection,
     secret::Secret,
-    setup::Setup,
 };
 use tithe_model::experiment::{self, OptionValue};
+use tithe_plugin::{protection::Protection, setup::Setup};
 
 /// A plain set-up with made-up paths.
 pub fn plain() -> Setup {

@@ -1,17 +1,17 @@
 //! TLS as a protection of any server with a wire client: what the products share. How a server is told to speak it is
 //! with its launch, and how a client speaks it is in [`crate::target`].
 
-use tithe_harness::{
-    checks::{canary::Targets, program_wire::ProgramWire, wire_canary::WireCanary},
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::{Setup, TlsVersion, Transport},
-    workload::Workload,
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    checks::{canary::Targets, program_wire::ProgramWire, wire_canary::WireCanary},
+    evidence::Evidence,
+    protection::Protection,
+    setup::{Setup, TlsVersion, Transport},
+    workload::Workload,
 };
 
 use crate::evidence::{Doors, tls_negotiated::TlsNegotiated, tls_resumed::TlsResumed};

@@ -5,10 +5,9 @@
 
 use std::os::fd::RawFd;
 
-use tithe_harness::{
-    fault::Fault,
-    proc::ServerTask,
-    session::{Connection, Fields, KeyValueSession, Parameter, Progress, Request, Rows, SqlSession, Statement, Table},
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::session::{
+    Connection, Fields, KeyValueSession, Parameter, Progress, Request, Rows, SqlSession, Statement, Table,
 };
 
 /// Name of the key column, as in YCSB's own JDBC binding.
@@ -296,7 +295,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use expect_test::{Expect, expect};
-    use tithe_harness::session::Discard;
+    use tithe_plugin::session::Discard;
 
     use super::*;
 

@@ -8,15 +8,16 @@ use std::{
 };
 
 use expect_test::expect;
-use tithe_harness::{arms, catalogue, product::Product, protection::Protection, setup::Setup, workloads};
+use tithe_harness::{arms, catalogue};
 use tithe_model::{
     catalogue::{Catalogue, Default, OptionEntry, OptionKind},
     experiment::{self, OptionValue},
     parse, plan,
 };
+use tithe_plugin::{product::Product, protection::Protection, setup::Setup};
 
 fn whole_catalogue() -> Catalogue {
-    let kinds = workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+    let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
     catalogue::catalogue(tithe_databases::all(), kinds)
 }
 
@@ -43,7 +44,7 @@ fn every_experiment_makes_a_plan() {
             outcome => outcome.unwrap_or_else(|complaints| panic!("{}: {complaints:?}", path.display())),
         };
         for described in &experiment.workloads {
-            workloads::make(described, &experiment.data, experiment.measure.seed)
+            tithe_workloads::make(described, &experiment.data, experiment.measure.seed)
                 .unwrap_or_else(|problem| panic!("{}: {problem}", path.display()));
         }
         plan::plan(experiment, &catalogue).unwrap_or_else(|complaints| panic!("{}: {complaints:?}", path.display()));
@@ -167,7 +168,7 @@ fn programs_drive_what_speaks_their_protocol() {
     let driven = |kind: &str, properties: &[(&str, &str)]| {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let described = experiment::Workload { name: kind.to_owned(), kind: kind.to_owned(), properties };
-        let workload = workloads::make(&described, &data, 1).expect("a workload");
+        let workload = tithe_workloads::make(&described, &data, 1).expect("a workload");
         let spoken = workload.offered_by().program().expect("a program").drives().to_vec();
         let all = tithe_databases::all().iter();
         let driven = all.filter(|database| database.entry().wire_protocol.is_some_and(|it| spoken.contains(&it)));

@@ -6,21 +6,23 @@ mod tpcc;
 use std::{collections::BTreeMap, path::Path};
 
 use tithe_databases::sqlite::Sqlite;
-use tithe_harness::{
+use tithe_machine::{
     clock::Clock,
-    data,
-    database::{Connect, Database},
     fault::Fault,
     launch::{Install, Place, Server},
     materials::Materials,
-    product::Product,
     secret::Secret,
+};
+use tithe_plugin::{
+    data,
+    database::{Connect, Database},
+    product::Product,
     session::Session,
     setup::{ColumnCipher, Columns, Setup},
     sql::Compute,
     workload::{Clients, Workload},
-    workloads::tpcc::Tpcc,
 };
+use tithe_workloads::tpcc::Tpcc;
 use tpcc::Arm;
 
 fn setup() -> Setup {

@@ -1,25 +1,27 @@
 //! What the arms of an experiment ask for: their protections by name, their set-ups, and whether all of it can be had.
 
+use tithe_machine::{
+    fault::Fault,
+    launch::Server,
+    materials::Materials,
+    sandbox::{companion::Companion, site::Layout},
+    watch::swap::{self, Swap},
+};
 use tithe_model::{
     experiment::{self, Arm, Design, Experiment},
     plan::{Cell, Plan},
 };
-
-use crate::{
+use tithe_plugin::{
     columns::Chosen,
     database::{Database, sql_of},
-    fault::Fault,
-    launch::Server,
-    materials::Materials,
     product::Product,
     protection::Protection,
     rotation::Rotator,
-    sandbox::{companion::Companion, site::Layout},
     setup::Setup,
-    volumes,
-    watch::swap::{self, Swap},
     workload::Workload,
 };
+
+use crate::volumes;
 
 /// Everything that can protect `product`: its own protections, and the volumes that lie under any.
 pub fn all(product: &dyn Product) -> Vec<&'static dyn Protection> {

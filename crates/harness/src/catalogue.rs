@@ -2,21 +2,14 @@
 
 use std::path::PathBuf;
 
+use tithe_machine::launch::{Install, Missing, Place, Search};
 use tithe_model::{
     catalogue::{Catalogue, OfferedDatabase, Overrides, WorkloadEntry, plain_name},
     experiment,
 };
+use tithe_plugin::{configuration::configuration, product::Product, protection::Protection, setup::Setup};
 
-use crate::{
-    arms,
-    configuration::configuration,
-    launch::{Install, Missing, Place, Search},
-    limits,
-    product::Product,
-    protection::Protection,
-    setup::Setup,
-    volumes::own_swap,
-};
+use crate::{arms, limits, volumes::own_swap};
 
 /// What `databases` and `workloads` offer, as data.
 pub fn catalogue(databases: &[&'static dyn Product], workloads: Vec<WorkloadEntry>) -> Catalogue {

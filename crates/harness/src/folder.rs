@@ -14,6 +14,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tithe_machine::{fault::Fault, sandbox::try_lock};
 use tithe_model::{
     experiment::mask_passwords,
     histogram::Histogram,
@@ -23,7 +24,6 @@ use tithe_model::{
     slots,
 };
 
-use crate::{fault::Fault, sandbox::try_lock};
 pub use parts::{CellRecords, Parts};
 
 /// An open run folder. Only one process writes to it at a time.

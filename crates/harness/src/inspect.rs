@@ -5,16 +5,15 @@
 //! read, and logins are tried that must be refused, which a server may log. Only [`with_canary`] writes: into a table
 //! of its own, which it removes.
 //!
-//! Every answer has a [`Scope`](crate::observation::Scope): what one account met at the door says nothing of other
+//! Every answer has a [`Scope`](tithe_plugin::observation::Scope): what one account met at the door says nothing of other
 //! accounts, so a server is judged whole only where the account may read the rules and lists of it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::{
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
     evidence::{Evidence, Scene, seen_by},
-    fault::Fault,
-    launch::Server,
     observation::{Feature, Observation},
     product::{CanaryChecks, Product},
     session::Table,

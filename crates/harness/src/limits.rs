@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use tithe_machine::{
+    cgroup::{self, Limits},
+    launch::Missing,
+    proc::value,
+};
 use tithe_model::{
     experiment::{self, Experiment},
     quantity::size,
 };
-
-use crate::{
-    cgroup::{self, Limits},
-    database::Database,
-    launch::Missing,
-    proc::value,
-    workloads,
-};
+use tithe_plugin::database::Database;
 
 /// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
 pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Limits {
@@ -26,7 +24,7 @@ pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Li
 /// Bytes of the data set of the workload numbered `workload`, as [`Experiment::data_bytes`].
 pub fn data_bytes(experiment: &Experiment, workload: usize) -> u64 {
     let described = &experiment.workloads[workload];
-    let entry = workloads::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == described.kind);
+    let entry = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == described.kind);
     experiment.data_bytes(entry.map_or(0, |entry| (entry.shape)(&described.properties).record_bytes))
 }
 
@@ -107,22 +105,6 @@ fn needed(database: &dyn Database, experiment: &Experiment, described: &experime
     database.memory_needed(&settings)
 }
 
-/// Bytes in a server's setting of memory, as PostgreSQL and MariaDB write them: `256MB`, `256M`, `1G`; a number alone
-/// is in units of `alone` bytes. `None` for anything else.
-pub fn setting_bytes(text: &str, alone: u64) -> Option<u64> {
-    let text = text.trim();
-    let end = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..end].parse().ok()?;
-    let scale = match text[end..].trim().to_ascii_lowercase().as_str() {
-        "" => alone,
-        "k" | "kb" => 1 << 10,
-        "m" | "mb" => 1 << 20,
-        "g" | "gb" => 1 << 30,
-        _ => return None,
-    };
-    number.checked_mul(scale)
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -135,15 +117,5 @@ mod tests {
         expect![[r#"with these settings 3 servers may need 8.6 GB each, and this machine has 24.7 GB: once their buffers fill they take memory from each other; set smaller buffers, or measure fewer arms"#]]
             .assert_eq(&crowded(3, 8 << 30, 23 << 30).expect("a warning"));
         assert!(crowded(u64::MAX, 2, 5).is_some());
-    }
-
-    #[test]
-    fn settings_of_memory_are_read_as_servers_read_them() {
-        assert_eq!(setting_bytes("256MB", 8192), Some(256 << 20));
-        assert_eq!(setting_bytes("1G", 1), Some(1 << 30));
-        assert_eq!(setting_bytes("16384", 8192), Some(128 << 20));
-        for bad in ["", "MB", "-1MB", "1.5GB", "99999999999G"] {
-            assert_eq!(setting_bytes(bad, 1), None, "{bad}");
-        }
     }
 }

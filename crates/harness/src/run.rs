@@ -12,6 +12,13 @@ mod stage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tithe_machine::{
+    descriptors,
+    fault::Fault,
+    launch::Install,
+    sandbox,
+    watch::{stalls::Home, swap},
+};
 use tithe_model::{
     ending::CellEnding,
     experiment::Arrivals,
@@ -20,22 +27,13 @@ use tithe_model::{
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
+use tithe_plugin::{data, database::CacheUse, product::Product, saturation::Served, workload::Workload};
 
 use crate::{
     arms::{self, Resolved},
-    data,
-    database::CacheUse,
-    descriptors,
-    fault::Fault,
     folder::{RunFolder, file_name},
-    launch::Install,
     limits,
     load::frame::{ArmRig, Rig},
-    product::Product,
-    sandbox,
-    saturation::Served,
-    watch::{stalls::Home, swap},
-    workload::Workload,
 };
 use kept::Kept;
 use rotating::Rotations;

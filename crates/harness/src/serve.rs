@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{
-    database::Database,
+use tithe_machine::{
     fault::Fault,
     launch::{Launch, Place, Server},
     sandbox::{Sandbox, process::Running},
-    setup::Setup,
 };
+use tithe_plugin::{database::Database, setup::Setup};
 
 /// File in a server's folder that its output goes to.
 pub const LOG: &str = "server.log";

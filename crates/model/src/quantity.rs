@@ -140,6 +140,22 @@ fn group(number: &str) -> String {
     grouped + decimals
 }
 
+/// Bytes in a server's setting of memory, as PostgreSQL and MariaDB write them: `256MB`, `256M`, `1G`; a number alone
+/// is in units of `alone` bytes. `None` for anything else.
+pub fn setting_bytes(text: &str, alone: u64) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let scale = match text[end..].trim().to_ascii_lowercase().as_str() {
+        "" => alone,
+        "k" | "kb" => 1 << 10,
+        "m" | "mb" => 1 << 20,
+        "g" | "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(scale)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -198,6 +214,16 @@ mod tests {
             let text = count(number);
             prop_assert_eq!(text.replace(',', ""), number.to_string());
             prop_assert!(text.split(',').skip(1).all(|group| group.len() == 3));
+        }
+    }
+
+    #[test]
+    fn settings_of_memory_are_read_as_servers_read_them() {
+        assert_eq!(setting_bytes("256MB", 8192), Some(256 << 20));
+        assert_eq!(setting_bytes("1G", 1), Some(1 << 30));
+        assert_eq!(setting_bytes("16384", 8192), Some(128 << 20));
+        for bad in ["", "MB", "-1MB", "1.5GB", "99999999999G"] {
+            assert_eq!(setting_bytes(bad, 1), None, "{bad}");
         }
     }
 }

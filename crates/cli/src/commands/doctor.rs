@@ -1,6 +1,7 @@
 //! `tithe doctor`: what this machine offers, and what will stand in the way of a precise figure.
 
-use tithe_harness::{cgroup, launch::Install, sandbox::account::Account, volumes, watch::host};
+use tithe_harness::volumes;
+use tithe_machine::{cgroup, launch::Install, sandbox::account::Account, watch::host};
 use tithe_model::{experiment, quantity};
 
 use crate::{

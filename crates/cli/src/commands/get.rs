@@ -1,6 +1,6 @@
 //! `tithe get`: downloads the programs of a database that no package of the system brings.
 
-use tithe_harness::product::Product;
+use tithe_plugin::product::Product;
 
 use crate::{
     GetArgs,

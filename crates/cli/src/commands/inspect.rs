@@ -2,15 +2,17 @@
 
 use std::fmt::Write as _;
 
-use tithe_harness::{
+use tithe_harness::inspect;
+use tithe_machine::{
     fault::Fault,
-    inspect,
     launch::{Address, Server},
+};
+use tithe_model::experiment::Url;
+use tithe_plugin::{
     observation::{Feature, Observation, Scope, State},
     product::Product,
     setup::Setup,
 };
-use tithe_model::experiment::Url;
 
 use crate::{
     InspectArgs,

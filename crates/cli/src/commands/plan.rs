@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use tithe_harness::{
     arms::{self, Resolved},
-    configuration::configuration,
-    launch::Place,
     volumes::own_swap,
-    watch::swap,
 };
+use tithe_machine::{launch::Place, watch::swap};
+use tithe_plugin::configuration::configuration;
 
 use crate::{
     ExperimentArgs,

@@ -9,8 +9,8 @@ use tithe_analysis::{
 use tithe_harness::{
     folder::{self, RunFolder},
     run::{Ending, Run},
-    watch::host,
 };
+use tithe_machine::watch::host;
 use tithe_model::{
     experiment::Experiment,
     parse::{DESIGNS, guard},

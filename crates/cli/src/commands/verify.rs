@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use tithe_analysis::report::{claims::Claims, words};
-use tithe_harness::{folder::RunFolder, run::Ending, run::Observer, run::Run, watch::host};
+use tithe_harness::{
+    folder::RunFolder,
+    run::{Ending, Observer, Run},
+};
+use tithe_machine::watch::host;
 use tithe_model::{
     experiment::{Arm, Limits},
     record::{Event, Finding, Frame, Phase, Role, Slot, Verdict},

@@ -80,11 +80,20 @@ pub fn circle(folder: &Path) -> Option<String> {
     Some(format!("{}: {found}", folder.display()))
 }
 
-/// The layers that `map` shows: lines of the first block marked `text`, each a title in front of names of modules.
-pub fn layers(map: &str) -> Vec<Vec<String>> {
+/// The layers of each crate that `map` shows, from the top to the bottom: lines of the first block marked `text`, each a
+/// title in front of names of modules, behind the crate's name where one begins.
+pub fn layers(map: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let block = map.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
-    let names = |line: &str| line.split_ascii_whitespace().skip(1).map(str::to_owned).collect();
-    block.lines().map(names).filter(|layer: &Vec<String>| !layer.is_empty()).collect()
+    let (mut crates, mut name) = (BTreeMap::<String, Vec<Vec<String>>>::new(), String::new());
+    for line in block.lines().filter(|line| !line.trim().is_empty()) {
+        let mut words = line.split_ascii_whitespace();
+        if !line.starts_with(' ') {
+            name = words.next().unwrap_or_default().to_owned();
+        }
+        let modules = words.skip(1).map(str::to_owned).collect();
+        crates.entry(name.clone()).or_default().push(modules);
+    }
+    crates
 }
 
 /// The module that a file is, from the top of the crate on; nothing for the crate's root.

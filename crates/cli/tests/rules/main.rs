@@ -64,20 +64,25 @@ fn a_circle_and_an_arrow_upwards_are_found() {
     let sources = files.map(|(path, text)| Source::parse(Path::new(path), text));
     let graph = imports::Graph::of(&sources);
     assert_eq!(graph.circle().expect("a circle"), "a → b (a.rs), b → a (b/c.rs)");
-    let layers = imports::layers("text\n```text\nfirst    b\nsecond   a fault\n```\n");
-    assert_eq!(graph.upwards(&layers), ["a.rs: a imports b, which the map shows above it"]);
+    let map = "text\n```text\nmine     first    b\n         second   a fault\nother    first    c\n```\n";
+    let layers = imports::layers(map);
+    assert_eq!(graph.upwards(&layers["mine"]), ["a.rs: a imports b, which the map shows above it"]);
+    assert_eq!(layers["other"], [["c"]]);
 }
 
 #[test]
-fn the_map_shows_every_module_of_the_harness_and_no_arrow_upwards() {
+fn the_map_shows_every_module_and_no_arrow_upwards() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
     let layers = imports::layers(&map);
-    let graph = imports::Graph::of(&sources(&root().join("crates/harness/src")));
-    let shown: BTreeSet<&str> = layers.iter().flatten().map(String::as_str).collect();
-    let there: BTreeSet<&str> = graph.modules().collect();
-    assert_eq!(shown, there, "the picture in ARCHITECTURE.md and the modules of crates/harness");
-    let wrong = graph.upwards(&layers);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(layers.keys().collect::<Vec<_>>(), ["harness", "machine", "plugin", "workloads"]);
+    for (name, layers) in layers {
+        let graph = imports::Graph::of(&sources(&root().join("crates").join(&name).join("src")));
+        let shown: BTreeSet<&str> = layers.iter().flatten().map(String::as_str).collect();
+        let there: BTreeSet<&str> = graph.modules().collect();
+        assert_eq!(shown, there, "the picture in ARCHITECTURE.md and the modules of crates/{name}");
+        let wrong = graph.upwards(&layers);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }
 
 #[test]
@@ -85,7 +90,10 @@ fn only_the_sandbox_starts_processes() {
     nowhere_but("crates/model/src", &["Command::new"], &[]);
     nowhere_but("crates/analysis/src", &["Command::new"], &[]);
     nowhere_but("crates/cli/src", &["Command::new"], &[]);
-    nowhere_but("crates/harness/src", &["Command::new"], &["sandbox/process.rs"]);
+    nowhere_but("crates/harness/src", &["Command::new"], &[]);
+    nowhere_but("crates/workloads/src", &["Command::new"], &[]);
+    nowhere_but("crates/plugin/src", &["Command::new"], &[]);
+    nowhere_but("crates/machine/src", &["Command::new"], &["sandbox/process.rs"]);
     // What `tithe get` calls, before there is a sandbox.
     nowhere_but("crates/databases/src", &["Command::new"], &["maven.rs"]);
 }
@@ -93,8 +101,9 @@ fn only_the_sandbox_starts_processes() {
 /// What the harness needs of a database it asks through `Database`, such as the protocol that its servers speak.
 #[test]
 fn nobody_asks_for_a_database_by_its_name() {
-    for folder in ["crates/model/src", "crates/harness/src", "crates/analysis/src", "crates/cli/src"] {
-        for source in sources(&root().join(folder)) {
+    for folder in ["model", "machine", "plugin", "workloads", "harness", "analysis", "cli"] {
+        let folder = format!("crates/{folder}/src");
+        for source in sources(&root().join(&folder)) {
             let named = tithe_databases::all().iter().find(|database| source.has_text(database.id()));
             let id = named.map(|database| database.id());
             assert_eq!(id, None, "{folder}/{}", source.path.display());

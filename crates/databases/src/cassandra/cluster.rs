@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{fault::Fault, setup::Setup};
+use tithe_machine::fault::Fault;
+use tithe_plugin::setup::Setup;
 
 use super::protocol::Consistency;
 

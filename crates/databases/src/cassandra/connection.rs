@@ -3,11 +3,8 @@
 //! Nothing falls back: a server that closes the connection at the first message (it speaks TLS only), asks for a
 //! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
 
-use tithe_harness::{
-    fault::Fault,
-    secret::Secret,
-    wire::{TlsFacts, Wire},
-};
+use tithe_machine::{fault::Fault, secret::Secret};
+use tithe_plugin::wire::{TlsFacts, Wire};
 
 use super::protocol::{
     Body, Consistency, Frame, next_frame, opcode, put_frame, put_query, put_string, put_value, rows, server_error,

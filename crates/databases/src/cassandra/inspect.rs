@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    fault::Fault,
-    launch::Server,
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     observation::{Feature, Observation, State},
     setup::Setup,
 };

@@ -12,10 +12,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_harness::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
-    setup::{Authentication, Setup, TlsVersion, Transport},
-};
+use tithe_machine::launch::{Address, Command, Content, Install, Launch, Paths, Place, Step};
+use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     cluster::{CONSISTENCY, Cluster, HEAP, NODES, REPLICATION},

@@ -19,20 +19,22 @@ mod target;
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{Connect, Database, Download},
+use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server},
-    observation::Observation,
-    product::Product,
-    protection::Protection,
-    session::{Session, Table},
-    setup::{Reach, Setup},
 };
 use tithe_model::{
     catalogue::{DatabaseEntry, WireProtocol},
     experiment::Url,
     record::ArmFacts,
+};
+use tithe_plugin::{
+    database::{Connect, Database, Download},
+    observation::Observation,
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::{Reach, Setup},
 };
 
 use self::{cluster::Cluster, connection::CqlConnection, session::CassandraSession};

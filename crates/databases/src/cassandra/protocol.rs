@@ -6,10 +6,8 @@
 
 use std::ops::Range;
 
-use tithe_harness::{
-    fault::Fault,
-    wire::{Cursor, Format},
-};
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::{Cursor, Format};
 
 /// Kinds of messages (section 2.4).
 pub mod opcode {

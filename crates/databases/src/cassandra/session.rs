@@ -12,10 +12,9 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::{
     checks::canary::KEY_PREFIX,
-    fault::Fault,
-    proc::ServerTask,
     session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table, wait_ready},
     wire::Wire,
 };
@@ -214,7 +213,7 @@ impl Connection for CassandraSession {
         self.asked = Asked::Write;
         put_frame(self.wire.output(), 0, opcode::QUERY, |out| put_query(out, statement, self.consistency))?;
         self.wire.flush()?;
-        while self.advance(&mut tithe_harness::session::Discard)? == Progress::Pending {
+        while self.advance(&mut tithe_plugin::session::Discard)? == Progress::Pending {
             wait_ready(self)?;
         }
         Ok(())
@@ -291,7 +290,7 @@ impl KeyValueSession for CassandraSession {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tithe_harness::checks::canary::Collected;
+    use tithe_plugin::checks::canary::Collected;
 
     use super::*;
 

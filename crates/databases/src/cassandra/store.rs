@@ -10,15 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Server, secret::Secret};
+use tithe_model::record::ArmFacts;
+use tithe_plugin::{
     checks::{canary::KEY_PREFIX, needles::Needles},
-    fault::Fault,
-    launch::Server,
-    secret::Secret,
     session::Table,
     setup::{Authentication, Setup},
 };
-use tithe_model::record::ArmFacts;
 
 use super::{
     cluster::Cluster,
@@ -414,7 +412,7 @@ mod tests {
     fn a_table_has_fields_of_text_and_ciphertext_of_bytes() {
         expect![[r#"CREATE TABLE "tithe"."usertable" (y_id text PRIMARY KEY, "field0" text, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("tithe", &table(), &plain()));
         let mut setup = plain();
-        setup.columns = Some(tithe_harness::setup::Columns::of_share(0.5, setup.materials.key.clone()));
+        setup.columns = Some(tithe_plugin::setup::Columns::of_share(0.5, setup.materials.key.clone()));
         expect![[r#"CREATE TABLE "sh""op"."usertable" (y_id text PRIMARY KEY, "field0" blob, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("sh\"op", &table(), &setup));
     }
 

@@ -7,7 +7,8 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{fault::Fault, launch::Server, setup::Setup};
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::setup::Setup;
 
 use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
 

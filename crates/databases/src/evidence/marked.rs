@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
     checks::{canary::key_value, logs_free::Plant},
     evidence::Scene,
-    fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
 };
 

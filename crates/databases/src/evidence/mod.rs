@@ -6,7 +6,8 @@ pub mod tls_negotiated;
 pub mod tls_resumed;
 pub mod whole;
 
-use tithe_harness::{evidence::Scene, fault::Fault};
+use tithe_machine::fault::Fault;
+use tithe_plugin::evidence::Scene;
 
 use self::whole::Whole;
 use crate::target::Target;

@@ -1,11 +1,7 @@
 //! Does the server let in those who know the password, and nobody else?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    secret::Secret,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, secret::Secret, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use super::{Attempt, Doors};
 use crate::target::Target;

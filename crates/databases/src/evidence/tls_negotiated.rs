@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     setup::{TlsVersion, Transport},
-    sight::Sight,
 };
 
 use super::{

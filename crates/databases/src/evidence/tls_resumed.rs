@@ -1,10 +1,7 @@
 //! Are TLS sessions resumed where they were asked to be?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use super::Doors;
 use crate::target::Handshakes;

@@ -1,7 +1,8 @@
 //! MariaDB's table of accounts.
 
 use serde_json::Value;
-use tithe_harness::{fault::Fault, session::SqlSession as _};
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
 
 use crate::mysql_family::{
     accounts::{Account, by_network},

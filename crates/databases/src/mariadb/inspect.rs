@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use tithe_harness::{
-    evidence::Evidence, fault::Fault, launch::Server, observation::State, product::CanaryChecks, session::Table,
-    setup::Setup,
-};
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{evidence::Evidence, observation::State, product::CanaryChecks, session::Table, setup::Setup};
 
 use super::{
     accounts,

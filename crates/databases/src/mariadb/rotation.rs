@@ -10,7 +10,8 @@
 //! Not changed is the key of what has no table of ours: the redo log, the binary log, temporary files, the server's own
 //! tables.
 
-use tithe_harness::{fault::Fault, launch::Server, rotation::Rotator, session::SqlSession as _, setup::Setup};
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{rotation::Rotator, session::SqlSession as _, setup::Setup};
 
 use super::flavour::FLAVOUR;
 use crate::mysql_family::{schema::measured_tables, session::WireSession};

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, doc};
-use tithe_harness::{fault::Fault, launch::Server, setup::Setup};
+use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::{fact::Fact, record::ArmFacts};
+use tithe_plugin::setup::Setup;
 
 use super::{link::Link, store::administrator, target::of_clients};
 use crate::target::is_local;

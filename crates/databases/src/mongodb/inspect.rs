@@ -1,9 +1,8 @@
 //! The security matrix of a running MongoDB.
 
 use mongodb::bson::{Document, doc};
-use tithe_harness::{
-    fault::Fault,
-    launch::Server,
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     observation::{Feature, Observation, State},
     setup::Setup,
 };

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_harness::{
+use tithe_machine::{
     launch::{Install, Missing, Search},
     sandbox::process,
 };

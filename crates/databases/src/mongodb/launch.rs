@@ -7,11 +7,11 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use tithe_harness::{
+use tithe_machine::{
     launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
     secret::Secret,
-    setup::{AtRest, Authentication, Setup, TlsVersion, Transport},
 };
+use tithe_plugin::setup::{AtRest, Authentication, Setup, TlsVersion, Transport};
 
 use super::target::CLIENT_IDENTITY;
 

@@ -13,7 +13,8 @@ use mongodb::{
     error::{Error, ErrorKind, WriteFailure},
     options::{ClientOptions, ServerMonitoringMode},
 };
-use tithe_harness::{fault::Fault, session::PATIENCE_S};
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::PATIENCE_S;
 use tokio::runtime::Runtime;
 
 /// How long to look for a server that takes the connection.

@@ -18,17 +18,19 @@ mod session;
 mod store;
 mod target;
 
-use tithe_harness::{
-    database::{Connect, Database},
+use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server},
+};
+use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
+use tithe_plugin::{
+    database::{Connect, Database},
     observation::Observation,
     product::Product,
     protection::Protection,
     session::{Session, Table},
     setup::Setup,
 };
-use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 
 use self::session::MongoSession;
 
@@ -64,7 +66,7 @@ impl Database for MongoDb {
         let link = store::client(server, setup)?;
         let mut session = MongoSession::new(link, &how.table);
         for statement in &setup.session_statements {
-            tithe_harness::session::Connection::run_statement(&mut session, statement)?;
+            tithe_plugin::session::Connection::run_statement(&mut session, statement)?;
         }
         Ok(Session::KeyValue(Box::new(session)))
     }

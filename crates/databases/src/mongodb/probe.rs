@@ -3,10 +3,8 @@
 //! The driver offers every version of TLS that it knows and does not say which was taken. Checks need to offer one.
 
 use mongodb::bson::{RawDocument, doc};
-use tithe_harness::{
-    fault::Fault,
-    wire::{TlsFacts, Wire},
-};
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::{TlsFacts, Wire};
 
 use crate::target::Target;
 

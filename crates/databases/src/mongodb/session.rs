@@ -10,11 +10,8 @@ use mongodb::{
     Collection,
     bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc, spec::BinarySubtype},
 };
-use tithe_harness::{
-    fault::Fault,
-    proc::ServerTask,
-    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table},
-};
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table};
 
 use super::{link::Link, target::DATABASE};
 

@@ -4,7 +4,8 @@
 //! are not sharded here; whoever wants that shards `tithe.usertable` beforehand and leaves the mark there.
 
 use mongodb::bson::{Bson, Document, doc};
-use tithe_harness::{fault::Fault, launch::Server, session::Table, setup::Setup};
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{session::Table, setup::Setup};
 
 use super::{
     link::Link,

@@ -7,13 +7,13 @@
 use mongodb::options::{
     AuthMechanism, ClientOptions, ConnectionString, Credential, ServerAddress, Tls as DriverTls, TlsOptions,
 };
-use tithe_harness::{
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
     secret::Secret,
-    setup::{Authentication, Setup, Transport},
 };
 use tithe_model::experiment::Url;
+use tithe_plugin::setup::{Authentication, Setup, Transport};
 
 use super::link::{fault, scheduler};
 use crate::target::{Target, Tls, launched, refused};

@@ -1,6 +1,7 @@
 //! MySQL's table of accounts.
 
-use tithe_harness::{fault::Fault, session::SqlSession as _};
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
 
 use crate::mysql_family::{
     accounts::{Account, by_network},

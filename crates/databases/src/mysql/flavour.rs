@@ -1,7 +1,8 @@
 //! All in which MySQL differs from MariaDB.
 
-use tithe_harness::{fault::Fault, session::SqlSession as _};
+use tithe_machine::fault::Fault;
 use tithe_model::catalogue::DatabaseEntry;
+use tithe_plugin::session::SqlSession as _;
 
 use super::{
     get,

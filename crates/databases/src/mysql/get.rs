@@ -5,7 +5,8 @@
 
 use std::{fs, path::Path};
 
-use tithe_harness::{database, fault::Fault};
+use tithe_machine::fault::Fault;
+use tithe_plugin::database;
 
 use crate::maven::{self, Download};
 

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     evidence::Evidence,
-    fault::Fault,
-    launch::Server,
     observation::State,
     product::CanaryChecks,
     session::{SqlSession as _, Table},

@@ -14,12 +14,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_harness::{
+use tithe_machine::{
     launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
-    limits::setting_bytes,
     secret::Secret,
-    setup::{Authentication, Setup},
 };
+use tithe_model::quantity::setting_bytes;
+use tithe_plugin::setup::{Authentication, Setup};
 
 use super::install::{KEYRING, PLUGINS};
 use crate::mysql_family::{

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use super::{inspect::setting, session::WireSession};
 use crate::{

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{CacheUse, Connect, Database, Download, SqlDatabase, keeps_its_keys},
+use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+};
+use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
+use tithe_plugin::{
+    database::{CacheUse, Connect, Database, Download, SqlDatabase, keeps_its_keys},
     observation::Observation,
     product::{FindCanaryChecks, Product},
     protection::Protection,
@@ -13,7 +16,6 @@ use tithe_harness::{
     session::{Session, Table},
     setup::{Reach, Setup},
 };
-use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 
 use super::{Family, inspect, schema};
 use crate::ycsb_over_sql::YcsbOverSql;

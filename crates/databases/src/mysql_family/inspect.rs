@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use tithe_harness::{
+use tithe_machine::{
     fault::Fault,
     launch::{Paths, Server},
+};
+use tithe_plugin::{
     observation::{Feature, Observation, State},
     session::{SqlSession as _, Table},
     setup::Setup,

@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_harness::{
-    launch::Place,
-    setup::{Setup, TlsVersion, Transport},
-};
+use tithe_machine::launch::Place;
+use tithe_plugin::setup::{Setup, TlsVersion, Transport};
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
 pub const SERVER_LOG: &str = "server.log";

@@ -20,17 +20,19 @@ pub mod target;
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{Connect, Download},
+use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+};
+use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
+use tithe_plugin::{
+    database::{Connect, Download},
     product::FindCanaryChecks,
     protection::Protection,
     rotation::Rotator,
     session::SqlSession as _,
     setup::Setup,
 };
-use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
 
 use self::{inspect::Looks, session::WireSession};
 use crate::target::{Product, Target};

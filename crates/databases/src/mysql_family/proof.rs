@@ -10,7 +10,7 @@ use ring::{
     digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256},
     signature::Ed25519KeyPair,
 };
-use tithe_harness::{fault::Fault, secret::Secret};
+use tithe_machine::{fault::Fault, secret::Secret};
 
 /// MariaDB's default.
 pub const NATIVE: &str = "mysql_native_password";
@@ -65,7 +65,7 @@ fn mixed(mut left: Vec<u8>, right: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use tithe_harness::secret::hex;
+    use tithe_machine::secret::hex;
 
     use super::*;
 

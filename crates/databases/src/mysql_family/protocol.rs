@@ -3,10 +3,8 @@
 //! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out:
 //! packets of 16 MB and more, compression, `LOAD DATA LOCAL`, several statements in one request.
 
-use tithe_harness::{
-    fault::Fault,
-    wire::{Cursor, Format},
-};
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::{Cursor, Format};
 
 /// Capabilities that are asked for (MariaDB documentation, "Connection", "Capabilities").
 pub mod capability {

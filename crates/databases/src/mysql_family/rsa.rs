@@ -11,7 +11,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 /// Bytes of a SHA-1 hash.
 const HASH: usize = 20;
@@ -125,7 +125,7 @@ fn element<'a>(der: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tithe_harness::secret::hex;
+    use tithe_machine::secret::hex;
 
     use super::*;
 

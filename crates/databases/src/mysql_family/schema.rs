@@ -9,14 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_model::record::ArmFacts;
+use tithe_plugin::{
     database::CacheUse,
-    fault::Fault,
-    launch::Server,
     session::{SqlSession as _, Table},
     setup::Setup,
 };
-use tithe_model::record::ArmFacts;
 
 use super::{Flavour, session::WireSession};
 use crate::{

@@ -5,9 +5,8 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 
-use tithe_harness::{
-    fault::Fault,
-    proc::ServerTask,
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::{
     session::{Connection, PATIENCE_S, Parameter, Progress, Rows, SqlSession, Statement, wait_ready, wait_ready_for},
     sql::Dialect,
     wire::{TlsFacts, Wire},

@@ -3,10 +3,9 @@
 //! What a REPEATABLE READ transaction of InnoDB reads without a lock may be older than what it reads with one, and it
 //! is not told: a workload must lock what it is about to change.
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    fault::Fault,
-    launch::Server,
     session::SqlSession,
     setup::Setup,
     sql::{Dialect, Isolation},

@@ -5,7 +5,8 @@
 
 use std::net::IpAddr;
 
-use tithe_harness::{fault::Fault, wire::Wire};
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::Wire;
 
 use super::{
     Flavour,

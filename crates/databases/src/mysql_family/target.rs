@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use crate::target::{Product, Tls, UrlParts, refused};
 

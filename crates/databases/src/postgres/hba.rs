@@ -6,7 +6,8 @@
 use std::net::IpAddr;
 
 use serde_json::Value;
-use tithe_harness::{fault::Fault, session::SqlSession as _};
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
 
 use super::session::PostgresSession;
 use crate::{

@@ -4,10 +4,12 @@ mod audit;
 
 use std::{fs::File, io::Read as _, path::Path};
 
-use tithe_harness::{
-    evidence::Evidence,
+use tithe_machine::{
     fault::Fault,
     launch::{Paths, Server},
+};
+use tithe_plugin::{
+    evidence::Evidence,
     observation::{Feature, Observation, State},
     product::CanaryChecks,
     session::{SqlSession as _, Table},

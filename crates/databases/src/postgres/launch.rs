@@ -7,11 +7,9 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
-use tithe_harness::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
-    limits::setting_bytes,
-    setup::{Authentication, Setup, TlsVersion, Transport},
-};
+use tithe_machine::launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored};
+use tithe_model::quantity::setting_bytes;
+use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{install::version_of, target::USER};
 

@@ -20,20 +20,22 @@ mod target;
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
-    database::{CacheUse, Connect, Database, SqlDatabase},
+use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
-    observation::Observation,
-    product::{FindCanaryChecks, Product},
-    protection::Protection,
-    session::{Session, SqlSession as _, Table},
-    setup::{Reach, Setup},
 };
 use tithe_model::{
     catalogue::{DatabaseEntry, WireProtocol},
     experiment::Url,
     record::ArmFacts,
+};
+use tithe_plugin::{
+    database::{CacheUse, Connect, Database, SqlDatabase},
+    observation::Observation,
+    product::{FindCanaryChecks, Product},
+    protection::Protection,
+    session::{Session, SqlSession as _, Table},
+    setup::{Reach, Setup},
 };
 
 use self::{session::PostgresSession, target::PRODUCT};

@@ -5,10 +5,8 @@
 //! sends is foreign input: every length is checked, and nothing is allocated because a length says so.
 //! Left out: COPY, function calls, cancelling, replication.
 
-use tithe_harness::{
-    fault::Fault,
-    wire::{Cursor, Format},
-};
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::{Cursor, Format};
 
 /// Largest message that is taken, bytes. PostgreSQL itself sends up to 1 GiB; no record of a benchmark is
 /// larger than this, and a wrong length must not make the client wait or fill its memory.

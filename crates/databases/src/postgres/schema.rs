@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_model::record::ArmFacts;
+use tithe_plugin::{
     database::CacheUse,
-    fault::Fault,
-    launch::Server,
     session::{SqlSession as _, Table},
     setup::Setup,
 };
-use tithe_model::record::ArmFacts;
 
 use super::{session::PostgresSession, target::PRODUCT};
 use crate::{

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ring::{digest, hmac, pbkdf2};
-use tithe_harness::{fault::Fault, secret::Secret};
+use tithe_machine::{fault::Fault, secret::Secret};
 
 /// Name of the mechanism.
 pub const MECHANISM: &str = "SCRAM-SHA-256";

@@ -11,9 +11,8 @@ use std::{
     os::fd::{AsRawFd, RawFd},
 };
 
-use tithe_harness::{
-    fault::Fault,
-    proc::ServerTask,
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::{
     session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, wait_ready},
     sql::{Column, Dialect, Kind, SqlTable},
     wire::{TlsFacts, Wire},
@@ -363,7 +362,7 @@ impl Drop for PostgresSession {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use tithe_harness::sql::Holds;
+    use tithe_plugin::sql::Holds;
 
     use super::*;
 

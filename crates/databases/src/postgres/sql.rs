@@ -1,9 +1,8 @@
 //! PostgreSQL for workloads on SQL tables.
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    fault::Fault,
-    launch::Server,
     session::SqlSession,
     setup::Setup,
     sql::{Dialect, Isolation},

@@ -4,7 +4,8 @@
 //! Encryption". Nothing falls back: a server without TLS where TLS is asked for, a server that asks for a weaker
 //! proof than SCRAM-SHA-256, and one that asks for none where one was to be given, are refused.
 
-use tithe_harness::{fault::Fault, wire::Wire};
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::Wire;
 
 use super::{
     protocol::{Asked, Body, Frame, Writer, authentication, next_frame, server_error},
@@ -191,8 +192,8 @@ mod tests {
 
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
-    use tithe_harness::{
-        secret::Secret,
+    use tithe_machine::secret::Secret;
+    use tithe_plugin::{
         session::{Discard, SqlSession as _},
         setup::TlsVersion,
     };

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use crate::target::{Product, Tls, UrlParts, refused};
 
@@ -55,11 +55,9 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use tithe_harness::{
-        secret::Secret,
-        setup::{Setup, TlsVersion, Transport},
-    };
+    use tithe_machine::secret::Secret;
     use tithe_model::experiment::Url;
+    use tithe_plugin::setup::{Setup, TlsVersion, Transport};
 
     use super::*;
     use crate::test_setup::plain;

@@ -3,10 +3,8 @@
 //! Nothing falls back: a server that closes the connection at the first command (it speaks TLS only), asks for a
 //! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
 
-use tithe_harness::{
-    fault::Fault,
-    wire::{TlsFacts, Wire},
-};
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::{TlsFacts, Wire};
 
 use super::protocol::{Head, Reader, complete, error, put_command, put_part, unexpected};
 use crate::target::Target;

@@ -1,8 +1,7 @@
 //! The security matrix of a running Redis or Valkey.
 
-use tithe_harness::{
-    fault::Fault,
-    launch::Server,
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     observation::{Feature, Observation, Scope, State},
     setup::Setup,
 };

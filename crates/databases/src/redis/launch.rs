@@ -7,11 +7,11 @@
 use std::{collections::BTreeMap, path::Path};
 
 use ring::digest::{SHA256, digest};
-use tithe_harness::{
+use tithe_machine::{
     launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
     secret::{Secret, hex},
-    setup::{Authentication, Setup, TlsVersion, Transport},
 };
+use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     install::PROGRAM,

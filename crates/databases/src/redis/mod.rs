@@ -14,20 +14,22 @@ mod session;
 mod store;
 mod target;
 
-use tithe_harness::{
-    database::{Connect, Database},
+use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server},
-    observation::Observation,
-    product::Product,
-    protection::Protection,
-    session::{Session, Table},
-    setup::{Reach, Setup},
 };
 use tithe_model::{
     catalogue::{DatabaseEntry, WireProtocol},
     experiment::Url,
     record::ArmFacts,
+};
+use tithe_plugin::{
+    database::{Connect, Database},
+    observation::Observation,
+    product::Product,
+    protection::Protection,
+    session::{Session, Table},
+    setup::{Reach, Setup},
 };
 
 use self::{connection::RedisConnection, session::RedisSession};

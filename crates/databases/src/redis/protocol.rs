@@ -3,7 +3,7 @@
 //! Source: Redis documentation, "Redis serialization protocol specification". Left out: version 3 with its pushed
 //! messages, and inline commands.
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 /// Longest simple line that is believed: errors quote commands, which are short here.
 const LONGEST_LINE: usize = 64 * 1024;

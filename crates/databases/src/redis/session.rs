@@ -10,9 +10,8 @@
 
 use std::os::fd::{AsRawFd as _, RawFd};
 
-use tithe_harness::{
-    fault::Fault,
-    proc::ServerTask,
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::{
     session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table, wait_ready},
     wire::Wire,
 };
@@ -262,7 +261,7 @@ impl Connection for RedisSession {
         put_command(out, parts.len());
         parts.iter().for_each(|part| put_part(out, part.as_bytes(), b""));
         self.wire.flush()?;
-        while self.advance(&mut tithe_harness::session::Discard)? == Progress::Pending {
+        while self.advance(&mut tithe_plugin::session::Discard)? == Progress::Pending {
             wait_ready(self)?;
         }
         Ok(())
@@ -351,7 +350,7 @@ mod tests {
 
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
-    use tithe_harness::session::Discard;
+    use tithe_plugin::session::Discard;
 
     use super::*;
     use crate::target::Target;

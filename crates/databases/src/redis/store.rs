@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::{fault::Fault, launch::Server, session::Table, setup::Setup};
+use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::record::ArmFacts;
+use tithe_plugin::{session::Table, setup::Setup};
 
 use super::{
     connection::{RedisConnection, Reply},

@@ -6,11 +6,8 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{
-    fault::Fault,
-    launch::Server,
-    setup::{Authentication, Setup},
-};
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::setup::{Authentication, Setup};
 
 use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
 
@@ -78,8 +75,8 @@ fn of(server: &Server, setup: &Setup, user: &str) -> Result<Target, Fault> {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use tithe_harness::setup::{TlsVersion, Transport};
     use tithe_model::experiment::Url;
+    use tithe_plugin::setup::{TlsVersion, Transport};
 
     use super::*;
     use crate::test_setup::plain;

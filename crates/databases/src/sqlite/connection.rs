@@ -11,8 +11,8 @@ use std::{
     slice,
 };
 
-use tithe_harness::{
-    fault::Fault,
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
     session::{Parameter, Statement},
     setup::AtRest,
 };

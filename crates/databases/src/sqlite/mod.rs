@@ -20,17 +20,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_harness::{
-    database::{Connect, Database},
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Install, Launch, Missing, Paths, Place, Search, Server, Stored},
+};
+use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
+use tithe_plugin::{
+    database::{Connect, Database},
     product::Product,
     protection::Protection,
     protections::{COLUMNS_EMBEDDED, ORDINARY_STATEMENTS},
     session::{Session, Table},
     setup::Setup,
 };
-use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 
 use crate::ycsb_over_sql::{Dialect, KEY_COLUMN, YcsbOverSql};
 use connection::{Connection, Mode};
@@ -105,7 +107,7 @@ impl Database for Sqlite {
         Ok(Session::KeyValue(Box::new(session)))
     }
 
-    fn sql(&self) -> Option<&dyn tithe_harness::database::SqlDatabase> {
+    fn sql(&self) -> Option<&dyn tithe_plugin::database::SqlDatabase> {
         Some(self)
     }
 

@@ -14,17 +14,19 @@
 //! there) or, with `key = "raw"`, as the key itself. `aes256cbc` has no such form. 32 bytes are the longest passphrase
 //! that every one of the ciphers uses to its end.
 
-use tithe_harness::{
-    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    evidence::Evidence,
+use tithe_machine::{
     launch::{Install, Missing},
-    protection::Protection,
     secret::Secret,
-    setup::{AtRest, Setup},
 };
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    evidence::Evidence,
+    protection::Protection,
+    setup::{AtRest, Setup},
 };
 
 use super::{

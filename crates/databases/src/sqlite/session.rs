@@ -2,9 +2,8 @@
 
 use std::os::fd::RawFd;
 
-use tithe_harness::{
-    fault::Fault,
-    proc::ServerTask,
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::{
     session::{self, Parameter, Progress, Rows, SqlSession, Statement},
     sql::Dialect,
 };

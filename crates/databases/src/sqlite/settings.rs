@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use super::connection::Connection;
 

@@ -1,9 +1,8 @@
 //! SQLite for workloads on SQL tables: one writer at a time, and every transaction takes the writer's lock at once.
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    fault::Fault,
-    launch::Server,
     session::SqlSession,
     setup::Setup,
     sql::Dialect,

@@ -4,20 +4,16 @@ use std::fs;
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
-use tithe_harness::{
-    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    clock::Clock,
-    evidence::{Evidence, Scene, judge, seen_by},
-    launch::Launch,
-    materials::Materials,
-    secret::Secret,
-    session::{Discard, Fields, KeyValueSession, Request, Rows},
-    setup::AtRest,
-    sight::Sight,
-};
+use tithe_machine::{clock::Clock, launch::Launch, materials::Materials, secret::Secret, sight::Sight};
 use tithe_model::{
     experiment::{self, OptionValue},
     record::Verdict,
+};
+use tithe_plugin::{
+    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::{Evidence, Scene, judge, seen_by},
+    session::{Discard, Fields, KeyValueSession, Request, Rows},
+    setup::AtRest,
 };
 
 use super::*;

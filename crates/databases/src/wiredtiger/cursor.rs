@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use super::{engine::Engine, ffi};
 

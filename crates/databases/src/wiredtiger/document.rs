@@ -3,7 +3,7 @@
 //!
 //! Fields are found by their place, not by their name: all documents of a table are made here and are alike.
 
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 /// Element type: UTF-8 string.
 const STRING: u8 = 0x02;

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use tithe_harness::{fault::Fault, proc::TreeUsage};
+use tithe_machine::{fault::Fault, proc::TreeUsage};
 
 use super::{
     cursor::Session,

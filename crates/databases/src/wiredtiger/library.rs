@@ -9,7 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-use tithe_harness::launch::{Missing, Search};
+use tithe_machine::launch::{Missing, Search};
 
 use super::ffi;
 

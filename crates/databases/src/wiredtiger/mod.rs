@@ -27,19 +27,21 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI64},
 };
 
-use tithe_harness::{
-    database::{CacheUse, Connect, Database},
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Content, Install, Launch, Missing, Paths, Place, Search, Server, Step},
     proc::TreeUsage,
+    secret::Secret,
+};
+use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
+use tithe_plugin::{
+    database::{CacheUse, Connect, Database},
     product::Product,
     protection::Protection,
     protections::COLUMNS_EMBEDDED,
-    secret::Secret,
     session::{Session, Table},
     setup::{AtRest, KeyServer, Setup},
 };
-use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 
 use encryptor::{
     Implementation,

@@ -6,16 +6,16 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{
-    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::{AtRest, KeyServer, Setup},
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    evidence::Evidence,
+    protection::Protection,
+    setup::{AtRest, KeyServer, Setup},
 };
 
 use super::{

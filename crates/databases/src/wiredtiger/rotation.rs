@@ -2,7 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use tithe_harness::{fault::Fault, session::Table};
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::Table;
 
 use super::{
     cursor::Key as RecordKey,

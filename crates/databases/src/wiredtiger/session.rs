@@ -11,11 +11,8 @@ use std::{
     },
 };
 
-use tithe_harness::{
-    fault::Fault,
-    proc::ServerTask,
-    session::{self, Fields, KeyValueSession, Progress, Request, Rows, Table},
-};
+use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_plugin::session::{self, Fields, KeyValueSession, Progress, Request, Rows, Table};
 
 use super::{
     cursor::{CursorId, Key, Session, Trouble},

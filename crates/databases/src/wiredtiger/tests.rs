@@ -4,14 +4,12 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
-use tithe_harness::{
-    clock::Clock,
-    evidence::{Evidence, Scene, judge, seen_by},
-    materials::Materials,
-    session::{Discard, Fields, KeyValueSession, Request, Rows},
-    sight::Sight,
-};
+use tithe_machine::{clock::Clock, materials::Materials, sight::Sight};
 use tithe_model::experiment::{self, OptionValue};
+use tithe_plugin::{
+    evidence::{Evidence, Scene, judge, seen_by},
+    session::{Discard, Fields, KeyValueSession, Request, Rows},
+};
 
 use super::{encryptor::CIPHERS, *};
 

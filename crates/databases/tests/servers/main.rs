@@ -31,14 +31,13 @@ mod tested;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbox::{Sandbox, protection};
-use tithe_harness::{
-    clock::Clock,
+use tithe_machine::{clock::Clock, sight::Sight};
+use tithe_model::experiment::Protection as Chosen;
+use tithe_plugin::{
     database::Connect,
     evidence::{Control, Evidence, Scene, claimed, judge, seen_by},
     session::{KeyValueSession, Request, Rows, Session, Table},
-    sight::Sight,
 };
-use tithe_model::experiment::Protection as Chosen;
 
 fn table() -> Table {
     Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() }

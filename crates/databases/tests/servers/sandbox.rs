@@ -6,17 +6,17 @@ use std::{collections::BTreeMap, fs};
 
 use tithe_harness::{
     arms::named,
-    cgroup::{self, Limits},
-    launch::{Content, Install, Launch, Search, Server, Step},
-    product::Product,
-    protection::Protection,
-    sandbox::{Sandbox as Folder, process::Running},
-    secret::Secret,
     serve,
-    setup::Setup,
     volumes::{self, Mounted, raise},
 };
+use tithe_machine::{
+    cgroup::{self, Limits},
+    launch::{Content, Install, Launch, Search, Server, Step},
+    sandbox::{Sandbox as Folder, process::Running},
+    secret::Secret,
+};
 use tithe_model::experiment::{Arm, OptionValue, Protection as Chosen};
+use tithe_plugin::{product::Product, protection::Protection, setup::Setup};
 
 /// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.
 pub struct Sandbox {
@@ -29,7 +29,7 @@ pub struct Sandbox {
 }
 
 /// What is missing fails the tests where `CI` is set; elsewhere they say loudly that they are skipped.
-fn present<T>(found: Result<T, tithe_harness::launch::Missing>) -> Option<T> {
+fn present<T>(found: Result<T, tithe_machine::launch::Missing>) -> Option<T> {
     match found {
         Ok(found) => Some(found),
         Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
@@ -137,7 +137,7 @@ impl Sandbox {
     pub fn stand_in(
         database: &'static dyn Product,
         protections: &[Chosen],
-        launch: impl FnOnce(&Setup, &tithe_harness::launch::Place) -> tithe_harness::launch::Launch,
+        launch: impl FnOnce(&Setup, &tithe_machine::launch::Place) -> tithe_machine::launch::Launch,
     ) -> Self {
         let mut folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
         let mut setup = Setup::plain(BTreeMap::new(), folder.materials().expect("materials"));

@@ -1,15 +1,17 @@
 //! What is tested of every product alike, and where products differ in it.
 
-use tithe_harness::{
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
     proc::ServerTask,
-    product::Product,
     secret::Secret,
+};
+use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
+use tithe_plugin::{
+    product::Product,
     session::{Discard, Fields, KeyValueSession, Request},
     setup::{Authentication, Setup, TlsVersion, Transport},
 };
-use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use crate::{
     Looks, assert_exposed, how, key_value, rows,

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{materials::Materials, sandbox::certificates};
+use tithe_machine::{materials::Materials, sandbox::certificates};
 
 /// A key server of PyKMIP with its certificates, in a temporary folder; stopped when dropped.
 pub struct TestServer {

@@ -5,22 +5,19 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use tithe_harness::{
-    clock::Clock,
+use tithe_machine::{clock::Clock, fault::Fault, launch::Server, sight::Sight};
+use tithe_model::{experiment::Protection as Chosen, record::Verdict};
+use tithe_plugin::{
     data,
     database::Connect,
     evidence::{Control, Scene, judge, seen_by},
-    fault::Fault,
-    launch::Server,
     product::Product,
     protection::Protection,
     session::{Progress, Session, wait_ready},
     setup::Setup,
-    sight::Sight,
     workload::{Client, Clients, Parts, Workload},
-    workloads::tpcc::{Tpcc, config::Config},
 };
-use tithe_model::{experiment::Protection as Chosen, record::Verdict};
+use tithe_workloads::tpcc::{Tpcc, config::Config};
 
 /// The workload of `properties` on the smallest data set.
 pub fn workload(properties: &[(&str, &str)]) -> Tpcc {

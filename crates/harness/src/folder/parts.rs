@@ -16,6 +16,7 @@ use std::{
 };
 
 use serde::Deserialize;
+use tithe_machine::fault::Fault;
 use tithe_model::{
     experiment::Design,
     plan::Plan,
@@ -24,7 +25,6 @@ use tithe_model::{
 };
 
 use super::json_lines;
-use crate::fault::Fault;
 use sheet::Sheet;
 
 const FRAMES: &str = "frames.jsonl";

@@ -26,9 +26,16 @@ use std::{
     },
 };
 
+use tithe_machine::{fault::Fault, launch::Server, sandbox::companion::Companion, watch::process};
 use tithe_model::{
     plan::Cell,
     record::{ArmFrame, Frame, Slot, Stalls},
+};
+use tithe_plugin::{
+    database::Database,
+    desk::Desk,
+    setup::Setup,
+    workload::{Load, Workload},
 };
 
 use self::{
@@ -38,16 +45,6 @@ use self::{
     watch::{Grown, Watch},
 };
 use super::carry_over::Profile;
-use crate::{
-    database::Database,
-    fault::Fault,
-    launch::Server,
-    sandbox::companion::Companion,
-    setup::Setup,
-    watch::process,
-    workload::{Load, Workload},
-    workloads::program::desk::Desk,
-};
 
 /// One arm of a cell, started and loaded.
 pub struct ArmRig {

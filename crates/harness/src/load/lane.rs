@@ -11,6 +11,13 @@ mod poll;
 mod seat;
 mod visit;
 
+use tithe_machine::{
+    clock::{Clock, Modes},
+    watch::{
+        process::{TaskUsage, TaskWatch},
+        stalls::{Shares, StallWatch},
+    },
+};
 use tithe_model::{experiment::Arrivals, record::Slot, schedule::block_order};
 
 use self::visit::Visit;
@@ -19,13 +26,6 @@ pub use self::{
     seat::{Renewal, Seat},
 };
 use super::{Schedule, Turn, arrivals, turnstile::Turnstile};
-use crate::{
-    clock::{Clock, Modes},
-    watch::{
-        process::{TaskUsage, TaskWatch},
-        stalls::{Shares, StallWatch},
-    },
-};
 
 /// The draw of the order in which arms are warmed; block numbers are smaller.
 const WARM_UP: u64 = u64::MAX - 1;

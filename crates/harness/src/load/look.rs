@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
+use tithe_machine::proc::TreeUsage;
 use tithe_model::record::Counters;
-
-use crate::proc::TreeUsage;
 
 /// Counters of one arm at one moment.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use tithe_machine::clock::Modes;
 use tithe_model::{histogram::Histogram, record::PHASES_NS};
-
-use crate::{clock::Modes, workload::Parts};
+use tithe_plugin::workload::Parts;
 
 /// Counts and latencies of one arm. Memory is reserved once; recording does not allocate.
 pub struct Recorder {

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use crate::{
+use tithe_machine::{
     fault::Fault,
     sandbox::{companion::Companion, standstill::Standstill},
 };
@@ -167,7 +167,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::proc::stat_fields;
+    use tithe_machine::proc::stat_fields;
 
     fn stands(process: i32) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("the process lives");

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::fault::Fault;
+use tithe_machine::fault::Fault;
 
 /// Empties the cache: of the whole machine where this process may (root), else of the servers' `files`, which are
 /// looked for only then. A file that a running server has mapped stays. Returns what was done.

@@ -13,8 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Part, Run};
-use crate::{
+use tithe_machine::{
     fault::Fault,
     materials::Materials,
     sandbox::{
@@ -22,8 +21,10 @@ use crate::{
         copy::{self, How},
     },
     secret::Secret,
-    setup::{AtRest, Columns, Setup},
 };
+use tithe_plugin::setup::{AtRest, Columns, Setup};
+
+use super::{Part, Run};
 
 /// File of a kept set that says what it holds.
 const MARKER: &str = "holds";

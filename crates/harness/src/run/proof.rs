@@ -1,22 +1,20 @@
 //! What is looked at before and after measuring: whether the data are right, and whether each protection was on.
 
+use tithe_machine::{clock::Clock, fault::Fault, sight::Sight};
 use tithe_model::{
     record::{Finding, Phase, Role, Verdict},
     schedule::stream_seed,
 };
-
-use super::{Diary, Part, Run};
-use crate::{
-    clock::Clock,
+use tithe_plugin::{
     data,
     database::Connect,
     evidence::{self, CheckEntry, Control, Scene},
-    fault::Fault,
-    load::frame::ArmRig,
     setup::Setup,
-    sight::Sight,
     workload::Load,
 };
+
+use super::{Diary, Part, Run};
+use crate::load::frame::ArmRig;
 
 impl Run<'_> {
     /// Looks at the data of every arm and at every claim of every guarded one.

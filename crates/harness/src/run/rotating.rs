@@ -13,10 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tithe_machine::{fault::Fault, sandbox::companion::Companion};
 use tithe_model::fact::Fact;
+use tithe_plugin::rotation::Rotator;
 
 use super::{Diary, Run};
-use crate::{arms, fault::Fault, load::frame::Rig, rotation::Rotator, sandbox::companion::Companion};
+use crate::{arms, load::frame::Rig};
 
 /// The threads of one epoch; when dropped they begin nothing more, and the programs that they run are ended.
 pub(super) struct Rotating {

@@ -1,6 +1,6 @@
 //! When a cell is not worth the rest of its budget: its frames are spoiled, one after the other, for the same reason.
 
-use crate::fault::Fault;
+use tithe_machine::fault::Fault;
 
 /// Spoiled frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;

@@ -6,11 +6,29 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tithe_machine::{
+    cgroup::{self, Limits},
+    clock::Clock,
+    fault::Fault,
+    launch::{Address, Launch, Server},
+    sandbox::{Sandbox, process::Running},
+    watch::process,
+};
 use tithe_model::{
     experiment::{Arm, Arrivals, Design},
     fact::Fact,
     plan::Cell,
     record::{ArmFacts, Event},
+};
+use tithe_plugin::{
+    checks::scan::{Places, files_of},
+    configuration::configuration,
+    data,
+    database::{Connect, Database},
+    desk::Desk,
+    program::Program,
+    setup::Setup,
+    workload::{Clients, Load, Workload},
 };
 
 use super::{
@@ -19,28 +37,14 @@ use super::{
 };
 use crate::{
     arms::Resolved,
-    cgroup::{self, Limits},
-    checks::scan::{Places, files_of},
-    clock::Clock,
-    configuration::configuration,
-    data,
-    database::{Connect, Database},
-    fault::Fault,
     folder::{RunFolder, file_name},
-    launch::{Address, Launch, Server},
     limits,
     load::frame::ArmRig,
-    program::Program,
-    sandbox::{Sandbox, process::Running},
     serve,
-    setup::Setup,
     volumes::{
         self, Mounted,
         own_swap::{self, OwnSwap},
     },
-    watch::process,
-    workload::{Clients, Load, Workload},
-    workloads::program::desk::Desk,
 };
 
 /// The servers of one epoch; they stop when it is dropped.

@@ -6,21 +6,23 @@ use std::{
     os::fd::AsRawFd,
 };
 
+use tithe_machine::{
+    fault::Fault,
+    sandbox::{kernel, site::Layout},
+    sight::Sight,
+};
 use tithe_model::quantity;
-
-use super::cipher;
-use crate::{
+use tithe_plugin::{
     checks::{
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
         needles::Needles,
         scan::{Places, files_of, scan},
     },
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sandbox::{kernel, site::Layout},
-    sight::Sight,
     volume::Asked,
 };
+
+use super::cipher;
 
 fn asked<'a>(scene: &'a Scene<'_>) -> Result<&'a Asked, Fault> {
     scene.setup.volume.as_ref().ok_or_else(|| Fault::Machine("the arm has no volume".to_owned()))
@@ -47,7 +49,7 @@ impl RawImage {
             return Ok(Sight::Exposed(format!("in the raw image: {}", disk.describe())));
         }
         let mut files = files_of(scene.server, Places::FILES);
-        files.extend(crate::checks::scan::files_below(&layout.folder));
+        files.extend(tithe_plugin::checks::scan::files_below(&layout.folder));
         let view = scan(&needles, files).total();
         if view.distinct("file") == 0 {
             return Ok(Sight::Unknown("the marker file is not readable in the mounted view either".to_owned()));

@@ -6,23 +6,25 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use tithe_model::{catalogue::ProtectionEntry, experiment::Protection as Chosen};
-
-use super::{SIZE, machine};
-use crate::{
-    evidence::Evidence,
+use tithe_machine::{
     fault::Fault,
     launch::{Install, Missing},
-    protection::Protection,
     sandbox::{
         kernel::{self, AES_256_CTS, AES_256_XTS},
         site::{Layout, Site},
     },
     secret::Secret,
-    setup::Setup,
     sight::Sight,
+};
+use tithe_model::{catalogue::ProtectionEntry, experiment::Protection as Chosen};
+use tithe_plugin::{
+    evidence::Evidence,
+    protection::Protection,
+    setup::Setup,
     volume::{Asked, Volume},
 };
+
+use super::{SIZE, machine};
 
 /// The folders of the database encrypted by the file system.
 #[derive(Debug)]

@@ -3,22 +3,24 @@
 use std::{fs, path::Path};
 
 use serde::Deserialize;
+use tithe_machine::{
+    fault::Fault,
+    launch::{Install, Missing},
+    sandbox::site::{Layout, Site},
+    sight::Sight,
+};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment::Protection as Chosen,
 };
-
-use super::{SIZE, machine};
-use crate::{
+use tithe_plugin::{
     evidence::Evidence,
-    fault::Fault,
-    launch::{Install, Missing},
     protection::Protection,
-    sandbox::site::{Layout, Site},
     setup::Setup,
-    sight::Sight,
     volume::{Asked, Volume},
 };
+
+use super::{SIZE, machine};
 
 /// The folders of the database encrypted by a program in user space.
 #[derive(Debug)]

@@ -2,9 +2,26 @@
 
 use std::path::Path;
 
+use tithe_machine::{
+    fault::Fault,
+    launch::{Install, Missing},
+    sandbox::{
+        companion::Companion,
+        mounts,
+        site::{Layout, Site},
+    },
+    sight::Sight,
+};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment::Protection as Chosen,
+};
+use tithe_plugin::{
+    evidence::Evidence,
+    protection::Protection,
+    rotation::Rotator,
+    setup::Setup,
+    volume::{Asked, Volume},
 };
 
 use super::{
@@ -12,21 +29,6 @@ use super::{
     luks_header::Header,
     machine,
     reencryption::{HOW, Reencryption, VolumeKeyRotated},
-};
-use crate::{
-    evidence::Evidence,
-    fault::Fault,
-    launch::{Install, Missing},
-    protection::Protection,
-    rotation::Rotator,
-    sandbox::{
-        companion::Companion,
-        mounts,
-        site::{Layout, Site},
-    },
-    setup::Setup,
-    sight::Sight,
-    volume::{Asked, Volume},
 };
 
 /// The whole disk encrypted by the kernel.

@@ -6,8 +6,7 @@
 use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
 use serde::Deserialize;
-
-use crate::fault::Fault;
+use tithe_machine::fault::Fault;
 
 /// What stands first on the disk.
 const MAGIC: &[u8] = b"LUKS\xba\xbe";

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
+use tithe_machine::{
     launch::Missing,
     sandbox::tools::{SYSTEM_FOLDERS, tool},
 };

@@ -5,7 +5,7 @@
 //! same size, so that like is compared with like. A kind of volume is one file here and one line in `PROTECTIONS`.
 //!
 //! Everything is made as root with the system's own tools, and everything made is in a
-//! [journal](crate::sandbox::journal) before it is made, so that the next start undoes what a killed one left behind.
+//! [journal](tithe_machine::sandbox::journal) before it is made, so that the next start undoes what a killed one left behind.
 //! Keys are in memory, or in files of mode 0600 that only root reads; never in arguments.
 
 mod cipher;
@@ -25,25 +25,22 @@ use std::{
     path::Path,
 };
 
-use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
-    experiment::{Arm, Protection as Chosen},
-    fact::Fact,
-};
-
-use crate::{
-    checks::key_apart::KeyApart,
-    database::Database,
-    evidence::Evidence,
+use tithe_machine::{
     fault::Fault,
-    protection::Protection,
     sandbox::{
         Sandbox,
         journal::Journal,
         mounts,
         site::{Layout, Site},
     },
-    setup::Setup,
+};
+use tithe_model::{
+    catalogue::{Default, OptionEntry, OptionKind},
+    experiment::{Arm, Protection as Chosen},
+    fact::Fact,
+};
+use tithe_plugin::{
+    checks::key_apart::KeyApart, database::Database, evidence::Evidence, protection::Protection, setup::Setup,
     volume::Asked,
 };
 

@@ -6,10 +6,7 @@
 
 use std::path::Path;
 
-use tithe_model::quantity;
-
-use super::machine;
-use crate::{
+use tithe_machine::{
     fault::Fault,
     launch::Missing,
     sandbox::{
@@ -18,6 +15,9 @@ use crate::{
         site::{Layout, Site},
     },
 };
+use tithe_model::quantity;
+
+use super::machine;
 
 /// What stands between the file and swap. Plain dm-crypt has no header, so there is none to keep the key in.
 const OPEN: &str = "open --type plain --cipher aes-xts-plain64 --key-size 512 --key-file /dev/urandom";

@@ -1,11 +1,11 @@
 //! The volume without encryption that encrypted ones are compared with.
 
-use crate::{
+use tithe_machine::{
     fault::Fault,
     sandbox::site::{Layout, Site},
     sight::Sight,
-    volume::{Asked, Volume},
 };
+use tithe_plugin::volume::{Asked, Volume};
 
 /// An ext4 file system in an image file.
 #[derive(Debug)]

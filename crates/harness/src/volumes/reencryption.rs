@@ -12,11 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::luks_header::Header;
-use crate::{
-    evidence::{CheckEntry, Evidence, Scene},
+use tithe_machine::{
     fault::Fault,
-    rotation::Rotator,
     sandbox::{
         companion::Companion,
         kernel, mounts,
@@ -24,6 +21,12 @@ use crate::{
     },
     sight::Sight,
 };
+use tithe_plugin::{
+    evidence::{CheckEntry, Evidence, Scene},
+    rotation::Rotator,
+};
+
+use super::luks_header::Header;
 
 /// How it is done. Checksums of the stretch under way let a crash be recovered from, as is the default of cryptsetup;
 /// new key slots are made as the first one was.

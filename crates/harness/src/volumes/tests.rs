@@ -5,18 +5,20 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, time::Instant};
 
 use expect_test::expect;
-use tithe_model::experiment::OptionValue;
-
-use super::*;
-use crate::{
-    evidence::{Evidence, judge},
+use tithe_machine::{
     launch::{Install, Missing},
     sandbox::{SANDBOX_PREFIX, Sandbox, journal, kernel, site},
     sight::Sight,
-    simulated::test_bench::{Bench, materials},
-    volumes::own_swap,
     watch::swap,
 };
+use tithe_model::experiment::OptionValue;
+use tithe_plugin::{
+    evidence::{Evidence, judge},
+    simulated::test_bench::{Bench, materials},
+};
+
+use super::*;
+use crate::volumes::own_swap;
 
 fn protection(id: &str) -> &'static dyn Protection {
     *PROTECTIONS.iter().find(|protection| protection.entry().id == id).expect("a volume")
@@ -274,7 +276,7 @@ const CLEAN_WITHIN_S: u64 = 20;
 /// The state of a process as `/proc` tells it: `D` waits in the kernel, `Z` is dead and was not asked for.
 fn state(process: i32) -> String {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    crate::proc::stat_fields(&stat).next().unwrap_or("gone").to_owned()
+    tithe_machine::proc::stat_fields(&stat).next().unwrap_or("gone").to_owned()
 }
 
 fn await_state(process: i32, wanted: &[&str]) {

@@ -7,16 +7,13 @@ use crate::support;
 use std::collections::BTreeMap;
 
 use support::{Bench, err, out, status};
-use tithe_harness::{
-    arms::named,
+use tithe_harness::{arms::named, serve};
+use tithe_machine::{
     launch::{Address, Search},
-    observation::Feature,
-    product::Product,
     sandbox::{Sandbox, process::Running},
-    serve,
-    setup::Setup,
 };
 use tithe_model::experiment::Protection;
+use tithe_plugin::{observation::Feature, product::Product, setup::Setup};
 
 /// A running server with some of its protections; it stops before its folder goes.
 struct Served {

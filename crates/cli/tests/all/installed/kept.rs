@@ -10,7 +10,8 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{Bench, err, out, status};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{launch::Search, product::Product};
+use tithe_machine::launch::Search;
+use tithe_plugin::product::Product;
 
 /// Runs the smallest TPC-C over two epochs with an arm for each of `arms`, which has all protections that it names, and
 /// compares where the data of each came from in the second one. All must be proven in both.

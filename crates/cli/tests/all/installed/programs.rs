@@ -13,7 +13,8 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{Bench, err, out, server::installed, status};
 use tithe_databases::mysql::MySql;
-use tithe_harness::{database::Database, launch::Search};
+use tithe_machine::launch::Search;
+use tithe_plugin::database::Database;
 
 /// A short experiment on `database` with slices of a second.
 fn experiment(database: &str, records: u64, workload: &str, arms: &str) -> String {

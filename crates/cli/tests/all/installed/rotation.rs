@@ -10,7 +10,8 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{Bench, err, out, status};
 use tithe_databases::mariadb::MariaDb;
-use tithe_harness::{database::Database, launch::Search};
+use tithe_machine::launch::Search;
+use tithe_plugin::database::Database;
 
 const EXPERIMENT: &str = r#"title = "Rotation"
 database = "mariadb"

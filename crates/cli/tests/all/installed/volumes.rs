@@ -15,7 +15,8 @@ use std::{
 
 use support::{Bench, err, out, status, wait_until};
 use tithe_databases::all;
-use tithe_harness::{arms::named, launch::Search, volumes::own_swap};
+use tithe_harness::{arms::named, volumes::own_swap};
+use tithe_machine::launch::Search;
 use tithe_model::experiment::Protection;
 
 /// A run that would take an hour. Every arm stands on a volume: the plain one on a plain volume.

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use tithe_databases::postgres::Postgres;
-use tithe_harness::{
-    database::Database,
+use tithe_harness::serve;
+use tithe_machine::{
     launch::{Address, Install, Search, Server as Launched, Step},
     sandbox::{Sandbox, process::Running},
-    serve,
-    setup::Setup,
 };
+use tithe_plugin::{database::Database, setup::Setup};
 
 /// The installed PostgreSQL; without one the test says so and is skipped, and fails where `CI` is set.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]

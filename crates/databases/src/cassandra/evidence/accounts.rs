@@ -1,10 +1,7 @@
 //! Can the measured account do what it needs, and nothing else, and is the account that everybody knows closed?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use crate::{
     cassandra::{

@@ -7,11 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::scan::{Places, files_of},
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
 };
 
 use super::audited;

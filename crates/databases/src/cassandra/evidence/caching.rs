@@ -1,10 +1,7 @@
 //! Does the server remember passwords, roles and rights as the arm says?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use crate::cassandra::{
     protection::VALIDITIES,

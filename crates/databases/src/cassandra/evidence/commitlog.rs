@@ -7,15 +7,14 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
         scan::{File, Places, files_of, scan},
     },
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
 };
 
 /// How long the server may take to write its commit log: longer than its own period of 10 s.

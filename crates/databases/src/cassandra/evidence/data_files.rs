@@ -1,10 +1,9 @@
 //! What encryption of the commit log does not cover.
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
 };
 
 /// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and whoever

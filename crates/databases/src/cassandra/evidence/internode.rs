@@ -2,12 +2,10 @@
 
 use std::fs;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, launch::Address, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    launch::Address,
     setup::TlsVersion,
-    sight::Sight,
     wire::Wire,
 };
 

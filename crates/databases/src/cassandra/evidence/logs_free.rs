@@ -1,11 +1,11 @@
 //! What Cassandra's logs repeat: the shared check, with Cassandra's way of writing a token into its log.
 
-use tithe_harness::{
+use tithe_machine::fault::Fault;
+use tithe_model::record::Role;
+use tithe_plugin::{
     checks::{canary::Targets, logs_free::LogsFree},
     evidence::Scene,
-    fault::Fault,
 };
-use tithe_model::record::Role;
 
 use crate::cassandra::{
     connection::CqlConnection,

@@ -8,7 +8,8 @@ pub mod data_files;
 pub mod internode;
 pub mod logs_free;
 
-use tithe_harness::{evidence::Scene, fault::Fault};
+use tithe_machine::fault::Fault;
+use tithe_plugin::evidence::Scene;
 
 use super::{
     connection::CqlConnection,

@@ -3,11 +3,11 @@
 //! Settings: Apache Cassandra documentation, "Audit Logging". The system's own keyspaces are not audited, as the
 //! product has it by itself.
 
-use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::cassandra::{
     evidence::{audit_complete::AuditComplete, logs_free},

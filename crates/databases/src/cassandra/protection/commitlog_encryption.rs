@@ -3,16 +3,12 @@
 //! The product calls it `transparent_data_encryption_options`, which promises more than it does: commit log and hints
 //! are encrypted, data files are not, and open-source Cassandra has nothing that would encrypt them.
 
-use tithe_harness::{
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::Setup,
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::cassandra::{
     evidence::{commitlog::CommitlogEncrypted, data_files::DataFilesClear},

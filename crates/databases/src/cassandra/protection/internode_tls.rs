@@ -1,7 +1,7 @@
 //! TLS between the nodes of a cluster.
 
-use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};
 

@@ -6,7 +6,7 @@ mod internode_tls;
 mod password;
 mod tls;
 
-use tithe_harness::{protection::Protection, protections::COLUMNS};
+use tithe_plugin::{protection::Protection, protections::COLUMNS};
 
 pub use password::VALIDITIES;
 

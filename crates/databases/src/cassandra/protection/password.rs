@@ -1,13 +1,13 @@
 //! Passwords and rights, with and without remembering what was looked up.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::Protection,
-    setup::{Authentication, Setup},
-};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    evidence::Evidence,
+    protection::Protection,
+    setup::{Authentication, Setup},
 };
 
 use crate::{

@@ -1,10 +1,9 @@
 //! Does the server say that everything is encrypted, and refuse what is not?
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::SqlSession as _,
-    sight::Sight,
 };
 
 use crate::{

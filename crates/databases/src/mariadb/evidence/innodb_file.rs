@@ -18,7 +18,7 @@ use aes::{
     Aes128, Aes256,
     cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit},
 };
-use tithe_harness::{fault::Fault, secret::Secret};
+use tithe_machine::{fault::Fault, secret::Secret};
 
 /// Bytes of an AES block.
 const BLOCK: usize = 16;

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, secret::Secret, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     rotation::Rotator as _,
-    secret::Secret,
     setup::Setup,
-    sight::Sight,
 };
 
 use super::innodb_file::{Cipher, Keys, examine};

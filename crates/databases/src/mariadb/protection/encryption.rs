@@ -4,16 +4,16 @@
 //! tables of InnoDB and Aria, redo log, binary log, temporary tables and files. Tables that were there before are
 //! encrypted in the background, which is awaited before anything is measured.
 
-use tithe_harness::{
-    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::{AtRest, Setup},
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    evidence::Evidence,
+    protection::Protection,
+    setup::{AtRest, Setup},
 };
 
 use crate::mariadb::{

@@ -5,7 +5,7 @@ mod password;
 mod server_audit;
 mod tls;
 
-use tithe_harness::{
+use tithe_plugin::{
     protection::Protection,
     protections::{COLUMNS, ORDINARY_STATEMENTS},
 };

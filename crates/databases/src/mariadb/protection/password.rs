@@ -1,14 +1,14 @@
 //! Passwords, against a server that lets everyone on the machine in.
 
-use tithe_harness::{
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::{Authentication, Setup},
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    evidence::Evidence,
+    protection::Protection,
+    setup::{Authentication, Setup},
 };
 
 use crate::{

@@ -3,16 +3,12 @@
 //! Settings: MariaDB documentation, "MariaDB Audit Plugin". By default the plugin keeps ten files of 1 MB and throws
 //! older records away: under load they last for seconds. Here one file grows without bound, in every arm alike.
 
-use tithe_harness::{
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::Setup,
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::{
     mariadb::{

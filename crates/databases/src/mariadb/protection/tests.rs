@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
-use tithe_harness::{
-    launch::{Content, Install, Place, Step},
-    setup::Setup,
-};
+use tithe_machine::launch::{Content, Install, Place, Step};
 use tithe_model::experiment;
+use tithe_plugin::setup::Setup;
 
 use super::ALL;
 use crate::{

@@ -1,11 +1,10 @@
 //! Does the audit log hold every operation that it must, and none that it must not?
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::canary::key_value,
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::{Discard, Fields, Request},
-    sight::Sight,
 };
 
 use crate::evidence::marked::{Counts, Log, describe, marker, send_and_count};

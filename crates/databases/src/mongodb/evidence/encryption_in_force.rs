@@ -1,11 +1,8 @@
 //! Does the storage engine say that it encrypts, with the cipher asked for?
 
 use mongodb::bson::doc;
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use crate::mongodb::{build::at, store::administrator};
 

@@ -4,7 +4,8 @@ pub mod audit_complete;
 pub mod encryption_in_force;
 
 use mongodb::bson::doc;
-use tithe_harness::{evidence::Scene, fault::Fault};
+use tithe_machine::fault::Fault;
+use tithe_plugin::evidence::Scene;
 
 use super::{
     build::at,

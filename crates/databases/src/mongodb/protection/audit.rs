@@ -4,16 +4,12 @@
 //! its rights (`authCheck`), which must be told to record successes too. The kinds are those of a published report on a
 //! managed MongoDB: inserts, updates and queries.
 
-use tithe_harness::{
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::Setup,
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use super::needs_enterprise;
 use crate::mongodb::{evidence::audit_complete::AuditComplete, launch::AUDIT_FILTER};

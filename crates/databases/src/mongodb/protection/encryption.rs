@@ -3,16 +3,16 @@
 //! Settings: MongoDB documentation, "Encryption at Rest"; Percona's server has the same ones. Each database has a key
 //! of its own, which the key of the file wraps. Data files and journal are encrypted.
 
-use tithe_harness::{
-    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::{AtRest, Setup},
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::Evidence,
+    protection::Protection,
+    setup::{AtRest, Setup},
 };
 
 use super::needs_enterprise;

@@ -5,11 +5,8 @@ mod encryption;
 mod scram;
 mod tls;
 
-use tithe_harness::{
-    launch::{Install, Missing},
-    protection::Protection,
-    protections::COLUMNS,
-};
+use tithe_machine::launch::{Install, Missing};
+use tithe_plugin::{protection::Protection, protections::COLUMNS};
 
 use super::install::ENTERPRISE;
 

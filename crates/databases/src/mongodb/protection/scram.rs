@@ -1,13 +1,13 @@
 //! Passwords and rights, against a server that lets everyone on the machine in.
 
-use tithe_harness::{
-    evidence::Evidence,
-    protection::Protection,
-    setup::{Authentication, Setup},
-};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
+};
+use tithe_plugin::{
+    evidence::Evidence,
+    protection::Protection,
+    setup::{Authentication, Setup},
 };
 
 use crate::{evidence::password_asked::PasswordAsked, mongodb::evidence::DOORS};

@@ -2,11 +2,10 @@
 
 use std::{fs::File, io::Read as _, path::Path};
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::SqlSession as _,
-    sight::Sight,
 };
 
 use super::parts::Parts;

@@ -2,14 +2,16 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
-use tithe_harness::{
-    checks::key_apart::KeyApart,
-    evidence::{CheckEntry, Evidence, Scene},
+use tithe_machine::{
     fault::Fault,
     launch::Server,
     secret::{Secret, unhex},
-    setup::AtRest,
     sight::Sight,
+};
+use tithe_plugin::{
+    checks::key_apart::KeyApart,
+    evidence::{CheckEntry, Evidence, Scene},
+    setup::AtRest,
 };
 
 use crate::mysql::{

@@ -5,12 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_harness::{
-    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{CheckEntry, Evidence, Scene},
+use tithe_machine::{
     fault::Fault,
     launch::{Paths, Server},
     sight::Sight,
+};
+use tithe_plugin::{
+    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
+    evidence::{CheckEntry, Evidence, Scene},
 };
 
 use crate::mysql::launch::{BINLOG_FOLDER, DOUBLEWRITE_ENDS, REDO_FILES, UNDO_FILES};

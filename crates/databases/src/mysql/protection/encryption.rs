@@ -4,16 +4,12 @@
 //! All tables are encrypted, those of the server (tablespace `mysql`) too; the redo, undo and binary logs where they
 //! are asked for.
 
-use tithe_harness::{
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::Setup,
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::mysql::{
     evidence::{

@@ -3,7 +3,7 @@
 mod encryption;
 mod password;
 
-use tithe_harness::{
+use tithe_plugin::{
     protection::Protection,
     protections::{COLUMNS, ORDINARY_STATEMENTS},
 };

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
-use tithe_harness::{
-    launch::{Install, Place},
-    setup::Setup,
-};
+use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
+use tithe_plugin::setup::Setup;
 
 use super::ALL;
 use crate::{
@@ -131,7 +129,7 @@ fn encryption() {
 /// The files of an account are made by statements that are not shown, so they are looked at here.
 #[test]
 fn accounts() {
-    use tithe_harness::launch::{Content, Step};
+    use tithe_machine::launch::{Content, Step};
     let statements = |protections: &[experiment::Protection]| {
         let mut setup = plain();
         test_setup::apply(ALL, protections, &mut setup);

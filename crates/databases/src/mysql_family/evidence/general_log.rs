@@ -1,10 +1,7 @@
 //! Does the general log hold every statement?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use super::count_marked;
 use crate::evidence::marked::{Counts, Log, marker};

@@ -1,11 +1,11 @@
 //! What the logs repeat: the shared check, with the family's way of writing a token into a log.
 
-use tithe_harness::{
+use tithe_machine::fault::Fault;
+use tithe_model::record::Role;
+use tithe_plugin::{
     checks::{canary::Targets, logs_free::LogsFree},
     evidence::Scene,
-    fault::Fault,
 };
-use tithe_model::record::Role;
 
 use crate::{evidence::marked::Log, mysql_family::Flavour, target::Target};
 

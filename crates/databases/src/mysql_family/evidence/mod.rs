@@ -8,7 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_harness::{evidence::Scene, fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::Scene;
 
 use super::{
     Flavour,

@@ -1,7 +1,7 @@
 //! The general log, the audit log of those who load nothing.
 
-use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::{
     evidence::marked::Log,

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::canary::key_value,
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::{Discard, Request},
-    sight::Sight,
 };
 
 use crate::{

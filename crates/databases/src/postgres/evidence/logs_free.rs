@@ -1,12 +1,12 @@
 //! What PostgreSQL's logs repeat: the shared check, with PostgreSQL's way of writing a token into its log.
 
-use tithe_harness::{
+use tithe_machine::fault::Fault;
+use tithe_model::record::Role;
+use tithe_plugin::{
     checks::{canary::Targets, logs_free::LogsFree},
     evidence::Scene,
-    fault::Fault,
     session::SqlSession as _,
 };
-use tithe_model::record::Role;
 
 use super::formats::Format;
 use crate::{

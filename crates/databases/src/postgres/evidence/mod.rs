@@ -7,7 +7,8 @@ pub mod logs_free;
 pub mod pgcrypto_trap;
 pub mod statement_log;
 
-use tithe_harness::{evidence::Scene, fault::Fault};
+use tithe_machine::fault::Fault;
+use tithe_plugin::evidence::Scene;
 
 use super::{
     hba,

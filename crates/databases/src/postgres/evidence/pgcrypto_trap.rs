@@ -1,10 +1,9 @@
 //! Encrypting in the server while it logs statements: does the log hold the plaintext and the key?
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::SqlSession as _,
-    sight::Sight,
 };
 
 use super::logs_free::LOG;

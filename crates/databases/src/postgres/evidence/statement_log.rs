@@ -1,10 +1,7 @@
 //! Does the statement log hold every statement?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use super::logs_free::LOG;
 use crate::evidence::marked::{Counts, describe, marker, send_and_count};

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tithe_harness::{fault::Fault, observation::State, session::SqlSession as _};
+use tithe_machine::fault::Fault;
+use tithe_plugin::{observation::State, session::SqlSession as _};
 
 use crate::{
     inspect::{Judgement, Rules},

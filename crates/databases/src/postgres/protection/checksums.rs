@@ -1,7 +1,7 @@
 //! Checksums of data pages.
 
-use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::postgres::evidence::checksums_on::ChecksumsOn;
 

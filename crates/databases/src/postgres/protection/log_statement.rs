@@ -1,7 +1,7 @@
 //! PostgreSQL's own statement log, the audit log of those who install nothing.
 
-use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::postgres::evidence::{logs_free, pgcrypto_trap::PgcryptoTrap, statement_log::StatementLog};
 

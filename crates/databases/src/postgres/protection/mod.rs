@@ -6,7 +6,7 @@ mod pgaudit;
 mod scram;
 mod tls;
 
-use tithe_harness::{
+use tithe_plugin::{
     protection::Protection,
     protections::{COLUMNS, ORDINARY_STATEMENTS},
 };

@@ -5,16 +5,12 @@
 
 use std::path::Path;
 
-use tithe_harness::{
-    evidence::Evidence,
-    launch::{Install, Missing},
-    protection::Protection,
-    setup::Setup,
-};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::postgres::{
     evidence::{audit_complete::AuditComplete, logs_free, pgcrypto_trap::PgcryptoTrap},

@@ -1,11 +1,11 @@
 //! Passwords by SCRAM-SHA-256, against a server that lets everyone on the machine in.
 
-use tithe_harness::{
+use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_plugin::{
     evidence::Evidence,
     protection::Protection,
     setup::{Authentication, Setup},
 };
-use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{evidence::password_asked::PasswordAsked, postgres::evidence::DOORS};
 

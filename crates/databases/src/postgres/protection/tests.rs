@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
-use tithe_harness::{
-    launch::{Install, Place},
-    setup::Setup,
-};
+use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
+use tithe_plugin::setup::Setup;
 
 use super::ALL;
 use crate::{

@@ -2,15 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
         scan::{Places, files_of, scan},
     },
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
 };
 
 use crate::redis::store::{administrator, info};

@@ -3,7 +3,8 @@
 pub mod aof_written;
 pub mod rights_enforced;
 
-use tithe_harness::{evidence::Scene, fault::Fault};
+use tithe_machine::fault::Fault;
+use tithe_plugin::evidence::Scene;
 
 use super::{connection::RedisConnection, store::administrator, target::of_clients};
 use crate::{

@@ -1,10 +1,10 @@
 //! The append-only file: writes survive the server.
 
-use tithe_harness::{evidence::Evidence, protection::Protection, setup::Setup};
 use tithe_model::{
     catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
+use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::redis::evidence::aof_written::AofWritten;
 

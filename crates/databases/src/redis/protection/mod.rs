@@ -5,7 +5,7 @@ mod aof;
 mod requirepass;
 mod tls;
 
-use tithe_harness::{protection::Protection, protections::COLUMNS};
+use tithe_plugin::{protection::Protection, protections::COLUMNS};
 
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] = &[&tls::TLS, &requirepass::RequirePass, &acl::Acl, &aof::Aof, &COLUMNS];

@@ -1,11 +1,11 @@
 //! One password for everyone.
 
-use tithe_harness::{
+use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_plugin::{
     evidence::Evidence,
     protection::Protection,
     setup::{Authentication, Setup},
 };
-use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{
     evidence::password_asked::PasswordAsked,

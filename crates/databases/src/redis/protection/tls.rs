@@ -1,6 +1,6 @@
 //! TLS between client and server.
 
-use tithe_harness::launch::{Install, Missing};
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::catalogue::ProtectionEntry;
 
 use crate::{

@@ -1,10 +1,7 @@
 //! Does the file say that it is a plain SQLite database?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use super::flush;
 use crate::sqlite::{PLAIN_HEADER, header, path};

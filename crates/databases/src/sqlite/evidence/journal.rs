@@ -1,15 +1,14 @@
 //! Is what is written readable in the journal, before a checkpoint or a commit empties it?
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::{
         canary::TOKEN_BYTES,
         needles::Needles,
         scan::{Places, files_of, scan},
     },
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::{Discard, KeyValueSession, Request},
-    sight::Sight,
 };
 
 use super::{Probe, flush, text};

@@ -15,10 +15,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_harness::{
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
     checks::canary::Source,
     evidence::Scene,
-    fault::Fault,
     session::{Discard, KeyValueSession, Request},
 };
 

@@ -2,11 +2,8 @@
 
 use std::collections::HashSet;
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use super::{Probe, each_page, text};
 use crate::sqlite::path;

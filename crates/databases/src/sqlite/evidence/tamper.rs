@@ -2,11 +2,10 @@
 
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::{Fields, KeyValueSession, Request, Rows},
-    sight::Sight,
 };
 
 use super::{Copy, Probe, text};

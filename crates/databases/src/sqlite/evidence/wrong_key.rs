@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, secret::Secret, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    secret::Secret,
     setup::AtRest,
-    sight::Sight,
 };
 
 use super::Copy;

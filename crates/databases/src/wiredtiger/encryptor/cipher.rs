@@ -39,7 +39,7 @@ use aes::cipher::{
 use aes_gcm::{AeadInOut, AesGcm};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 use zeroize::Zeroizing;
 
 use super::locked::Locked;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use aes_kw::{KeyInit, KwAes256};
-use tithe_harness::{
+use tithe_machine::{
     fault::Fault,
     secret::{hex, owners_alone, unhex},
 };

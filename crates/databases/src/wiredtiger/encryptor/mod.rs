@@ -20,7 +20,7 @@ use std::{
 };
 
 use aes::Aes256;
-use tithe_harness::fault::Fault;
+use tithe_machine::fault::Fault;
 
 use self::{
     cipher::{Aes, Cbc, Gcm, Key, Nothing, PageCipher, Refusal},

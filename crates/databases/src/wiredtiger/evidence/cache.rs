@@ -1,11 +1,8 @@
 //! Did the working set fit the cache?
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
 use tithe_model::quantity::size;
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use crate::wiredtiger::{engine, opened};
 

@@ -1,13 +1,12 @@
 //! Is the data key on disk in its wrapped form only?
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::{
         needles::Needles,
         scan::{files_below, scan},
     },
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
 };
 
 use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};

@@ -1,10 +1,9 @@
 //! Was the encryptor there, and left everything as it was?
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::canary::Source,
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
 };
 
 use super::{PageHead, Probe, documents, each_unit};

@@ -1,14 +1,13 @@
 //! Does the key server alone have the master key, and does it give it to its own clients alone?
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::{
         needles::Needles,
         scan::{files_below, scan},
     },
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     setup::KeyServer,
-    sight::Sight,
     wire::{Identity, Trust},
 };
 

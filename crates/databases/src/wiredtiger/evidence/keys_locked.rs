@@ -2,11 +2,8 @@
 
 use std::fs;
 
-use tithe_harness::{
-    evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
-};
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
 
 use crate::wiredtiger::{encryptor::locked::is_locked, opened};
 

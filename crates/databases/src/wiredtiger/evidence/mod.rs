@@ -21,9 +21,9 @@ use std::{
     sync::{Arc, atomic::AtomicI64},
 };
 
-use tithe_harness::{
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
     evidence::Scene,
-    fault::Fault,
     session::{Discard, KeyValueSession, Request, Table},
 };
 

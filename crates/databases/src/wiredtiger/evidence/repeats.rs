@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     checks::canary::Source,
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
-    sight::Sight,
 };
 
 use super::{PageHead, Probe, documents, each_unit};

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tithe_harness::{
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_plugin::{
     evidence::{CheckEntry, Evidence, Scene},
-    fault::Fault,
     session::{Discard, Fields, KeyValueSession, Request},
-    sight::Sight,
 };
 
 use super::{Copy, session};

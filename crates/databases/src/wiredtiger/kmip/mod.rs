@@ -13,9 +13,8 @@ mod ttlv;
 
 use std::fs::File;
 
-use tithe_harness::{
-    fault::Fault,
-    secret::owners_alone,
+use tithe_machine::{fault::Fault, secret::owners_alone};
+use tithe_plugin::{
     setup::{KeyServer, TlsVersion},
     wire::{Identity, Trust, Wire, client_config},
 };

@@ -164,7 +164,7 @@ fn parse_all(mut bytes: &[u8], depth: usize) -> Option<Vec<Item<'_>>> {
 mod tests {
     use expect_test::expect;
     use proptest::prelude::*;
-    use tithe_harness::secret::hex;
+    use tithe_machine::secret::hex;
 
     use super::*;
 

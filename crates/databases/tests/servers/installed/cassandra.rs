@@ -3,17 +3,19 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::cassandra::Cassandra;
-use tithe_harness::{
-    database::Database,
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Search, Server},
-    observation::Feature,
     proc::ServerTask,
     secret::Secret,
+};
+use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
+use tithe_plugin::{
+    database::Database,
+    observation::Feature,
     session::{Discard, Fields, KeyValueSession, Request, Table},
     setup::{Authentication, Setup, Transport},
 };
-use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{
     assert_exposed, how, how_for, key_value, rows,

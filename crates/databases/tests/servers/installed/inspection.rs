@@ -3,17 +3,19 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{
+use tithe_harness::inspect;
+use tithe_machine::{
     clock::Clock,
-    database::{Connect, Database},
-    inspect,
     launch::{Address, Server},
+};
+use tithe_model::experiment::{OptionValue, Url};
+use tithe_plugin::{
+    database::{Connect, Database},
     observation::Feature,
     product::Product,
     session::SqlSession,
     setup::Setup,
 };
-use tithe_model::experiment::{OptionValue, Url};
 
 use super::{
     sandbox::{Sandbox, chosen},

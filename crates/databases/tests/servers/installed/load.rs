@@ -4,22 +4,17 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
-use tithe_harness::{
-    cgroup,
-    load::{
-        CONNECT,
-        frame::{ArmRig, Rig},
-    },
-    product::Product,
-    session::Session,
-    workload::Workload,
-    workloads,
+use tithe_harness::load::{
+    CONNECT,
+    frame::{ArmRig, Rig},
 };
+use tithe_machine::cgroup;
 use tithe_model::{
     experiment::{self, Arrivals, OptionValue, Values},
     plan::Cell,
     record::{ArmFrame, Frame, Slot},
 };
+use tithe_plugin::{product::Product, session::Session, workload::Workload};
 
 use super::{
     how_for,
@@ -29,7 +24,7 @@ use super::{
 fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let described = experiment::Workload { name: "mixed".to_owned(), kind: "ycsb".to_owned(), properties };
-    workloads::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
+    tithe_workloads::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
 }
 
 fn load(sandbox: &Sandbox, workload: &dyn Workload) {

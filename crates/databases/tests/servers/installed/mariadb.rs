@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 use tithe_databases::mariadb::MariaDb;
-use tithe_harness::{database::Database, fault::Fault, proc::ServerTask, sight::Sight};
+use tithe_machine::{fault::Fault, proc::ServerTask, sight::Sight};
+use tithe_plugin::database::Database;
 
 use super::{
     look,

@@ -4,18 +4,20 @@
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
-use tithe_harness::{
+use tithe_machine::{
     clock::Clock,
+    launch::{Address, Server},
+    sight::Sight,
+};
+use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
+use tithe_plugin::{
     database::{Connect, Database},
     evidence::Evidence,
-    launch::{Address, Server},
     observation::Feature,
     product::Product,
     session::{SqlSession, Table},
     setup::Setup,
-    sight::Sight,
 };
-use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 
 use super::{
     look, look_and_claim,

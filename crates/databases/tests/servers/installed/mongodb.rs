@@ -11,18 +11,20 @@ use std::{
 
 use expect_test::expect;
 use tithe_databases::mongodb::MongoDb;
-use tithe_harness::{
-    database::Database,
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Command as Program, Launch, Paths, Place, Server, Step},
-    observation::{Feature, State},
     proc::ServerTask,
-    session::{Discard, Request},
-    setup::{Authentication, Setup, TlsVersion, Transport},
 };
 use tithe_model::{
     experiment::{Protection as Chosen, Url},
     fact::Fact,
+};
+use tithe_plugin::{
+    database::Database,
+    observation::{Feature, State},
+    session::{Discard, Request},
+    setup::{Authentication, Setup, TlsVersion, Transport},
 };
 
 use super::{how, key_value, sandbox::Sandbox, table};

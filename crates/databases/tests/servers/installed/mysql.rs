@@ -1,12 +1,9 @@
 //! MySQL: what it alone has.
 
 use tithe_databases::mysql::MySql;
-use tithe_harness::{
-    database::Database,
-    launch::{Address, Search, Server},
-    setup::Setup,
-};
+use tithe_machine::launch::{Address, Search, Server};
 use tithe_model::experiment::{Protection as Chosen, Url};
+use tithe_plugin::{database::Database, setup::Setup};
 
 use super::{
     conformance::mysql::ENCRYPTED,

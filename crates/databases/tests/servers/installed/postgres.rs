@@ -1,7 +1,8 @@
 //! PostgreSQL: what it alone has.
 
 use tithe_databases::postgres::Postgres;
-use tithe_harness::{database::Database, proc::ServerTask};
+use tithe_machine::proc::ServerTask;
+use tithe_plugin::database::Database;
 
 use super::{sandbox::Sandbox, table};
 use crate::tested::{Again, Tested};

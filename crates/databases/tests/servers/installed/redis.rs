@@ -1,15 +1,17 @@
 //! Redis, or Valkey: what it alone has.
 
 use tithe_databases::redis::Redis;
-use tithe_harness::{
-    database::Database,
+use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
     proc::ServerTask,
+};
+use tithe_model::experiment::Url;
+use tithe_plugin::{
+    database::Database,
     session::{Discard, Request},
     setup::Setup,
 };
-use tithe_model::experiment::Url;
 
 use super::{how, key_value, sandbox::Sandbox, table};
 use crate::tested::{Again, Tested, chosen, run};

@@ -1,14 +1,14 @@
 //! TPC-C on a real server, plain and with encrypted columns.
 
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_harness::{
+use tithe_model::experiment::OptionValue;
+use tithe_plugin::{
     data,
     product::Product,
     session::{Discard, Parameter, Session},
     setup::Setup,
-    workloads::tpcc::Tpcc,
 };
-use tithe_model::experiment::OptionValue;
+use tithe_workloads::tpcc::Tpcc;
 
 use super::{
     sandbox::{self, Sandbox},

@@ -1,8 +1,8 @@
 //! Servers on volumes: what a claim needs of a real server, which writes as another account and keeps its files open.
 
 use tithe_databases::all;
-use tithe_harness::product::Product;
 use tithe_model::experiment::{Arm, OptionValue};
+use tithe_plugin::product::Product;
 
 use super::{Sandbox, sandbox::chosen, table, verdicts};
 

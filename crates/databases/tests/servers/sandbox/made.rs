@@ -11,10 +11,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tithe_harness::{
+use tithe_machine::{
     launch::{Install, Launch, Place, Step},
-    product::Product,
     sandbox::{Sandbox as Folder, copy},
+};
+use tithe_plugin::{
+    product::Product,
     setup::{Authentication, Setup},
 };
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tithe_model::experiment::Arrivals;
-
-use super::{ArmRig, growth::Growth, site::Site};
-use crate::{
+use tithe_machine::{
     launch::Address,
     watch::stalls::{self, ProcessorAccounts},
-    workload::{ArmState, Clients},
 };
+use tithe_model::experiment::Arrivals;
+use tithe_plugin::workload::{ArmState, Clients};
+
+use super::{ArmRig, growth::Growth, site::Site};
 
 /// Why what neighbours take is not seen where nothing is bound to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";

@@ -2,28 +2,26 @@
 
 use std::fs::File;
 
+use tithe_machine::{
+    clock::Clock,
+    fault::Fault,
+    proc::ServerTask,
+    watch::{
+        process::{self, TaskWatch},
+        stalls::{ProcessorUse, StallWatch},
+    },
+};
 use tithe_model::{experiment::Arrivals, record::Stalls, schedule::block_order};
+use tithe_plugin::{data, database::Connect, session::Session};
 
 use super::{
     ArmRig,
     lanes::{Lanes, NOT_BOUND},
     site::Site,
 };
-use crate::{
-    clock::Clock,
-    data,
-    database::Connect,
-    fault::Fault,
-    load::{
-        lane::{Arm, Lane, Renewal, Seat},
-        recorder::Recorder,
-    },
-    proc::ServerTask,
-    session::Session,
-    watch::{
-        process::{self, TaskWatch},
-        stalls::{ProcessorUse, StallWatch},
-    },
+use crate::load::{
+    lane::{Arm, Lane, Renewal, Seat},
+    recorder::Recorder,
 };
 
 /// A lane with its connections, and what opening them took.

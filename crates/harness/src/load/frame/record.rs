@@ -1,16 +1,14 @@
 //! What each lane saw in a frame, and what all of them saw of an arm, as one record.
 
+use tithe_machine::clock::Modes;
 use tithe_model::record::{ArmFrame, Counters, Slot};
 
 use super::{ArmMeasured, opening::Opened, site::Site};
-use crate::{
-    clock::Modes,
-    load::{
-        CONNECT,
-        carry_over::{self, Profile},
-        lane::{Arm, Lane},
-        recorder::Recorder,
-    },
+use crate::load::{
+    CONNECT,
+    carry_over::{self, Profile},
+    lane::{Arm, Lane},
+    recorder::Recorder,
 };
 
 /// What a lane saw in a frame.

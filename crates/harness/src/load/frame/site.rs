@@ -5,21 +5,20 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use tithe_model::plan::Cell;
-
-use super::ArmRig;
-use crate::{
+use tithe_machine::{
     clock::{Clock, VirtualTime},
-    database::Database,
     fault::Fault,
-    load::{
-        look::{Look, sizes},
-        turnstile::{Turnstile, Workers},
-    },
     proc::Census,
     sandbox::companion::Companion,
     watch::process,
-    workload::Workload,
+};
+use tithe_model::plan::Cell;
+use tithe_plugin::{database::Database, workload::Workload};
+
+use super::ArmRig;
+use crate::load::{
+    look::{Look, sizes},
+    turnstile::{Turnstile, Workers},
 };
 
 /// A cell on this machine.

@@ -10,20 +10,22 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tithe_machine::{
+    fault::Fault,
+    proc::{Census, TreeUsage},
+};
 use tithe_model::{
     experiment::Arrivals,
     record::{ArmFrame, Counters, Slot, Stalls},
     schedule::stream_seed,
 };
+use tithe_plugin::{
+    desk::{Desk, Slice},
+    program::{Job, Program},
+};
 
 use super::{ArmMeasured, Asked, Measured, site::Site, watch::Watch};
-use crate::{
-    fault::Fault,
-    load::Schedule,
-    proc::{Census, TreeUsage},
-    program::{Job, Program},
-    workloads::program::desk::{Desk, Slice},
-};
+use crate::load::Schedule;
 
 /// How long a server may take to be rid of what served connections that are closed.
 const REST: Duration = Duration::from_millis(500);

@@ -9,15 +9,15 @@ use std::{
     time::Duration,
 };
 
+use tithe_machine::launch::Address;
 use tithe_model::experiment::{Arrivals, Design, Url};
-
-use super::*;
-use crate::{
-    launch::Address,
+use tithe_plugin::{
     session::{Progress, Session, Table},
     simulated::{Simulated, test_bench::Bench},
     workload::{ArmState, Client, Clients, Parts},
 };
+
+use super::*;
 
 /// A cell of two clients whose slots are 20 ms.
 pub(super) fn cell(design: Design, arrivals: Arrivals) -> Cell {

@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use tithe_machine::{clock::Clock, fault::Fault, watch::process};
 use tithe_model::experiment::{Arrivals, Design};
 
 use super::{
@@ -14,15 +15,10 @@ use super::{
     site::Site,
     watch::{Counted, Watch},
 };
-use crate::{
-    clock::Clock,
-    fault::Fault,
-    load::{
-        Schedule,
-        meeting::{Broken, Meeting},
-        turnstile::Turnstile,
-    },
-    watch::process,
+use crate::load::{
+    Schedule,
+    meeting::{Broken, Meeting},
+    turnstile::Turnstile,
 };
 
 /// How the threads of one frame meet.

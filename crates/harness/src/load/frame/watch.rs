@@ -2,13 +2,11 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use tithe_machine::watch::host::HostSample;
 use tithe_model::record::{Counters, Host};
 
 use super::site::Site;
-use crate::{
-    load::{look::Look, turnstile::Turnstile},
-    watch::host::HostSample,
-};
+use crate::load::{look::Look, turnstile::Turnstile};
 
 /// The time of one frame from its very beginning, connecting and warming included.
 pub(super) struct Watch<'a> {

@@ -2,12 +2,13 @@
 
 use std::{collections::VecDeque, os::fd::RawFd};
 
-use super::{poll::Poll, seat::Seat};
-use crate::{
+use tithe_machine::{
     fault::Fault,
-    load::recorder::Recorder,
     watch::process::{TaskUsage, TaskWatch},
 };
+
+use super::{poll::Poll, seat::Seat};
+use crate::load::recorder::Recorder;
 
 /// All connections of a lane to one arm.
 pub struct Arm<'a> {

@@ -5,8 +5,9 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use tithe_machine::fault::Fault;
+
 use super::{Arm, Seat, visit::Visit};
-use crate::fault::Fault;
 
 /// When each waiting client goes on, ns, and its number; the next one on top.
 type Due = BinaryHeap<Reverse<(u64, usize)>>;

@@ -2,13 +2,14 @@
 
 use std::os::fd::RawFd;
 
-use crate::{fault::Fault, session::PATIENCE_S};
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::PATIENCE_S;
 
 /// An epoll descriptor over the connections of one arm.
 ///
 /// It tells edges, not levels: that a connection has become readable or writable. So it need not be told when a request
 /// could not be sent whole, and the kernel does not look again at connections whose answer was taken. Nothing is
-/// missed, because a session that says [`Progress::Pending`](crate::session::Progress::Pending) has read and written
+/// missed, because a session that says [`Progress::Pending`](tithe_plugin::session::Progress::Pending) has read and written
 /// until the kernel had nothing more, or has just sent a request whose answer is an edge of its own.
 pub(super) struct Poll {
     pub epoll: Epoll,

@@ -1,12 +1,12 @@
 //! One connection with the client that uses it, and how it is closed and opened anew.
 
-use super::poll::Epoll;
-use crate::{
-    fault::Fault,
+use tithe_machine::{fault::Fault, watch::process::TaskWatch};
+use tithe_plugin::{
     session::{Connection, Session},
-    watch::process::TaskWatch,
     workload::Client,
 };
+
+use super::poll::Epoll;
 
 /// How a client closes its connection and opens a new one while it is measured.
 pub struct Renewal<'a> {

@@ -8,17 +8,16 @@ use std::{
     time::Duration,
 };
 
+use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_model::{experiment::Design, histogram::Histogram};
-
-use super::*;
-use crate::{
-    fault::Fault,
-    load::recorder::Recorder,
-    proc::ServerTask,
+use tithe_plugin::{
     session::{Connection, KeyValueSession, Progress, Request, Rows, Session},
     wire::Wire,
     workload::{Client, Parts},
 };
+
+use super::*;
+use crate::load::recorder::Recorder;
 
 /// A request is its length in four bytes and that many bytes more, and is answered by one byte.
 struct Counting {
@@ -90,7 +89,7 @@ impl Client for Again {
 
     fn advance(&mut self, session: &mut Session, _parts: &mut dyn Parts) -> Result<Progress, Fault> {
         let Session::KeyValue(session) = session else { unreachable!("made so below") };
-        session.advance(&mut crate::session::Discard)
+        session.advance(&mut tithe_plugin::session::Discard)
     }
 
     fn operation(&self) -> usize {

@@ -2,20 +2,20 @@
 //!
 //! Per operation it reads the clock twice, and it neither allocates nor locks.
 
+use tithe_machine::{
+    clock::{Clock, Modes},
+    fault::Fault,
+};
 use tithe_model::record::Slot;
+use tithe_plugin::session::Progress;
 
 use super::{
     arm::Arm,
     seat::{Busy, Seat, open},
 };
-use crate::{
-    clock::{Clock, Modes},
-    fault::Fault,
-    load::{
-        Turn,
-        recorder::{PartTimes, Recorder},
-    },
-    session::Progress,
+use crate::load::{
+    Turn,
+    recorder::{PartTimes, Recorder},
 };
 
 /// One lane's stay at one arm.
@@ -208,7 +208,7 @@ impl Visit<'_> {
     /// Carries the operation of `seat` to its end.
     pub(super) fn finish(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
         while !self.advance(seat, recorder)? {
-            crate::session::wait_ready(seat.connection()?)?;
+            tithe_plugin::session::wait_ready(seat.connection()?)?;
         }
         Ok(())
     }

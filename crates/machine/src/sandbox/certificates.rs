@@ -1,0 +1,310 @@
+//! Certificates, keys and passwords of one run.
+//!
+//! Each run has an authority of its own, and throws its key away once it has signed: nobody can sign for it later.
+//! All keys are ECDSA over P-256, which every TLS library of the last ten years speaks; what a handshake costs depends
+//! on this choice, so it is the same for every database.
+//!
+//! The data key and the password are in [`Materials`] only and never on disk, unless a database's own launch writes
+//! them there. Revocation is left out.
+
+use std::{
+    fs,
+    io::Write,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
+};
+use time::{Duration, OffsetDateTime};
+
+use crate::{fault::Fault, materials::Materials, secret::Secret};
+
+/// Name of the client in its certificate, and of the account that it stands for.
+pub const CLIENT_NAME: &str = "tithe";
+
+/// Further loopback addresses, 127.0.0.N, that nodes of a cluster on this machine have for clients and for each other.
+const NODE_ADDRESSES: [u8; 7] = [2, 3, 4, 11, 12, 13, 14];
+
+/// How long the certificates are valid, beginning an hour before they were made: clocks differ.
+const VALIDITY: Duration = Duration::days(365);
+
+/// Makes the materials of one run and writes their certificates and keys into `folder`, which is made with mode 0700
+/// where it does not exist.
+///
+/// # Errors
+/// When a certificate cannot be made, or a file cannot be written or is there already.
+pub fn prepare(folder: &Path) -> Result<Materials, Fault> {
+    Certificates::make(OffsetDateTime::now_utc())?.write(folder)
+}
+
+/// The certificates of one run, PEM.
+pub struct Certificates {
+    authority: String,
+    server: Identity,
+    client: Identity,
+    stranger: String,
+}
+
+/// A certificate and its key, PEM.
+struct Identity {
+    certificate: String,
+    key: Secret,
+}
+
+impl Certificates {
+    /// Makes an authority, a server certificate for `localhost`, 127.0.0.1 and ::1, a client certificate for
+    /// [`CLIENT_NAME`], and another authority that has signed none of them; valid around `now`.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    pub fn make(now: OffsetDateTime) -> Result<Self, Fault> {
+        Self::try_make(now).map_err(|error| Fault::machine("cannot make certificates", error))
+    }
+
+    fn try_make(now: OffsetDateTime) -> Result<Self, rcgen::Error> {
+        let (authority, issuer) = authority("Tithe run authority", now)?;
+        let (stranger, _) = authority_of_nothing(now)?;
+        let mut server = leaf("localhost", ExtendedKeyUsagePurpose::ServerAuth, now);
+        // The nodes of a cluster are each other's clients, and show the certificate that they serve with.
+        server.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+        server.subject_alt_names = vec![
+            SanType::DnsName("localhost".try_into()?),
+            SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            SanType::IpAddress(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+        ];
+        let nodes = NODE_ADDRESSES.map(|last| SanType::IpAddress(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))));
+        server.subject_alt_names.extend(nodes);
+        let client = leaf(CLIENT_NAME, ExtendedKeyUsagePurpose::ClientAuth, now);
+        Ok(Self {
+            authority: pem_of(&authority),
+            server: Identity::signed(&server, &issuer)?,
+            client: Identity::signed(&client, &issuer)?,
+            stranger: pem_of(&stranger),
+        })
+    }
+
+    /// Writes them into `folder`, keys with mode 0600, and adds a password and two data keys.
+    ///
+    /// # Errors
+    /// When a file cannot be written or is there already.
+    pub fn write(&self, folder: &Path) -> Result<Materials, Fault> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| Fault::machine(folder.display(), error))?;
+        let public = |name, content: &str| write(folder.join(name), content, 0o644);
+        let private = |name, key: &Secret| write(folder.join(name), key.expose_text(), 0o600);
+        Ok(Materials {
+            authority: public("authority.pem", &self.authority)?,
+            server_certificate: public("server.pem", &self.server.certificate)?,
+            server_key: private("server.key", &self.server.key)?,
+            client_certificate: public("client.pem", &self.client.certificate)?,
+            client_key: private("client.key", &self.client.key)?,
+            stranger: public("stranger.pem", &self.stranger)?,
+            password: Secret::random_text(32),
+            key: Secret::random(32),
+            second_key: Secret::random(32),
+        })
+    }
+}
+
+impl Identity {
+    fn signed(params: &CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Result<Self, rcgen::Error> {
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, issuer)?;
+        Ok(Self { certificate: pem_of(&certificate), key: Secret::new(pem("PRIVATE KEY", &key.serialize_der())) })
+    }
+}
+
+/// `certificate` as text.
+pub fn pem_of(certificate: &Certificate) -> String {
+    pem("CERTIFICATE", certificate.der())
+}
+
+/// `der` as text under `label` (RFC 7468).
+fn pem(label: &str, der: &[u8]) -> String {
+    const LINE: usize = 64;
+    let text = STANDARD.encode(der);
+    let lines = text.as_bytes().chunks(LINE).flat_map(|line| [String::from_utf8_lossy(line), "\n".into()]);
+    let body: String = lines.collect();
+    format!("-----BEGIN {label}-----\n{body}-----END {label}-----\n")
+}
+
+fn authority(name: &str, now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let mut params = params(name, now);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let certificate = params.self_signed(&key)?;
+    Ok((certificate, Issuer::new(params, key)))
+}
+
+/// The other authority has a name of its own, so that a refusal is about who signed and not about a bad signature.
+fn authority_of_nothing(now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
+    authority("Tithe stranger authority", now)
+}
+
+fn leaf(name: &str, purpose: ExtendedKeyUsagePurpose, now: OffsetDateTime) -> CertificateParams {
+    let mut params = params(name, now);
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![purpose];
+    params.use_authority_key_identifier_extension = true;
+    params
+}
+
+fn params(name: &str, now: OffsetDateTime) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.not_before = now - Duration::hours(1);
+    params.not_after = now + VALIDITY;
+    params
+}
+
+fn write(path: PathBuf, content: &str, mode: u32) -> Result<PathBuf, Fault> {
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+    let written = file.and_then(|mut file| file.write_all(content.as_bytes()));
+    written.map_err(|error| Fault::machine(path.display(), error))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::PermissionsExt, sync::Arc};
+
+    use expect_test::expect;
+    use rustls::{
+        CertificateError, ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, ServerConfig, ServerConnection,
+        WantsVerifier,
+        client::WantsClientCert,
+        crypto::ring::default_provider,
+        pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+        server::WebPkiClientVerifier,
+    };
+
+    use super::*;
+
+    /// A fresh folder of the test called `name`.
+    fn test_folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("tithe-test-certificates-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn certificates(path: &Path) -> Vec<CertificateDer<'static>> {
+        CertificateDer::pem_file_iter(path).unwrap().map(Result::unwrap).collect()
+    }
+
+    fn roots(path: &Path) -> Arc<RootCertStore> {
+        let mut roots = RootCertStore::empty();
+        certificates(path).into_iter().for_each(|certificate| roots.add(certificate).unwrap());
+        Arc::new(roots)
+    }
+
+    fn server(materials: &Materials) -> ServerConfig {
+        let provider = Arc::new(default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots(&materials.authority), Arc::clone(&provider));
+        ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier.build().unwrap())
+            .with_single_cert(
+                certificates(&materials.server_certificate),
+                PrivateKeyDer::from_pem_file(&materials.server_key).unwrap(),
+            )
+            .unwrap()
+    }
+
+    fn client(authority: &Path) -> ConfigBuilder<ClientConfig, WantsClientCert> {
+        let builder: ConfigBuilder<ClientConfig, WantsVerifier> =
+            ClientConfig::builder_with_provider(Arc::new(default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap();
+        builder.with_root_certificates(roots(authority))
+    }
+
+    fn identified(authority: &Path, materials: &Materials) -> ClientConfig {
+        client(authority)
+            .with_client_auth_cert(
+                certificates(&materials.client_certificate),
+                PrivateKeyDer::from_pem_file(&materials.client_key).unwrap(),
+            )
+            .unwrap()
+    }
+
+    /// Shakes hands in memory until both sides are content.
+    fn shake_hands(server: ServerConfig, client: ClientConfig, name: &str) -> Result<(), rustls::Error> {
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let mut client = ClientConnection::new(Arc::new(client), name).unwrap();
+        let mut server = ServerConnection::new(Arc::new(server)).unwrap();
+        while client.is_handshaking() || server.is_handshaking() {
+            let mut bytes = Vec::new();
+            while client.wants_write() {
+                client.write_tls(&mut bytes).unwrap();
+            }
+            server.read_tls(&mut bytes.as_slice()).unwrap();
+            server.process_new_packets()?;
+            let mut bytes = Vec::new();
+            while server.wants_write() {
+                server.write_tls(&mut bytes).unwrap();
+            }
+            client.read_tls(&mut bytes.as_slice()).unwrap();
+            client.process_new_packets()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn client_and_server_accept_each_other_under_every_name() {
+        let folder = test_folder("client_and_server_accept_each_other_under_every_name");
+        let materials = prepare(&folder.join("materials")).unwrap();
+        for name in ["localhost", "127.0.0.1", "::1"] {
+            shake_hands(server(&materials), identified(&materials.authority, &materials), name).unwrap();
+        }
+        let elsewhere = shake_hands(server(&materials), identified(&materials.authority, &materials), "example.org");
+        assert!(matches!(elsewhere, Err(rustls::Error::InvalidCertificate(_))), "{elsewhere:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn strangers_are_refused() {
+        let folder = test_folder("strangers_are_refused");
+        let materials = prepare(&folder.join("ours")).unwrap();
+        let theirs = prepare(&folder.join("theirs")).unwrap();
+        let refused = |client| shake_hands(server(&materials), client, "localhost").unwrap_err();
+        let certificate = rustls::Error::InvalidCertificate;
+        let mistaken = identified(&materials.stranger, &materials);
+        assert_eq!(refused(mistaken), certificate(CertificateError::UnknownIssuer));
+        // Authorities of different runs have the same name and different keys.
+        let another_run = identified(&materials.authority, &theirs);
+        assert_eq!(refused(another_run), certificate(CertificateError::BadSignature));
+        let anonymous = client(&materials.authority).with_no_client_auth();
+        assert_eq!(refused(anonymous), rustls::Error::NoCertificatesPresented);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn lines_of_pem_are_as_long_as_other_programs_take_them() {
+        expect![[r#"
+            -----BEGIN CERTIFICATE-----
+            AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4v
+            MDEyMw==
+            -----END CERTIFICATE-----
+        "#]]
+        .assert_eq(&pem("CERTIFICATE", &std::array::from_fn::<u8, 52, _>(|byte| byte as u8)));
+    }
+
+    #[test]
+    fn keys_are_for_their_owner_and_files_are_not_overwritten() {
+        let folder = test_folder("keys_are_for_their_owner_and_files_are_not_overwritten");
+        let materials = prepare(&folder).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&materials.server_key), mode(&materials.client_key)), (0o600, 0o600));
+        assert!(matches!(prepare(&folder), Err(Fault::Machine(_))));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

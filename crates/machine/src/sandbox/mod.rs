@@ -1,0 +1,412 @@
+//! The only place that starts processes, and the folders that they write in.
+//!
+//! A [`Sandbox`] is one folder that Tithe made, with a lock that the kernel releases when Tithe ends, however
+//! it ends. Servers run in it under an account without privileges, in a process group of their own (ctrl-C
+//! does not reach them), and die with Tithe (parent-death signal), also on `kill -9`. What a killed run left
+//! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
+
+pub mod account;
+pub mod certificates;
+pub mod companion;
+pub mod copy;
+pub mod journal;
+pub mod kernel;
+pub mod mounts;
+pub mod process;
+pub mod site;
+pub mod standstill;
+pub mod tools;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    os::{fd::AsRawFd, unix::fs::PermissionsExt},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use self::account::Account;
+use crate::{
+    cgroup::{self, Group, Limits},
+    fault::Fault,
+    launch::{Content, Launch, Place, Step},
+    materials::Materials,
+};
+
+/// What the names of sandboxes start with.
+pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
+
+/// Marks a folder as made by Tithe; locked while its maker lives.
+const LOCK: &str = "tithe-sandbox.lock";
+
+/// How long a maker that was killed may take to be gone once nothing holds it any more.
+const MAKER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What could be neither ended nor undone, in words.
+static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps `words` about what could be neither ended nor undone, for whoever asks with [`left_behind`]: cleaning up has
+/// nobody to give an error to.
+pub fn leave_behind(words: String) {
+    LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+}
+
+/// What could be neither ended nor undone since this was asked before, in words.
+pub fn left_behind() -> Vec<String> {
+    std::mem::take(&mut LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A folder for the servers of one run, removed when dropped.
+pub struct Sandbox {
+    folder: PathBuf,
+    account: Option<Account>,
+    _lock: File,
+    servers: u32,
+    /// Control groups of servers that are kept to limits, by the servers' folders.
+    groups: BTreeMap<PathBuf, Group>,
+}
+
+impl Sandbox {
+    /// Makes a sandbox: below `preferred`, or in `/var/tmp` when the servers' account cannot reach that.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn new(preferred: &Path) -> Result<Self, Fault> {
+        let account = Account::unprivileged()?;
+        let preferred = preferred.canonicalize().unwrap_or_else(|_| preferred.to_owned());
+        let reachable = account.as_ref().is_none_or(|account| account.can_reach(&preferred));
+        let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
+        remove_abandoned(&parent);
+        let folder = parent.join(format!(
+            "{SANDBOX_PREFIX}{}-{:08x}",
+            std::process::id(),
+            crate::clock::read(libc::CLOCK_REALTIME) as u32
+        ));
+        fs::create_dir(&folder).map_err(|error| Fault::machine(format!("cannot make {}", folder.display()), error))?;
+        let lock =
+            File::create(folder.join(LOCK)).map_err(|error| Fault::machine("cannot make the sandbox's lock", error))?;
+        if !try_lock(&lock) {
+            return Err(Fault::Machine(format!("{} is locked by another process", folder.display())));
+        }
+        // The servers' account must pass through, others need not see what is inside.
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
+            .map_err(|error| Fault::machine("sandbox", error))?;
+        Ok(Self { folder, account, _lock: lock, servers: 0, groups: BTreeMap::new() })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Fresh certificates, password and key, given to the servers' account.
+    ///
+    /// # Errors
+    /// When they cannot be made or written.
+    pub fn materials(&self) -> Result<Materials, Fault> {
+        let folder = self.folder.join("materials");
+        let materials = certificates::prepare(&folder)?;
+        self.give(&folder)?;
+        for file in fs::read_dir(&folder).map_err(|error| Fault::machine(folder.display(), error))?.flatten() {
+            self.give(&file.path())?;
+        }
+        Ok(materials)
+    }
+
+    /// A fresh folder and port for one server called `name`.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or no port is free.
+    pub fn place(&mut self, name: &str) -> Result<Place, Fault> {
+        self.servers += 1;
+        let folder = self.folder.join(format!("{:02}-{name}", self.servers));
+        self.make_folder(&folder)?;
+        Ok(Place { folder, port: free_port()? })
+    }
+
+    /// Carries out everything that stands before the server's start.
+    ///
+    /// # Errors
+    /// The first step that failed, with its own words.
+    pub fn prepare(&self, launch: &Launch) -> Result<(), Fault> {
+        launch.steps.iter().try_for_each(|step| self.take(step))
+    }
+
+    /// As [`Sandbox::prepare`] where the data folder is a copy: writes the files and links, makes the folders that are
+    /// not there. What commands made and added to is in the copy.
+    ///
+    /// # Errors
+    /// The first step that failed.
+    pub fn prepare_on_copy(&self, launch: &Launch) -> Result<(), Fault> {
+        let needed = |step: &&Step| match step {
+            Step::Write { .. } | Step::Link { .. } => true,
+            Step::Folder(path) => !path.exists(),
+            Step::Append { .. } | Step::Run(_) => false,
+        };
+        launch.steps.iter().filter(needed).try_for_each(|step| self.take(step))
+    }
+
+    fn take(&self, step: &Step) -> Result<(), Fault> {
+        match step {
+            Step::Folder(path) => self.make_folder(path),
+            Step::Link { path, to } => std::os::unix::fs::symlink(to, path)
+                .map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error)),
+            Step::Write { path, content, mode } => {
+                let bytes = match content {
+                    Content::Text(text) => text.as_bytes(),
+                    Content::Secret(secret) => secret.expose(),
+                };
+                self.write(path, bytes, *mode)
+            }
+            Step::Append { path, content } => self.append(path, content),
+            Step::Run(command) => process::run(command, self.account.as_ref(), &self.folder),
+        }
+    }
+
+    /// How the memory of a server was too little, in words; `None` where none's was.
+    pub fn short_of_memory(&self) -> Option<String> {
+        self.groups.values().find_map(Group::short_of_memory)
+    }
+
+    /// Starts the server of `launch`, its output going to `log`; `None` for an embedded database.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(&self, launch: &Launch, log: &Path) -> Result<Option<process::Running>, Fault> {
+        let Some(command) = &launch.server else { return Ok(None) };
+        // A server that is started again goes on with its log.
+        if !log.exists() {
+            self.write(log, b"", 0o600)?;
+        }
+        let group = log.parent().and_then(|folder| self.groups.get(folder));
+        process::start(command, self.account.as_ref(), group, log, launch.stop_signal).map(Some)
+    }
+
+    /// Keeps every server that is started in `folder` from now on to `limits`, and the process `helper` from now on;
+    /// returns what keeps them.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn confine(&mut self, folder: &Path, limits: Limits, helper: Option<i32>) -> Result<String, Fault> {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let group = Group::make(&format!("{}.{}", name(&self.folder), name(folder)), limits)?;
+        helper.map_or(Ok(()), |process| group.add(process))?;
+        let words = group.in_words();
+        self.groups.insert(folder.to_owned(), group);
+        Ok(words)
+    }
+
+    /// Gives `path` to the servers' account.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn give(&self, path: &Path) -> Result<(), Fault> {
+        match &self.account {
+            Some(account) => account.own(path),
+            None => Ok(()),
+        }
+    }
+
+    fn make_folder(&self, path: &Path) -> Result<(), Fault> {
+        make_folder(path, self.account.as_ref())
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Fault> {
+        write(path, bytes, mode, self.account.as_ref())
+    }
+
+    fn append(&self, path: &Path, content: &str) -> Result<(), Fault> {
+        use std::io::Write;
+        let failed = |error| Fault::machine(format!("cannot append to {}", path.display()), error);
+        let mut file = fs::OpenOptions::new().append(true).open(path).map_err(failed)?;
+        file.write_all(content.as_bytes()).map_err(failed)
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next run: the lock is free then.
+        remove(&self.folder);
+    }
+}
+
+/// Makes a folder that only `account` reads, where there is one.
+pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
+    fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+        .map_err(|error| Fault::machine(path.display(), error))?;
+    account.map_or(Ok(()), |account| account.own(path))
+}
+
+/// Writes a file of `account`, where there is one.
+pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) -> Result<(), Fault> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
+    // Created with its final permissions: a secret is never readable by others, not for a moment.
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+    account.map_or(Ok(()), |account| account.own(path))
+}
+
+/// True for a path that is named like a sandbox's folder.
+pub fn is_sandbox(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
+}
+
+/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes
+/// behind, wherever they are.
+fn remove_abandoned(parent: &Path) {
+    let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders = journal::sandboxes_in_use();
+    folders.extend(standstill::sandboxes_in_use());
+    folders.extend(below.filter(|folder| is_sandbox(folder)));
+    for folder in folders {
+        if let Ok(lock) = File::open(folder.join(LOCK))
+            && (try_lock(&lock) || release(&folder, &lock))
+        {
+            // Volumes are busy until their users are gone.
+            standstill::end_abandoned(&folder);
+            journal::undo_all(&folder);
+            cgroup::remove_abandoned(&folder);
+            remove(&folder);
+        }
+    }
+}
+
+/// Takes the lock of a sandbox whose maker was killed and cannot go, because it waits for a file system in user space
+/// that does not answer: that is taken away from under it. False where the maker lives.
+fn release(folder: &Path, lock: &File) -> bool {
+    if !maker(folder).is_some_and(is_dying) {
+        return false;
+    }
+    journal::abort_all(folder);
+    let deadline = Instant::now() + MAKER_PATIENCE;
+    loop {
+        if try_lock(lock) {
+            return true;
+        }
+        if Instant::now() > deadline {
+            let folder = folder.display();
+            leave_behind(format!(
+                "{folder} is left: the process that made it was killed and waits in the kernel for something"
+            ));
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The process that made the sandbox `folder`, by its name.
+fn maker(folder: &Path) -> Option<i32> {
+    let name = folder.file_name()?.to_str()?.strip_prefix(SANDBOX_PREFIX)?;
+    name.split_once('-')?.0.parse().ok()
+}
+
+/// True for a process that was killed and has threads that are not gone yet.
+fn is_dying(process: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).any(|status| is_killed(&status))
+}
+
+/// True where the text of a thread's `/proc/…/status` says that SIGKILL waits for it.
+fn is_killed(status: &str) -> bool {
+    let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    let pending = pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    pending.is_some_and(|set| set >> (libc::SIGKILL - 1) & 1 == 1)
+}
+
+/// Removes a sandbox, unless something is still mounted in it: then the next run tries again.
+fn remove(folder: &Path) {
+    if !journal::in_use(folder) {
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+/// Takes the lock of `file` for as long as the file stays open; `false` when another process has it.
+pub fn try_lock(file: &File) -> bool {
+    // SAFETY: the descriptor is open for the whole call.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// A port of 127.0.0.1 that nobody listens on.
+fn free_port() -> Result<u16, Fault> {
+    let failed = |error| Fault::machine("no free port on 127.0.0.1", error);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
+    Ok(listener.local_addr().map_err(failed)?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Command;
+
+    #[test]
+    fn a_sandbox_runs_its_steps_and_vanishes() {
+        let parent = std::env::temp_dir();
+        let mut sandbox = Sandbox::new(&parent).expect("a sandbox");
+        let place = sandbox.place("one").expect("a place");
+        let path = place.folder.join("greeting");
+        let launch = Launch {
+            steps: vec![
+                Step::Write { path: path.clone(), content: Content::Text("hello".into()), mode: 0o600 },
+                Step::Append { path: path.clone(), content: " there".into() },
+                Step::Link { path: place.folder.join("link"), to: path.clone() },
+                Step::Run(Command {
+                    program: "cp".into(),
+                    arguments: vec![place.folder.join("link").display().to_string(), format!("{}2", path.display())],
+                    ..Command::default()
+                }),
+            ],
+            ..Launch::default()
+        };
+        sandbox.prepare(&launch).expect("all steps run");
+        assert_eq!(fs::read_to_string(place.folder.join("greeting2")).expect("the copy"), "hello there");
+        let folder = sandbox.folder().to_owned();
+        drop(sandbox);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_killed_process_is_told_from_a_living_one() {
+        assert!(is_killed("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n"));
+        assert!(!is_killed("SigPnd:\t0000000000004200\nShdPnd:\t0000000000000100\n"));
+        assert!(!is_killed("SigPnd:\n") && !is_killed(""));
+        assert_eq!(maker(Path::new("/var/tmp/tithe-sandbox-417-1f2e3d4c")), Some(417));
+        assert_eq!(maker(Path::new("/var/tmp/tithe-sandbox-mine")), None);
+        assert!(!is_dying(std::process::id() as i32));
+    }
+
+    #[test]
+    fn a_failing_step_tells_what_the_program_said() {
+        let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        let place = sandbox.place("one").expect("a place");
+        let command = Command {
+            program: "ls".into(),
+            arguments: vec![place.folder.join("nothing").display().to_string()],
+            ..Command::default()
+        };
+        let fault =
+            sandbox.prepare(&Launch { steps: vec![Step::Run(command)], ..Launch::default() }).expect_err("ls fails");
+        assert!(fault.to_string().contains("No such file"), "{fault}");
+    }
+
+    #[test]
+    fn an_abandoned_sandbox_is_removed_and_a_living_one_is_not() {
+        let parent = std::env::temp_dir().join(format!("tithe-test-abandoned-{}", std::process::id()));
+        let abandoned = parent.join("tithe-sandbox-0-0");
+        let foreign = parent.join("tithe-sandbox-mine");
+        fs::create_dir_all(&abandoned).expect("folder");
+        fs::create_dir_all(&foreign).expect("folder");
+        fs::write(abandoned.join(LOCK), "").expect("lock");
+        fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).expect("permissions");
+        let living = Sandbox::new(&parent).expect("a sandbox");
+        let _second = Sandbox::new(&parent).expect("a second sandbox");
+        assert!(!abandoned.exists());
+        assert!(foreign.exists(), "a folder without Tithe's lock is not Tithe's");
+        assert!(living.folder().exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+}

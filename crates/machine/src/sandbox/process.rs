@@ -1,0 +1,368 @@
+//! Starts, runs and stops programs.
+
+#![expect(clippy::disallowed_methods, reason = "this is the place that starts them")]
+
+use std::{
+    ffi::CStr,
+    fs::File,
+    io::{self, Read, Seek},
+    os::{
+        fd::{FromRawFd, OwnedFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    path::{Path, PathBuf},
+    process::{Child, ExitStatus, Output, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::{account::Account, leave_behind};
+use crate::{
+    cgroup::{self, Group},
+    clock::Modes,
+    fault::Fault,
+    launch::Command,
+};
+
+/// How long a server may take to stop cleanly before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a process that was killed may take to be gone. One that waits in the kernel for a disk or a file system
+/// goes only when that answers, and may never.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long one of the system's or a server's own tools may work: making a database takes minutes on a busy machine.
+const TOOL_PATIENCE: Duration = Duration::from_secs(900);
+
+/// How long a program may take to tell its version: a virtual machine that starts on a busy machine takes seconds.
+const VERSION_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time between two looks whether a process has ended.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A running server; stopped when dropped.
+pub struct Running {
+    child: Child,
+    stop_signal: i32,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Its process.
+    pub fn process(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// How it ended and its last words, once it has ended by itself.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("the server ended ({status}); its log ends with: {}", last_lines(&self.log)))
+    }
+
+    /// Sends `signal` to the server's main process.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been waited for, so its number is still its own.
+        unsafe { libc::kill(self.process(), signal) };
+    }
+
+    /// Tells the server to stop, without waiting for it.
+    pub fn ask_to_stop(&mut self) {
+        self.signal(self.stop_signal);
+    }
+
+    /// Stops the server and waits until it has ended by itself.
+    ///
+    /// # Errors
+    /// When it had to be killed, or did not end well: then nothing may be copied of what it left.
+    pub fn stop_cleanly(mut self) -> Result<(), Fault> {
+        self.stop();
+        let ended = match self.child.try_wait() {
+            Ok(Some(ended)) if ended.success() => return Ok(()),
+            Ok(Some(ended)) => ended.to_string(),
+            Ok(None) => "killed, and still there".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let words = last_lines(&self.log);
+        Err(Fault::Machine(format!("a server did not stop cleanly ({ended}); its log ends with: {words}")))
+    }
+
+    fn stop(&mut self) {
+        if self.child.try_wait().ok().flatten().is_some() {
+            return;
+        }
+        self.signal(self.stop_signal);
+        // One that stands still would not act on it.
+        self.signal(libc::SIGCONT);
+        if ended_within(&mut self.child, STOP_PATIENCE).is_none() {
+            kill(&mut self.child, &self.log.display());
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Starts a server, in `group` from its first instruction on.
+pub fn start(
+    command: &Command,
+    account: Option<&Account>,
+    group: Option<&Group>,
+    log: &Path,
+    stop_signal: i32,
+) -> Result<Running, Fault> {
+    let output = File::options().append(true).open(log).map_err(|error| Fault::machine(log.display(), error))?;
+    let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
+    let folder = log.parent().unwrap_or(Path::new("/"));
+    let mut prepared = prepared(command, account, folder);
+    prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
+    // Opened by this account: the server's may not join a group.
+    let doors = group.map(Group::doors).transpose()?.unwrap_or_default();
+    // SAFETY: write(2) is async-signal-safe, and the descriptors are open until the child has been started.
+    unsafe {
+        prepared.pre_exec(move || doors.iter().try_for_each(cgroup::enter));
+    }
+    let child = prepared
+        .spawn()
+        .map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
+    Ok(Running { child, stop_signal, log: log.to_owned() })
+}
+
+/// Runs a command to its end.
+pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Result<(), Fault> {
+    output(command, account, folder).map(drop)
+}
+
+/// Runs a command to its end; returns what it wrote to its standard output.
+pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
+    let name = command.program.display();
+    let output = finish(&mut prepared(command, account, folder), TOOL_PATIENCE)
+        .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?
+        .ok_or_else(|| late(&name, TOOL_PATIENCE))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Err(Fault::Machine(format!("{name} failed ({}): {}", output.status, tail(&said))))
+}
+
+/// What `program` says about its version when it is called with `argument`.
+///
+/// # Errors
+/// When it cannot be started, or does not end in time: it is killed then.
+pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
+    let name = program.display();
+    let output = finish(std::process::Command::new(program).arg(argument), VERSION_PATIENCE);
+    let output = output.map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
+    output.ok_or_else(|| late(&name, VERSION_PATIENCE))
+}
+
+/// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `patience`: it is killed
+/// then, with all that it has started.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn finish(command: &mut std::process::Command, patience: Duration) -> io::Result<Option<Output>> {
+    // Not pipes: what a program has started and left behind would keep them open.
+    let (mut said, mut complained) = (memory_file()?, memory_file()?);
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
+    let mut child = command.spawn()?;
+    let Some(status) = ended_within(&mut child, patience) else {
+        kill(&mut child, &command.get_program().display());
+        return Ok(None);
+    };
+    Ok(Some(Output { status, stdout: read_again(&mut said)?, stderr: read_again(&mut complained)? }))
+}
+
+/// A file that has no name and no place on a disk (memfd_create(2)).
+fn memory_file() -> io::Result<File> {
+    const NAME: &CStr = c"tithe";
+    // SAFETY: a C string that lives through the call.
+    let descriptor = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it, and nobody else has it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+}
+
+fn read_again(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn late(name: &dyn std::fmt::Display, patience: Duration) -> Fault {
+    Fault::Machine(format!("{name} did not end within {} s and was killed", patience.as_secs()))
+}
+
+/// How `child` ended, once it has; `None` when it has not after `patience`.
+fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            _ => return None,
+        }
+    }
+}
+
+/// Kills `child`, with its process group where it leads one, and waits until it is gone. One that does not go is left
+/// behind, and said to be.
+pub(super) fn kill(child: &mut Child, name: &dyn std::fmt::Display) {
+    let process = child.id() as i32;
+    // SAFETY: neither call has preconditions; the child has not been waited for, so its number is still its own, and a
+    // negative number means the process group that it leads.
+    unsafe { libc::kill(if libc::getpgid(process) == process { -process } else { process }, libc::SIGKILL) };
+    if ended_within(child, KILL_PATIENCE).is_none() {
+        leave_behind(format!(
+            "process {process} ({name}) was killed and is still there after {} s: it waits in the kernel for a disk or a file \
+             system that does not answer (`cat /proc/{process}/stack` says where)",
+            KILL_PATIENCE.as_secs()
+        ));
+    }
+}
+
+/// A program that ran to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Processor time of the program and of the children that it has waited for.
+    pub modes: Modes,
+}
+
+/// Runs a command to its end, both its outputs going to the file `output`; `None` when `cancelled` ended it before.
+///
+/// # Errors
+/// When it cannot be started, or does not end within `patience`: it is killed then, with all that it has started.
+pub fn run_counted(
+    command: &Command,
+    account: Option<&Account>,
+    folder: &Path,
+    output: &Path,
+    patience: Duration,
+    cancelled: &AtomicBool,
+) -> Result<Option<Ended>, Fault> {
+    let name = command.program.display();
+    let file = File::create(output).map_err(|error| Fault::machine(output.display(), error))?;
+    let errors = file.try_clone().map_err(|error| Fault::machine(output.display(), error))?;
+    let mut child = prepared(command, account, folder)
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
+    let process = child.id() as i32;
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(ended) = look_after(process).map_err(|error| Fault::machine(&name, error))? {
+            return Ok(Some(ended));
+        }
+        let is_late = Instant::now() > deadline;
+        if is_late || cancelled.load(Ordering::SeqCst) {
+            kill(&mut child, &name);
+            return if is_late { Err(late(&name, patience)) } else { Ok(None) };
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// How the child `process` has ended, if it has; it is waited for then.
+fn look_after(process: i32) -> std::io::Result<Option<Ended>> {
+    let mut status = 0;
+    // SAFETY: `usage` is zeroed plain data, and like `status` it lives through the call.
+    let (found, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(process, &raw mut status, libc::WNOHANG, &raw mut usage), usage)
+    };
+    match found {
+        0 => Ok(None),
+        found if found == process => Ok(Some(Ended { status: ExitStatus::from_raw(status), modes: Modes::of(&usage) })),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// The command with account, environment, process group and parent-death signal set.
+pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
+    let mut prepared = std::process::Command::new(&command.program);
+    prepared.args(&command.arguments).current_dir(folder).process_group(0).env_clear();
+    // PATH for what a server starts itself; the C locale so that messages can be read by programs.
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    prepared.env("PATH", path).env("LC_ALL", "C").env("HOME", folder).envs(&command.environment);
+    if let Some(account) = account {
+        prepared.uid(account.user).gid(account.group);
+    }
+    // SAFETY: prctl is async-signal-safe, and the closure touches nothing else. It runs after the account
+    // was changed, which would have cleared the signal.
+    unsafe {
+        prepared.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    prepared
+}
+
+fn last_lines(log: &Path) -> String {
+    tail(&String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()))
+}
+
+/// The last three lines with something in them.
+pub fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> std::process::Command {
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_is_waited_for_and_what_it_leaves_running_is_not() {
+        // The child that stays has both outputs open, for longer than anybody waits here.
+        let script = "echo said; echo complained >&2; sleep 600 & echo $!; exit 3";
+        let output = finish(&mut shell(script), Duration::from_secs(300)).expect("a shell").expect("it ends");
+        assert_eq!(output.status.code(), Some(3));
+        let said = String::from_utf8(output.stdout).expect("text");
+        let stays: i32 = said.strip_prefix("said\n").and_then(|rest| rest.trim().parse().ok()).expect("a process");
+        // SAFETY: the child of the shell still sleeps, so its number is its own.
+        assert_eq!(unsafe { libc::kill(stays, libc::SIGKILL) }, 0, "it does not run any more");
+        assert_eq!(output.stderr, b"complained\n");
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed() {
+        let begun = Instant::now();
+        let output = finish(&mut shell("exec sleep 600"), Duration::from_millis(50)).expect("a shell");
+        assert!(output.is_none() && begun.elapsed().as_secs() < 300);
+    }
+
+    #[test]
+    fn a_server_that_stands_still_is_stopped_all_the_same() {
+        let log = std::env::temp_dir().join(format!("tithe-test-process-{}", std::process::id()));
+        File::create(&log).expect("a log");
+        let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+        let arguments = vec!["-c".to_owned(), script.to_owned()];
+        let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
+        let running = start(&command, None, None, &log, libc::SIGTERM).expect("a shell");
+        let begun = Instant::now();
+        while std::fs::read_to_string(&log).is_ok_and(|said| said.is_empty()) {
+            assert!(begun.elapsed().as_secs() < 60, "it said nothing");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        running.signal(libc::SIGSTOP);
+        assert_eq!(running.stop_cleanly(), Ok(()), "it was killed");
+        std::fs::remove_file(&log).expect("removed");
+    }
+}

@@ -1,0 +1,117 @@
+//! Do the server's logs repeat values, keys or passwords?
+
+use std::time::{Duration, Instant};
+
+use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_model::record::Role;
+
+use crate::{
+    checks::{
+        canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
+        needles::{NEEDLE_BYTES, Needles},
+        scan::{Places, Report, files_of, scan},
+    },
+    evidence::{CheckEntry, Evidence, Scene},
+};
+
+/// Makes the server write `token` into its log, however the product does that.
+pub type Plant = fn(scene: &Scene<'_>, token: &str) -> Result<(), Fault>;
+
+/// How long a server may take to write what it was made to log.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Looks for canaries, the data key and the password in the server's logs, raw, in hexadecimal and in base64. Its
+/// control is a token that `plant` makes the server log, and that must be found. Id `logs-free`.
+///
+/// A password or key shorter than [`NEEDLE_BYTES`] is left out: it would be met by chance.
+pub struct LogsFree {
+    role: Role,
+    targets: Targets,
+    plant: Plant,
+}
+
+impl LogsFree {
+    /// A check of the logs for `targets` and secrets: a claim or a disclosure.
+    pub fn new(role: Role, targets: Targets, plant: Plant) -> Self {
+        Self { role, targets, plant }
+    }
+}
+
+impl Evidence for LogsFree {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry { role: self.role, ..CheckEntry::claim("logs-free").own_control() }
+    }
+
+    fn claim(&self) -> String {
+        format!("the logs hold no {}, no data key and no password", self.targets.noun())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let canaries = Canaries::new(scene, self.id());
+        let mut session = key_value(scene.connect()?)?;
+        canaries.write(session.as_mut())?;
+        canaries.read_back(session.as_mut())?;
+        drop(session);
+        // Planted last: once it stands in the log, so does everything that was logged before it.
+        let token = Source::new(scene, "logs-free control").text(TOKEN_BYTES);
+        (self.plant)(scene, &String::from_utf8_lossy(&token))?;
+
+        let setup = scene.setup;
+        let at_rest = setup.at_rest.as_ref().map(|at_rest| ("data key", &at_rest.key));
+        let columns = setup.columns.as_ref().map(|columns| ("data key", &columns.key));
+        let ours = [Some(("data key", &setup.materials.key)), Some(("password", &setup.materials.password))];
+        let secrets =
+            ours.into_iter().chain([at_rest, columns]).flatten().map(|(what, secret)| (what, secret.expose()));
+        let tokens = canaries.tokens(&self.targets);
+        let secrets = secrets.filter(|(_, secret)| secret.len() >= NEEDLE_BYTES);
+        let needles = Needles::new(secrets.chain(tokens.iter().map(|token| ("canary", *token))));
+        let control = await_needle(scene, &Needles::new([("control token", token.as_slice())]));
+        Ok(conclude(&scan(&needles, files_of(scene.server, Places::LOGS)), tokens.len(), control))
+    }
+}
+
+/// True as soon as `needle` stands in the logs; false when patience ends.
+fn await_needle(scene: &Scene<'_>, needle: &Needles) -> bool {
+    let start = Instant::now();
+    loop {
+        if scan(needle, files_of(scene.server, Places::LOGS)).total().hits() > 0 {
+            return true;
+        }
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn conclude(report: &Report, canaries: usize, control: bool) -> Sight {
+    if report.total().hits() > 0 {
+        Sight::Exposed(report.describe_found())
+    } else if let Some(file) = report.unreadable.first() {
+        Sight::Unknown(format!("cannot read {file}"))
+    } else if !control {
+        Sight::Unknown(format!("the control token is not in the logs ({})", report.extent()))
+    } else {
+        Sight::Protected(format!(
+            "none of {canaries} canaries, no data key and no password in {}; the control token was found",
+            report.extent()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_log_without_the_control_proves_nothing() {
+        let empty = Report { files: 1, bytes: 812, ..Report::default() };
+        expect![[r#"Unknown("the control token is not in the logs (1 file, 812 B)")"#]]
+            .assert_eq(&format!("{:?}", conclude(&empty, 33, false)));
+        let closed = Report { unreadable: vec!["server.log: Permission denied".to_owned()], ..Report::default() };
+        expect![[r#"Unknown("cannot read server.log: Permission denied")"#]]
+            .assert_eq(&format!("{:?}", conclude(&closed, 33, true)));
+    }
+}

@@ -1,0 +1,222 @@
+//! Looks for needles in bytes.
+//!
+//! A needle is looked for as it is, in hexadecimal of either case, and in base64 at each of its three alignments:
+//! PostgreSQL, for one, logs binary parameters in hexadecimal. A stream is read in pieces that overlap, so that no
+//! needle hides across a border.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    io::{self, Read},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
+use tithe_machine::secret::hex;
+
+/// How a needle was written where it was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    Raw,
+    Hexadecimal,
+    Base64,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Hexadecimal => "hexadecimal",
+            Self::Base64 => "base64",
+        }
+    }
+}
+
+/// Fewest bytes of a needle: what is shorter is met by chance.
+pub const NEEDLE_BYTES: usize = 12;
+/// Bytes by which a candidate is recognised.
+const HEAD: usize = 8;
+/// Bytes read at a time.
+const PIECE: usize = 1 << 20;
+
+/// What is looked for, in all its forms.
+pub struct Needles {
+    forms: Vec<NeedleForm>,
+    /// For each pair of bytes, whether some form starts with it: passes over most of the haystack.
+    starts: Vec<bool>,
+    heads: HashMap<[u8; HEAD], Vec<usize>>,
+    longest: usize,
+}
+
+struct NeedleForm {
+    what: &'static str,
+    number: usize,
+    form: Form,
+    bytes: Vec<u8>,
+}
+
+impl Needles {
+    /// Needles with the noun under which the finding names them, singular: `canary`, `data key`.
+    ///
+    /// # Panics
+    /// When a needle is shorter than [`NEEDLE_BYTES`].
+    pub fn new<'a>(needles: impl IntoIterator<Item = (&'static str, &'a [u8])>) -> Self {
+        let mut all = Self { forms: Vec::new(), starts: vec![false; 1 << 16], heads: HashMap::new(), longest: HEAD };
+        for (number, (what, needle)) in needles.into_iter().enumerate() {
+            assert!(needle.len() >= NEEDLE_BYTES, "a {what} of {} bytes is met by chance", needle.len());
+            for (form, bytes) in forms(needle) {
+                all.add(NeedleForm { what, number, form, bytes });
+            }
+        }
+        all
+    }
+
+    /// Adds `form`, unless the same bytes are looked for already.
+    fn add(&mut self, form: NeedleForm) {
+        let head = *form.bytes.first_chunk::<HEAD>().expect("every form is longer than its head");
+        let candidates = self.heads.entry(head).or_default();
+        if candidates.iter().any(|&index| self.forms[index].bytes == form.bytes) {
+            return;
+        }
+        candidates.push(self.forms.len());
+        self.starts[pair(&head)] = true;
+        self.longest = self.longest.max(form.bytes.len());
+        self.forms.push(form);
+    }
+
+    /// Calls `hit` for every form that stands in `haystack`, with the position where it ends.
+    fn each<'a>(&'a self, haystack: &[u8], mut hit: impl FnMut(usize, &'a NeedleForm)) {
+        let zeros_hold_none = !self.starts[0];
+        let mut next = 0;
+        while let Some(window) = haystack.get(next..).and_then(|rest| rest.first_chunk::<HEAD>()) {
+            let start = next;
+            // Files that are allocated ahead are mostly zeros. The last one may begin a needle.
+            next += if zeros_hold_none && *window == [0; HEAD] { HEAD - 1 } else { 1 };
+            if !self.starts[pair(window)] {
+                continue;
+            }
+            let Some(candidates) = self.heads.get(window) else {
+                continue;
+            };
+            for form in candidates.iter().map(|&index| &self.forms[index]) {
+                if haystack[start..].starts_with(&form.bytes) {
+                    hit(start + form.bytes.len(), form);
+                }
+            }
+        }
+    }
+
+    /// What stands in `haystack`.
+    pub fn count(&self, haystack: &[u8]) -> Tally {
+        let mut tally = Tally::default();
+        self.each(haystack, |_, form| tally.add(form));
+        tally
+    }
+
+    /// What `reader` delivers of them, and how many bytes it delivered.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub fn count_in(&self, reader: &mut dyn Read) -> io::Result<(Tally, u64)> {
+        let (mut tally, mut bytes) = (Tally::default(), 0);
+        let mut buffer = vec![0; PIECE + self.longest];
+        // The end of the last piece stands before the next one: a needle may begin there. What ends there was counted.
+        let mut kept = 0;
+        loop {
+            let read = match reader.read(&mut buffer[kept..]) {
+                Ok(0) => return Ok((tally, bytes)),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            bytes += read as u64;
+            let filled = kept + read;
+            self.each(&buffer[..filled], |end, form| {
+                if end > kept {
+                    tally.add(form);
+                }
+            });
+            let keep = filled.min(self.longest - 1);
+            buffer.copy_within(filled - keep..filled, 0);
+            kept = keep;
+        }
+    }
+}
+
+fn pair(bytes: &[u8]) -> usize {
+    usize::from(bytes[0]) << 8 | usize::from(bytes[1])
+}
+
+fn forms(needle: &[u8]) -> Vec<(Form, Vec<u8>)> {
+    let lower = hex(needle);
+    let upper = lower.to_uppercase();
+    let mut all = vec![(Form::Raw, needle.to_vec()), (Form::Hexadecimal, lower.clone().into_bytes())];
+    if upper != lower {
+        all.push((Form::Hexadecimal, upper.into_bytes()));
+    }
+    all.extend((0..3).map(|before| (Form::Base64, base64_inner(needle, before))));
+    all
+}
+
+/// The characters of the base64 (RFC 4648, section 4) of a text that are given by `needle` alone, when `before` bytes
+/// modulo 3 stand before it and anything after it.
+fn base64_inner(needle: &[u8], before: usize) -> Vec<u8> {
+    let text = STANDARD_NO_PAD.encode([&[0; 2][..before], needle].concat());
+    // Six bits a character: the first and the last that no neighbour has a part in.
+    let given = (before * 8).div_ceil(6)..(before + needle.len()) * 8 / 6;
+    text.as_bytes().get(given).unwrap_or_default().to_vec()
+}
+
+/// How often needles were found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    hits: u64,
+    distinct: BTreeSet<(&'static str, usize)>,
+    forms: BTreeSet<Form>,
+}
+
+impl Tally {
+    fn add(&mut self, form: &NeedleForm) {
+        self.hits += 1;
+        self.distinct.insert((form.what, form.number));
+        self.forms.insert(form.form);
+    }
+
+    /// Adds what `other` found.
+    pub fn merge(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.distinct.extend(&other.distinct);
+        self.forms.extend(&other.forms);
+    }
+
+    /// How often any needle was found.
+    pub fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// How many different needles called `what` were found.
+    pub fn distinct(&self, what: &str) -> usize {
+        self.distinct.iter().filter(|(name, _)| *name == what).count()
+    }
+
+    /// `canary ×12, data key ×1: 44 times as raw and hexadecimal`, the forms only where they are not just raw; nothing
+    /// found: `nothing`.
+    pub fn describe(&self) -> String {
+        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+        for (what, _) in &self.distinct {
+            *kinds.entry(what).or_default() += 1;
+        }
+        if kinds.is_empty() {
+            return "nothing".to_owned();
+        }
+        let kinds: Vec<_> = kinds.into_iter().map(|(what, count)| format!("{what} ×{count}")).collect();
+        let text = format!("{}: {}", kinds.join(", "), times(self.hits));
+        let forms: Vec<_> = self.forms.iter().map(|form| form.name()).collect();
+        if forms == [Form::Raw.name()] { text } else { format!("{text} as {}", forms.join(" and ")) }
+    }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+#[cfg(test)]
+mod tests;

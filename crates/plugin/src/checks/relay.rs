@@ -1,0 +1,277 @@
+//! A TCP relay between client and server that keeps what passes. For evidence only: never in a measured path.
+//!
+//! It listens on a free port of 127.0.0.1 and speaks no protocol, so every product can stand behind it. Two threads a
+//! connection copy bytes; all of them end when the relay does.
+
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use tithe_machine::{fault::Fault, launch::Address};
+
+/// Most bytes that are kept of one direction of one connection; what follows passes but is not kept.
+pub const CAPTURE_BYTES: usize = 1 << 20;
+
+/// How long to wait for a server that accepts no connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What passed over one connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conversation {
+    /// Client to server.
+    pub sent: Vec<u8>,
+    /// Server to client.
+    pub received: Vec<u8>,
+    /// True when a direction passed more than [`CAPTURE_BYTES`].
+    pub truncated: bool,
+}
+
+impl Conversation {
+    /// Where the client's first TLS handshake begins in what it sent: 0, or what it said in the clear before it, as
+    /// products do that switch to TLS within their own protocol. `None`: no handshake near the start.
+    pub fn tls_handshake(&self) -> Option<usize> {
+        /// Longest opening in the clear: MySQL's is 36 bytes, PostgreSQL's 8; SMTP-like greetings are longer.
+        const OPENING: usize = 256;
+        self.sent.windows(11).take(OPENING).position(is_client_hello)
+    }
+}
+
+/// A TLS record of type handshake whose first message is a ClientHello (RFC 8446, sections 4 and 5.1).
+fn is_client_hello(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x16, 0x03, 0x01..=0x03, _, _, 0x01, 0x00, _, _, 0x03, 0x03])
+}
+
+/// A running relay; dropping it ends it with all its connections.
+pub struct Relay {
+    port: u16,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stopping: AtomicBool,
+    links: Mutex<Vec<Link>>,
+}
+
+struct Link {
+    client: TcpStream,
+    server: TcpStream,
+    conversation: Arc<Mutex<Conversation>>,
+    pumps: [JoinHandle<()>; 2],
+}
+
+impl Relay {
+    /// Starts a relay to `host:port`.
+    ///
+    /// # Errors
+    /// When no port can be opened.
+    pub fn start(host: &str, port: u16) -> Result<Self, Fault> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let own = listener.local_addr()?.port();
+        let shared = Arc::new(Shared::default());
+        let (worker, target) = (Arc::clone(&shared), (host.to_owned(), port));
+        let acceptor = std::thread::spawn(move || worker.accept(&listener, &target));
+        Ok(Self { port: own, shared, acceptor: Some(acceptor) })
+    }
+
+    /// Where clients reach it. The host is the loopback address, for which certificates made by Tithe are valid.
+    pub fn address(&self) -> Address {
+        Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port }
+    }
+
+    /// Ends it, and gives what passed, in the order of the connections.
+    pub fn finish(mut self) -> Vec<Conversation> {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Vec<Conversation> {
+        let Some(acceptor) = self.acceptor.take() else {
+            return Vec::new();
+        };
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        // A connection of its own wakes the acceptor. Should it fail, the listener is broken and has ended already.
+        drop(TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port).into(), CONNECT_TIMEOUT));
+        let _ = acceptor.join();
+        let links = std::mem::take(&mut *lock(&self.shared.links));
+        links.into_iter().map(Link::end).collect()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn accept(&self, listener: &TcpListener, target: &(String, u16)) {
+        while let Ok((client, _)) = listener.accept() {
+            if self.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            // A server that is not there shows as a closed connection, as it would without the relay.
+            if let Ok(link) = Link::open(client, target) {
+                lock(&self.links).push(link);
+            }
+        }
+    }
+}
+
+impl Link {
+    fn open(client: TcpStream, target: &(String, u16)) -> std::io::Result<Self> {
+        let server = connect(target)?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        let conversation = Arc::new(Mutex::new(Conversation::default()));
+        let sent = Pump { from: client.try_clone()?, to: server.try_clone()?, conversation: Arc::clone(&conversation) };
+        let received =
+            Pump { from: server.try_clone()?, to: client.try_clone()?, conversation: Arc::clone(&conversation) };
+        let pumps = [
+            std::thread::spawn(move || sent.run(|conversation| &mut conversation.sent)),
+            std::thread::spawn(move || received.run(|conversation| &mut conversation.received)),
+        ];
+        Ok(Self { client, server, conversation, pumps })
+    }
+
+    fn end(self) -> Conversation {
+        // A side that has closed already cannot be shut down again.
+        let _ = self.client.shutdown(Shutdown::Both);
+        let _ = self.server.shutdown(Shutdown::Both);
+        for pump in self.pumps {
+            let _ = pump.join();
+        }
+        std::mem::take(&mut *lock(&self.conversation))
+    }
+}
+
+/// A connection to the first address of `target` that accepts one in time.
+fn connect(target: &(String, u16)) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::other("no such host");
+    for address in (target.0.as_str(), target.1).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Copies one direction of one connection.
+struct Pump {
+    from: TcpStream,
+    to: TcpStream,
+    conversation: Arc<Mutex<Conversation>>,
+}
+
+impl Pump {
+    /// Runs until either side closes. Bytes are kept before they are passed on, so that whoever has an answer knows
+    /// that it is in the capture.
+    fn run(mut self, direction: fn(&mut Conversation) -> &mut Vec<u8>) {
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(read @ 1..) = self.from.read(&mut buffer) {
+            let mut conversation = lock(&self.conversation);
+            let kept = direction(&mut conversation);
+            let room = CAPTURE_BYTES - kept.len();
+            kept.extend_from_slice(&buffer[..read.min(room)]);
+            conversation.truncated |= read > room;
+            drop(conversation);
+            if self.to.write_all(&buffer[..read]).is_err() {
+                break;
+            }
+        }
+        // The other direction may still have something to say: only this one is closed.
+        let _ = self.to.shutdown(Shutdown::Write);
+    }
+}
+
+/// A poisoned lock is taken as it is: a capture has no state that a panic could leave half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers every byte with its successor, for one connection.
+    fn successor_server() -> (u16, JoinHandle<()>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = stream.read(&mut buffer) {
+                buffer[..read].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+                stream.write_all(&buffer[..read]).unwrap();
+            }
+        });
+        (port, server)
+    }
+
+    fn connect(relay: &Relay) -> TcpStream {
+        let Address::Tcp { host, port } = relay.address() else { panic!("a relay has a TCP address") };
+        TcpStream::connect((host.as_str(), port)).unwrap()
+    }
+
+    #[test]
+    fn passes_bytes_both_ways_and_keeps_them() {
+        let (port, server) = successor_server();
+        let relay = Relay::start("127.0.0.1", port).unwrap();
+        let mut client = connect(&relay);
+        client.write_all(b"HAL").unwrap();
+        let mut answer = [0; 3];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"IBM");
+        let conversations = relay.finish();
+        assert_eq!(
+            conversations,
+            [Conversation { sent: b"HAL".to_vec(), received: b"IBM".to_vec(), truncated: false }]
+        );
+        assert_eq!(client.read(&mut answer).unwrap_or(0), 0, "an ended relay closes its connections");
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn passes_more_than_it_keeps() {
+        let (port, server) = successor_server();
+        let relay = Relay::start("127.0.0.1", port).unwrap();
+        let mut client = connect(&relay);
+        let mut piece = [7; 4096];
+        for _ in 0..CAPTURE_BYTES / piece.len() + 1 {
+            piece.fill(7);
+            client.write_all(&piece).unwrap();
+            client.read_exact(&mut piece).unwrap();
+            assert_eq!(piece, [8; 4096]);
+        }
+        let conversation = relay.finish().remove(0);
+        assert_eq!((conversation.sent.len(), conversation.truncated), (CAPTURE_BYTES, true));
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_closes_the_connection() {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let relay = Relay::start("127.0.0.1", port).unwrap();
+        let mut client = connect(&relay);
+        assert_eq!(client.read(&mut [0; 1]).unwrap_or(0), 0);
+        assert!(relay.finish().is_empty());
+    }
+
+    #[test]
+    fn a_handshake_is_seen_after_an_opening_in_the_clear() {
+        let hello = [0x16, 3, 1, 0, 0xf5, 1, 0, 0, 0xf1, 3, 3, 0x42];
+        let conversation = |sent: Vec<u8>| Conversation { sent, ..Conversation::default() };
+        assert_eq!(conversation(hello.to_vec()).tls_handshake(), Some(0));
+        assert_eq!(conversation([&[0, 0, 0, 8, 4, 210, 22, 47][..], &hello].concat()).tls_handshake(), Some(8));
+        assert_eq!(conversation(b"SELECT 1".repeat(100)).tls_handshake(), None);
+        assert_eq!(conversation(hello[..8].to_vec()).tls_handshake(), None);
+    }
+}

@@ -1,0 +1,265 @@
+//! Looks for needles in the files of a server.
+//!
+//! Files may vanish, grow and be sparse while they are read. What a file system has not kept of a file, because nothing
+//! was ever written there, reads as zeros and is passed over: a journal is often allocated far ahead. Compressed or
+//! encrypted copies are not found: that is what positive controls are for.
+
+use std::{
+    collections::HashSet,
+    fs,
+    io::{self, Read},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{FileExt, MetadataExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use tithe_machine::launch::Server;
+use tithe_model::quantity;
+
+use crate::checks::needles::{Needles, Tally};
+
+/// Which of the server's files a check looks into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Places {
+    /// Tables and indexes.
+    pub data: bool,
+    /// Write-ahead log, redo log, journal.
+    pub journal: bool,
+    /// Server and audit logs.
+    pub logs: bool,
+}
+
+impl Places {
+    /// Tables and indexes only.
+    pub const DATA: Self = Self { data: true, journal: false, logs: false };
+    /// Journal only.
+    pub const JOURNAL: Self = Self { data: false, journal: true, logs: false };
+    /// Logs only.
+    pub const LOGS: Self = Self { data: false, journal: false, logs: true };
+    /// Tables, indexes and journal: what encryption at rest is expected to cover.
+    pub const FILES: Self = Self { data: true, journal: true, logs: false };
+    /// Every file of the server.
+    pub const ALL: Self = Self { data: true, journal: true, logs: true };
+
+    /// The noun of a claim: `data files and journal`.
+    pub fn noun(self) -> String {
+        let names = [(self.data, "data files"), (self.journal, "journal"), (self.logs, "logs")];
+        let names: Vec<_> = names.into_iter().filter_map(|(chosen, name)| chosen.then_some(name)).collect();
+        match names.split_last() {
+            None => "no files".to_owned(),
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, first)) => format!("{} and {last}", first.join(", ")),
+        }
+    }
+
+    fn has(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Data => self.data,
+            Kind::Journal => self.journal,
+            Kind::Log => self.logs,
+        }
+    }
+}
+
+/// What a file of a server holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Tables and indexes.
+    Data,
+    /// Write-ahead log, redo log, journal.
+    Journal,
+    /// Server and audit logs.
+    Log,
+}
+
+/// A file to look into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the finding calls it: relative to the server's folder.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// The files of `server` in `places`, each once, in a stable order. A file below several of the server's paths is what
+/// the deepest of them says: a journal inside the data folder is journal. Links are followed.
+pub fn files_of(server: &Server, places: Places) -> Vec<File> {
+    let paths = &server.paths;
+    let kinds = [(Kind::Data, &paths.data), (Kind::Journal, &paths.journal), (Kind::Log, &paths.logs)];
+    let mut roots: Vec<_> =
+        kinds.into_iter().flat_map(|(kind, paths)| paths.iter().map(move |path| (kind, path))).collect();
+    roots.sort_by_key(|(_, path)| std::cmp::Reverse(path.components().count()));
+    let mut walk = Walk::new(&server.folder);
+    for (kind, root) in roots {
+        walk.visit(root, kind);
+    }
+    walk.files.retain(|file| places.has(file.kind));
+    walk.files
+}
+
+/// Every file below `folder`, each once; all are called data.
+pub fn files_below(folder: &Path) -> Vec<File> {
+    let mut walk = Walk::new(folder);
+    walk.visit(folder, Kind::Data);
+    walk.files
+}
+
+struct Walk<'a> {
+    base: &'a Path,
+    seen: HashSet<(u64, u64)>,
+    files: Vec<File>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(base: &'a Path) -> Self {
+        Self { base, seen: HashSet::new(), files: Vec::new() }
+    }
+
+    /// Adds what is at `path`. What vanishes meanwhile is not there; what cannot be listed is kept as a file, so that
+    /// the scan complains about it.
+    fn visit(&mut self, path: &Path, kind: Kind) {
+        let Ok(metadata) = fs::metadata(path) else { return };
+        if !self.seen.insert((metadata.dev(), metadata.ino())) {
+            return;
+        }
+        match (metadata.is_dir(), fs::read_dir(path)) {
+            (true, Ok(entries)) => {
+                let mut entries: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+                entries.sort();
+                entries.iter().for_each(|entry| self.visit(entry, kind));
+            }
+            (is_folder, _) if is_folder || metadata.is_file() => {
+                let name = path.strip_prefix(self.base).unwrap_or(path).display().to_string();
+                self.files.push(File { path: path.to_owned(), name, kind });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a scan of files saw.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Files that were read to their end.
+    pub files: u64,
+    /// Bytes that were read: less than the files are long where they have holes.
+    pub bytes: u64,
+    /// What was found, in which files.
+    pub found: Vec<(File, Tally)>,
+    /// Files that could not be read, with the reason.
+    pub unreadable: Vec<String>,
+}
+
+/// Reads `files` and looks for `needles`. A file that vanishes meanwhile holds nothing.
+pub fn scan(needles: &Needles, files: Vec<File>) -> Report {
+    let mut report = Report::default();
+    for file in files {
+        match fs::File::open(&file.path).and_then(|open| needles.count_in(&mut Kept::of(open))) {
+            Ok((tally, bytes)) => {
+                report.files += 1;
+                report.bytes += bytes;
+                if tally.hits() > 0 {
+                    report.found.push((file, tally));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => report.unreadable.push(format!("{}: {error}", file.name)),
+        }
+    }
+    report
+}
+
+/// Zeros that are read before what follows a hole, bytes: what stands on its two sides is not beside each other.
+const APART: u64 = 4096;
+
+/// The parts of a file that its file system has kept, one behind the other.
+struct Kept {
+    file: fs::File,
+    at: u64,
+    /// Where the part that `at` stands in ends.
+    end: u64,
+}
+
+impl Kept {
+    fn of(file: fs::File) -> Self {
+        Self { file, at: 0, end: 0 }
+    }
+
+    /// Goes to the next part; false where there is none.
+    fn next(&mut self) -> io::Result<bool> {
+        let Some(start) = self.seek(libc::SEEK_DATA, self.at, self.at)? else { return Ok(false) };
+        self.at = self.at.max(start.saturating_sub(APART));
+        self.end = self.seek(libc::SEEK_HOLE, start, u64::MAX)?.unwrap_or(start);
+        Ok(true)
+    }
+
+    /// The first place of this kind from `from` on; `otherwise` where the file system tells none; `None` behind the
+    /// end.
+    fn seek(&self, kind: libc::c_int, from: u64, otherwise: u64) -> io::Result<Option<u64>> {
+        let Ok(from) = libc::off_t::try_from(from) else { return Ok(None) };
+        // SAFETY: the descriptor is open; the call touches nothing but the file's position, which nobody reads at.
+        let place = unsafe { libc::lseek(self.file.as_raw_fd(), from, kind) };
+        if let Ok(place) = u64::try_from(place) {
+            return Ok(Some(place));
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::ENXIO) => Ok(None),
+            Some(libc::EINVAL) => Ok(Some(otherwise)),
+            _ => Err(error),
+        }
+    }
+}
+
+impl Read for Kept {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.end && !self.next()? {
+            return Ok(0);
+        }
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let length = left.min(buffer.len());
+        let read = self.file.read_at(&mut buffer[..length], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Report {
+    /// Everything found, over all files.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for (_, tally) in &self.found {
+            total.merge(tally);
+        }
+        total
+    }
+
+    /// True when something was found in a file of this kind.
+    pub fn found_in(&self, kind: Kind) -> bool {
+        self.found.iter().any(|(file, _)| file.kind == kind)
+    }
+
+    /// `canary ×12: 44 times, in base/5/16389 (40), pg_wal/01 (4)`: at most four files by name.
+    pub fn describe_found(&self) -> String {
+        const NAMED: usize = 4;
+        let mut names: Vec<_> =
+            self.found.iter().take(NAMED).map(|(file, tally)| format!("{} ({})", file.name, tally.hits())).collect();
+        if self.found.len() > NAMED {
+            names.push(format!("{} further files", self.found.len() - NAMED));
+        }
+        format!("{}, in {}", self.total().describe(), names.join(", "))
+    }
+
+    /// `43 files, 38.1 MB`.
+    pub fn extent(&self) -> String {
+        let files = if self.files == 1 { "file" } else { "files" };
+        format!("{} {files}, {}", self.files, quantity::size(self.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests;

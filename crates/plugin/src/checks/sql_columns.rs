@@ -1,0 +1,550 @@
+//! Are the columns of SQL tables encrypted, where they should be and as they should be?
+//!
+//! The checks add rows of their own to every table that has a key, with numbers that no workload uses, and remove them
+//! again, so that the workload's rules hold before and after. A table without a key is left out: no row of it could be
+//! removed once its columns are encrypted.
+
+use std::collections::HashSet;
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+    secret::Secret,
+    sight::Sight,
+};
+
+use crate::{
+    checks::{
+        canary::{Collected, Source},
+        needles::{NEEDLE_BYTES, Needles, Tally},
+        relay::Relay,
+        scan::{Places, files_of, scan},
+    },
+    columns::{Chosen, connect_sql, sql::Treatment},
+    database::sql_of,
+    evidence::{CheckEntry, Evidence, Scene},
+    session::{Discard, Parameter, SqlSession},
+    setup::{Columns, Setup},
+    sql::{Column, Described, Kind, SqlTable, describe, insert},
+};
+
+/// Length of a block that must not repeat, bytes.
+const BLOCK: usize = 16;
+
+/// The columns that a check is about: those that the guarded arm encrypts.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// As [`Columns::share`].
+    pub share: f64,
+    /// As [`Columns::names`].
+    pub names: Vec<String>,
+    /// The tables.
+    pub tables: &'static [SqlTable],
+}
+
+impl Subject {
+    fn chosen(&self) -> Result<Chosen, Fault> {
+        Chosen::of(self.share, &self.names, self.tables)
+    }
+
+    fn connect(&self, scene: &Scene<'_>, server: &Server, setup: &Setup) -> Result<Box<dyn SqlSession>, Fault> {
+        connect_sql(scene.database, server, setup, &scene.how(), self.tables)
+    }
+
+    /// A session that shows what the server holds.
+    fn connect_raw(&self, scene: &Scene<'_>) -> Result<Box<dyn SqlSession>, Fault> {
+        sql_of(scene.database)?.connect(scene.server, scene.setup, &scene.how())
+    }
+
+    fn keyed(&self) -> impl Iterator<Item = &'static SqlTable> {
+        self.tables.iter().filter(|table| !table.key.is_empty())
+    }
+
+    fn describe(&self, template: &str, session: &dyn SqlSession) -> Described {
+        describe(template, self.tables, session.dialect())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Number(i64),
+    Text(Vec<u8>),
+}
+
+impl Value {
+    fn draw(column: &Column, source: &mut Source) -> Self {
+        let bits = |source: &mut Source| {
+            // Six random bits a character.
+            source.text(10).iter().fold(0i64, |sum, byte| (sum << 6) | i64::from(byte & 63))
+        };
+        match column.kind {
+            // Numbers of the full width, so that every product stores all their bytes.
+            Kind::Integer => Self::Number(0x4000_0000 | (bits(source) & 0x3fff_ffff)),
+            Kind::Long => Self::Number(0x4000_0000_0000_0000 | (bits(source) & 0x3fff_ffff_ffff_ffff)),
+            // Equal blocks give away a cipher that encrypts each block by itself.
+            Kind::Text(length) => {
+                let mut text = source.text(BLOCK).repeat(length.div_ceil(BLOCK).min(6));
+                text.truncate(length);
+                Self::Text(text)
+            }
+        }
+    }
+
+    fn parameter(&self) -> Parameter<'_> {
+        match self {
+            Self::Number(number) => Parameter::Integer(*number),
+            Self::Text(text) => Parameter::Text(text),
+        }
+    }
+
+    /// As a session delivers it.
+    fn delivered(&self) -> Vec<u8> {
+        match self {
+            Self::Number(number) => number.to_string().into_bytes(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// A row of a check's own.
+struct Row {
+    table: &'static SqlTable,
+    values: Vec<Value>,
+}
+
+impl Row {
+    fn draw(table: &'static SqlTable, source: &mut Source) -> Self {
+        Self { table, values: table.columns.iter().map(|column| Value::draw(column, source)).collect() }
+    }
+
+    /// A row with the same values under another key.
+    fn twin(&self, source: &mut Source) -> Self {
+        let value = |(column, value): (&Column, &Value)| {
+            if self.table.key.contains(&column.name) { Value::draw(column, source) } else { value.clone() }
+        };
+        Self { table: self.table, values: self.table.columns.iter().zip(&self.values).map(value).collect() }
+    }
+
+    fn key(&self) -> Vec<Parameter<'_>> {
+        self.key_places().map(|place| self.values[place].parameter()).collect()
+    }
+
+    /// Places of the key's columns, in the key's order.
+    fn key_places(&self) -> impl Iterator<Item = usize> {
+        let place = |name: &&str| self.table.columns.iter().position(|column| column.name == *name);
+        self.table.key.iter().filter_map(place)
+    }
+
+    fn by_key(&self, verb: &str) -> String {
+        let conditions: Vec<_> = self.table.key.iter().map(|name| format!("{name} = ?{name}")).collect();
+        format!("{verb} FROM {} WHERE {}", self.table.name, conditions.join(" AND "))
+    }
+
+    fn write(&self, subject: &Subject, session: &mut dyn SqlSession) -> Result<(), Fault> {
+        let described = subject.describe(&insert(self.table, 1), session);
+        let statement = session.prepare_described(&described)?;
+        let parameters: Vec<_> = self.values.iter().map(Value::parameter).collect();
+        session.call(statement, &parameters, &mut Discard).map(drop)
+    }
+
+    fn remove(&self, subject: &Subject, session: &mut dyn SqlSession) -> Result<(), Fault> {
+        let described = subject.describe(&self.by_key("DELETE"), session);
+        let statement = session.prepare_described(&described)?;
+        match session.call(statement, &self.key(), &mut Discard)? {
+            1 => Ok(()),
+            rows => Err(Fault::Wrong(format!("{rows} rows of {} removed in place of one", self.table.name))),
+        }
+    }
+
+    /// The row as `session` reads it; where `raw`, as the server holds it, found by its encrypted key.
+    fn read(&self, subject: &Subject, session: &mut dyn SqlSession, raw: bool) -> Result<Vec<Vec<u8>>, Fault> {
+        let names: Vec<&str> = self.table.columns.iter().map(|column| column.name).collect();
+        let mut described = subject.describe(&self.by_key(&format!("SELECT {}", names.join(", "))), session);
+        if raw {
+            described.results.fill(None);
+        }
+        let statement = session.prepare_described(&described)?;
+        let mut collected = Collected::default();
+        session.call(statement, &self.key(), &mut collected)?;
+        match <[_; 1]>::try_from(collected.rows) {
+            Ok([row]) => Ok(row.into_iter().map(Option::unwrap_or_default).collect()),
+            Err(rows) => Err(Fault::Wrong(format!("{} rows of {} for one key", rows.len(), self.table.name))),
+        }
+    }
+
+    fn is_read_back(&self, subject: &Subject, session: &mut dyn SqlSession) -> Result<bool, Fault> {
+        let expected: Vec<_> = self.values.iter().map(Value::delivered).collect();
+        Ok(self.read(subject, session, false)? == expected)
+    }
+
+    /// What must not be readable: texts, and runs of neighbouring numbers as products store and send them: in the
+    /// order of the columns, or as InnoDB does, which keeps a row in its primary key, the key first.
+    fn tokens(&self, chosen: &Chosen) -> Vec<Vec<u8>> {
+        let key: Vec<usize> = self.key_places().collect();
+        let (all, rest): (Vec<usize>, Vec<usize>) =
+            ((0..self.values.len()).collect(), (0..self.values.len()).filter(|place| !key.contains(place)).collect());
+        [all, key, rest].iter().flat_map(|places| self.tokens_of(places, chosen)).collect()
+    }
+
+    /// The tokens of the columns at `places`, as if they followed each other.
+    fn tokens_of(&self, places: &[usize], chosen: &Chosen) -> Vec<Vec<u8>> {
+        let mut tokens = Vec::new();
+        let mut run = (Kind::Integer, Vec::new());
+        for (column, value) in places.iter().map(|place| (&self.table.columns[*place], &self.values[*place])) {
+            let hidden = chosen.treatment(column).is_some();
+            if !hidden || column.kind != run.0 {
+                tokens.extend(forms(&run.1, run.0));
+                run = (column.kind, Vec::new());
+            }
+            match value {
+                Value::Number(number) if hidden => run.1.push(*number),
+                Value::Text(text) if hidden && text.len() >= BLOCK => tokens.push(text[..BLOCK].to_vec()),
+                _ => {}
+            }
+        }
+        tokens.extend(forms(&run.1, run.0));
+        tokens
+    }
+}
+
+/// Neighbouring numbers of one kind in their usual forms; too few of them could not be told from chance.
+fn forms(run: &[i64], kind: Kind) -> Vec<Vec<u8>> {
+    let width = if kind == Kind::Integer { 4 } else { 8 };
+    if run.len() * width < NEEDLE_BYTES {
+        return Vec::new();
+    }
+    let big = |number: i64| number.to_be_bytes()[8 - width..].to_vec();
+    let join = |form: &dyn Fn(i64) -> Vec<u8>| run.iter().flat_map(|number| form(*number)).collect::<Vec<u8>>();
+    vec![
+        join(&big),
+        join(&|number| number.to_le_bytes()[..width].to_vec()),
+        // InnoDB turns the sign, so that bytes sort as numbers do.
+        join(&|number| big(number ^ 1 << (width * 8 - 1))),
+        // PostgreSQL's messages: each value after its length.
+        join(&|number| [&(width as u32).to_be_bytes(), big(number).as_slice()].concat()),
+    ]
+}
+
+/// A row and its twin.
+type Pair = (Row, Row);
+
+/// Writes a row and a twin of it into every table, through `session`; hands them to `look` and removes them.
+fn with_rows(
+    subject: &Subject,
+    session: &mut dyn SqlSession,
+    source: &mut Source,
+    look: impl FnOnce(&mut dyn SqlSession, &[Pair]) -> Result<Sight, Fault>,
+) -> Result<Sight, Fault> {
+    let mut rows = Vec::new();
+    for table in subject.keyed() {
+        let row = Row::draw(table, source);
+        let twin = row.twin(source);
+        row.write(subject, session)?;
+        twin.write(subject, session)?;
+        rows.push((row, twin));
+    }
+    let sight = look(session, &rows);
+    for (row, twin) in &rows {
+        row.remove(subject, session)?;
+        twin.remove(subject, session)?;
+    }
+    sight
+}
+
+/// What the server holds for encrypted columns must be no plaintext, must repeat no block where it is randomised, and
+/// must be equal for equal values only where it is deterministic. Id `ciphertext-seen`.
+pub struct SqlCiphertext(pub Subject);
+
+impl Evidence for SqlCiphertext {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("ciphertext-seen")
+    }
+
+    fn claim(&self) -> String {
+        "the server holds ciphertext in encrypted columns, randomised unless the column is compared".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let subject = &self.0;
+        let chosen = subject.chosen()?;
+        let cipher = scene.setup.columns.as_ref().map(|columns| columns.cipher);
+        let mut session = subject.connect(scene, scene.server, scene.setup)?;
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |session, rows| {
+            let mut seen = Seen::default();
+            for (row, twin) in rows {
+                if !row.is_read_back(subject, session)? || !twin.is_read_back(subject, session)? {
+                    return Ok(Sight::Unknown(format!("{} is not read as it was written", row.table.name)));
+                }
+                let stored = [row.read(subject, session, true)?, twin.read(subject, session, true)?];
+                for (place, column) in row.table.columns.iter().enumerate() {
+                    let ours = [&stored[0][place], &stored[1][place]];
+                    let is_key = row.table.key.contains(&column.name);
+                    seen.column(column, chosen.treatment(column), &row.values[place], ours, is_key);
+                }
+            }
+            let names = cipher.map_or(("", ""), |cipher| (cipher.name(), cipher.deterministic_name()));
+            Ok(seen.conclude(names))
+        })
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    randomised: usize,
+    deterministic: usize,
+    clear: usize,
+    plain: Vec<&'static str>,
+    repeats: Vec<&'static str>,
+    blocks: HashSet<Vec<u8>>,
+}
+
+impl Seen {
+    fn column(
+        &mut self,
+        column: &Column,
+        treatment: Option<Treatment>,
+        value: &Value,
+        stored: [&Vec<u8>; 2],
+        is_key: bool,
+    ) {
+        let Some(treatment) = treatment else { return self.clear += 1 };
+        if *stored[0] == value.delivered() {
+            return self.plain.push(column.name);
+        }
+        match treatment {
+            Treatment::Deterministic => {
+                self.deterministic += 1;
+                if !is_key && stored[0] != stored[1] {
+                    self.repeats.push(column.name);
+                }
+            }
+            Treatment::Randomised => {
+                self.randomised += 1;
+                let mut blocks = stored.iter().flat_map(|bytes| bytes.windows(BLOCK));
+                if blocks.any(|block| !self.blocks.insert(block.to_vec())) {
+                    self.repeats.push(column.name);
+                }
+            }
+        }
+    }
+
+    fn conclude(&self, (randomised, deterministic): (&str, &str)) -> Sight {
+        if !self.plain.is_empty() {
+            let (count, first) = (self.plain.len(), self.plain[0]);
+            return Sight::Exposed(format!("{count} columns hold what was sent, the first of them {first}"));
+        }
+        if let Some(first) = self.repeats.first() {
+            return Sight::Exposed(format!("{first}: what is equal and what differs is not as it should be"));
+        }
+        Sight::Protected(format!(
+            "{} columns randomised ({randomised}), no block of 16 bytes twice; {} deterministic ({deterministic}), \
+             which tell equal values; {} in the clear",
+            self.randomised, self.deterministic, self.clear
+        ))
+    }
+}
+
+/// Reads encrypted columns with a key that is not the arm's, which must be refused, and with the arm's own, which must
+/// work. On the plain arm they are read without any key. Id `wrong-column-key`.
+pub struct SqlWrongKey(pub Subject);
+
+impl Evidence for SqlWrongKey {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrong-column-key")
+    }
+
+    fn claim(&self) -> String {
+        "the arm's key opens encrypted columns, another key does not".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let subject = &self.0;
+        let chosen = subject.chosen()?;
+        let all = subject.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
+        let Some((table, column)) = all.into_iter().find(|(_, column)| chosen.treatment(column).is_some()) else {
+            return Ok(Sight::Unknown("no column is encrypted".to_owned()));
+        };
+        let template = format!("SELECT {} FROM {} LIMIT 1", column.name, table.name);
+        let read = |setup: &Setup| -> Result<u64, Fault> {
+            let mut session = subject.connect(scene, scene.server, setup)?;
+            let described = subject.describe(&template, session.as_ref());
+            let statement = session.prepare_described(&described)?;
+            session.call(statement, &[], &mut Discard)
+        };
+        if read(scene.setup)? == 0 {
+            return Ok(Sight::Unknown(format!("{} is empty", table.name)));
+        }
+        let mut stranger = scene.setup.clone();
+        let Some(columns) = &mut stranger.columns else {
+            return Ok(Sight::Exposed(format!("{} is read without a key", column.name)));
+        };
+        *columns = Columns { key: Secret::random(32), ..columns.clone() };
+        Ok(match read(&stranger) {
+            Err(Fault::Wrong(refusal)) => Sight::Protected(format!("with another key: {refusal}")),
+            Err(fault) => Sight::Unknown(fault.to_string()),
+            Ok(_) => Sight::Exposed(format!("{} is read with another key", column.name)),
+        })
+    }
+}
+
+/// Looks for what was written into encrypted columns in the files of the server. Id `disk-canary`.
+pub struct SqlDiskCanary(pub Subject);
+
+impl Evidence for SqlDiskCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("disk-canary")
+    }
+
+    fn claim(&self) -> String {
+        format!("no value of an encrypted column is readable in the {}", Places::ALL.noun())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let subject = &self.0;
+        if files_of(scene.server, Places::ALL).is_empty() {
+            return Ok(Sight::Unknown("no such file of the server can be seen from here".to_owned()));
+        }
+        let chosen = subject.chosen()?;
+        let names: Vec<&str> = subject.tables.iter().map(|table| table.name).collect();
+        let mut session = subject.connect(scene, scene.server, scene.setup)?;
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |_, rows| {
+            sql_of(scene.database)?.settle(scene.server, scene.setup, &names)?;
+            scene.database.settle(scene.server, scene.setup, scene.table)?;
+            let tokens = tokens(rows, &chosen);
+            let needles = Needles::new(tokens.iter().map(|token| ("canary", token.as_slice())));
+            let report = scan(&needles, files_of(scene.server, Places::ALL));
+            Ok(match report.unreadable.first() {
+                _ if report.total().hits() > 0 => Sight::Exposed(report.describe_found()),
+                Some(file) => Sight::Unknown(format!("cannot read {file}")),
+                None => Sight::Protected(format!("none of {} canaries in {}", tokens.len(), report.extent())),
+            })
+        })
+    }
+}
+
+fn tokens(rows: &[Pair], chosen: &Chosen) -> Vec<Vec<u8>> {
+    let mut tokens: Vec<Vec<u8>> =
+        rows.iter().flat_map(|(row, twin)| [row.tokens(chosen), twin.tokens(chosen)].concat()).collect();
+    tokens.sort();
+    tokens.dedup();
+    tokens
+}
+
+/// Looks for what was written into encrypted columns in what passes between client and server. Id `wire-canary`.
+pub struct SqlWireCanary(pub Subject);
+
+impl Evidence for SqlWireCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wire-canary")
+    }
+
+    fn claim(&self) -> String {
+        "no value of an encrypted column is readable on the wire".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let subject = &self.0;
+        let Address::Tcp { host, port } = &scene.server.address else {
+            return Ok(Sight::Unknown("no relay can stand before this server".to_owned()));
+        };
+        let chosen = subject.chosen()?;
+        let relay = Relay::start(host, *port)?;
+        let server = Server { address: relay.address(), ..scene.server.clone() };
+        let mut session = subject.connect(scene, &server, scene.setup)?;
+        let mut wanted = Vec::new();
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |session, rows| {
+            wanted = tokens(rows, &chosen);
+            let mut same = true;
+            for (row, twin) in rows {
+                same &= row.is_read_back(subject, session)? && twin.is_read_back(subject, session)?;
+            }
+            Ok(if same { Sight::Protected(String::new()) } else { Sight::Unknown("rows differ".to_owned()) })
+        })?;
+        drop(session);
+        let conversations = relay.finish();
+        let needles = Needles::new(wanted.iter().map(|token| ("canary", token.as_slice())));
+        let mut tally = Tally::default();
+        let mut bytes = 0;
+        for conversation in &conversations {
+            for passed in [&conversation.sent, &conversation.received] {
+                tally.merge(&needles.count(passed));
+                bytes += passed.len();
+            }
+        }
+        Ok(if tally.hits() > 0 {
+            Sight::Exposed(tally.describe())
+        } else if bytes == 0 || conversations.iter().any(|conversation| conversation.truncated) {
+            Sight::Unknown("not everything that passed was kept".to_owned())
+        } else {
+            Sight::Protected(format!("none of {} canaries in {bytes} bytes", wanted.len()))
+        })
+    }
+}
+
+/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session stands in the server
+/// as it was sent. Id `wrapper-idle`.
+pub struct SqlWrapperIdle(pub Subject);
+
+impl Evidence for SqlWrapperIdle {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrapper-idle").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the sessions are wrapped and nothing is encrypted".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let subject = &self.0;
+        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
+            return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
+        }
+        let mut session = subject.connect(scene, scene.server, scene.setup)?;
+        let mut raw = subject.connect_raw(scene)?;
+        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |_, rows| {
+            for (row, twin) in rows {
+                if !row.is_read_back(subject, raw.as_mut())? || !twin.is_read_back(subject, raw.as_mut())? {
+                    return Ok(Sight::Exposed(format!("{} does not hold what was sent", row.table.name)));
+                }
+            }
+            Ok(Sight::Protected(format!("rows of {} tables stand in the server as they were sent", rows.len())))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_numbers_are_looked_for_in_every_form_and_short_ones_are_not() {
+        assert!(forms(&[1, 2], Kind::Integer).is_empty() && forms(&[1], Kind::Long).is_empty());
+        let all = forms(&[1, 2, 3], Kind::Integer);
+        let told: Vec<String> = all.iter().map(|form| form.escape_ascii().to_string()).collect();
+        expect_test::expect![[r"
+            \x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03
+            \x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00
+            \x80\x00\x00\x01\x80\x00\x00\x02\x80\x00\x00\x03
+            \x00\x00\x00\x04\x00\x00\x00\x01\x00\x00\x00\x04\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x03"]]
+        .assert_eq(&told.join("\n"));
+    }
+
+    #[test]
+    fn what_stands_in_the_clear_or_repeats_is_exposed() {
+        let column = Column::new("x", Kind::Text(64), crate::sql::Holds::Remark);
+        let value = Value::Text(b"sixteen bytes ..".repeat(2));
+        let ramp = |from: u8| -> Vec<u8> { (from..from + 48).collect() };
+        let told = |treatment, stored: [&Vec<u8>; 2]| {
+            let mut seen = Seen::default();
+            seen.column(&column, Some(treatment), &value, stored, false);
+            matches!(seen.conclude(("", "")), Sight::Protected(_))
+        };
+        let (one, other) = (ramp(0), ramp(100));
+        assert!(told(Treatment::Randomised, [&one, &other]));
+        assert!(!told(Treatment::Randomised, [&one, &one]), "equal values look equal");
+        assert!(!told(Treatment::Randomised, [&[7; 48].to_vec(), &other]), "a block repeats");
+        assert!(!told(Treatment::Randomised, [&value.delivered(), &other]), "plaintext");
+        assert!(told(Treatment::Deterministic, [&one, &one]));
+        assert!(!told(Treatment::Deterministic, [&one, &other]), "equal values look different");
+    }
+}

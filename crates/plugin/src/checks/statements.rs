@@ -1,0 +1,137 @@
+//! Do the clients of an arm let the server compute, and those of the plain arm not?
+//!
+//! A client of the workload runs transactions through a session that is listened to: what counts is what is sent to be
+//! carried out, not what the client was told.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tithe_machine::{fault::Fault, sight::Sight};
+
+use crate::{
+    columns::connect_sql,
+    evidence::{CheckEntry, Evidence, Scene},
+    session::{Around, Connection, Parameter, Progress, Rows, Session, SqlSession, Statement, wait_ready},
+    sql::{Described, Dialect},
+    workload::{Load, Parts, Workload},
+};
+
+/// Transactions that are listened to: enough for the rarest of a usual mix to occur.
+const TRANSACTIONS: usize = 100;
+
+/// What only statements have that leave computing, ordering or comparing to the server.
+const COMPUTING: [&str; 6] = [" + ", " - ", "ORDER BY", "sum(", "DISTINCT", " < ?"];
+
+/// The clients of the arm run statements that compute in the server, those of the plain arm none. Id
+/// `statements-ordinary`.
+pub struct StatementsOrdinary<'a> {
+    /// Whose clients are listened to; `None` where only the claim is asked for.
+    pub workload: Option<&'a dyn Workload>,
+}
+
+impl Evidence for StatementsOrdinary<'_> {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("statements-ordinary")
+    }
+
+    fn claim(&self) -> String {
+        "the clients of this arm have the server compute, those of the plain arm do not".to_owned()
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let with_statements = self.workload.filter(|workload| !workload.tables().is_empty());
+        let Some((workload, Load::Clients(clients))) =
+            with_statements.map(|workload| (workload, workload.offered_by()))
+        else {
+            return Ok(Sight::Unknown("the workload has no statements".to_owned()));
+        };
+        let inner = connect_sql(scene.database, scene.server, scene.setup, &scene.how(), workload.tables())?;
+        let heard = Heard::default();
+        let mut session = Session::Sql(Box::new(Listening { inner, prepared: Vec::new(), heard: Arc::clone(&heard) }));
+        let mut client = clients.client(&clients.arm_state());
+        if let Some(compute) = scene.setup.compute {
+            client.compute_in(compute);
+        }
+        client.seed(scene.nonce);
+        for _ in 0..TRANSACTIONS {
+            client.prepare();
+            client.submit(&mut session)?;
+            while client.advance(&mut session, &mut Untimed)? == Progress::Pending {
+                wait_ready(session.connection())?;
+            }
+        }
+        let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(judged(&heard))
+    }
+}
+
+/// What the statements `heard` show: some compute in the server, or none does.
+pub fn judged(heard: &[String]) -> Sight {
+    let computing = |sql: &&String| COMPUTING.iter().any(|sign| sql.contains(sign));
+    let count = heard.iter().filter(computing).count();
+    let of = format!("of {} statements of {TRANSACTIONS} transactions", heard.len());
+    match heard.iter().find(computing) {
+        Some(first) => Sight::Protected(format!("{count} {of} compute in the server, the first: {first}")),
+        None => Sight::Exposed(format!("none {of} computes in the server")),
+    }
+}
+
+/// Texts of the statements that were carried out, in order.
+type Heard = Arc<Mutex<Vec<String>>>;
+
+/// A session that writes down what it is asked to carry out.
+struct Listening {
+    inner: Box<dyn SqlSession>,
+    prepared: Vec<String>,
+    heard: Heard,
+}
+
+impl SqlSession for Listening {
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+        self.prepared.push(sql.to_owned());
+        self.inner.prepare(sql)
+    }
+
+    fn prepare_described(&mut self, statement: &Described) -> Result<Statement, Fault> {
+        self.prepared.push(statement.sql.clone());
+        self.inner.prepare_described(statement)
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        self.inner.dialect()
+    }
+
+    fn hides_values(&self) -> bool {
+        self.inner.hides_values()
+    }
+
+    fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        let heard = self.prepared.get(statement.0).cloned();
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).extend(heard);
+        self.inner.submit(statement, parameters)
+    }
+
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        self.inner.advance(rows)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        self.inner.run(sql)
+    }
+}
+
+impl Around for Listening {
+    fn inner(&self) -> &dyn Connection {
+        self.inner.as_ref()
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Connection {
+        self.inner.as_mut()
+    }
+}
+
+/// Throws the times of parts away.
+struct Untimed;
+
+impl Parts for Untimed {
+    fn part(&mut self, _operation: usize) {}
+}

@@ -1,0 +1,103 @@
+//! Is data readable between client and server?
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+    sight::Sight,
+};
+use tithe_model::quantity::size;
+
+use crate::{
+    checks::{
+        canary::{Canaries, Targets, key_value},
+        needles::{Needles, Tally},
+        relay::{Conversation, Relay},
+    },
+    evidence::{CheckEntry, Evidence, Scene},
+    setup::Transport,
+};
+
+/// Sends canaries through a relay of Tithe's own, reads them back, and looks for them in what passed. Where the arm's
+/// transport is TLS, every connection must also begin with a TLS handshake. Id `wire-canary`.
+///
+/// Needs a server at [`Address::Tcp`]; at an embedded or attached one the check cannot look.
+pub struct WireCanary {
+    targets: Targets,
+}
+
+impl WireCanary {
+    /// A check of the wire for `targets`.
+    pub fn new(targets: Targets) -> Self {
+        Self { targets }
+    }
+}
+
+impl Evidence for WireCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wire-canary")
+    }
+
+    fn claim(&self) -> String {
+        format!("no {} is readable on the wire", self.targets.noun())
+    }
+
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+        let (host, port) = match &scene.server.address {
+            Address::Tcp { host, port } => (host, *port),
+            Address::Attached(_) => {
+                return Ok(Sight::Unknown("no relay can stand before an attached server".to_owned()));
+            }
+            Address::File(_) | Address::Nowhere => {
+                return Ok(Sight::Unknown("there is no wire: the database is embedded".to_owned()));
+            }
+        };
+        let relay = Relay::start(host, port)?;
+        let server = Server { address: relay.address(), ..scene.server.clone() };
+        let canaries = Canaries::new(scene, self.id());
+        let mut session = key_value(scene.connect_as(&server, scene.setup)?)?;
+        canaries.write(session.as_mut())?;
+        canaries.read_back(session.as_mut())?;
+        drop(session);
+        let conversations = relay.finish();
+        let tls = matches!(scene.setup.transport, Transport::Tls { .. });
+        Ok(conclude(&conversations, &canaries.tokens(&self.targets), tls))
+    }
+}
+
+/// What passed in `conversations`, where `tokens` must not and `tls` says that a handshake must.
+fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Sight {
+    let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
+    let count = |direction: fn(&Conversation) -> &Vec<u8>| {
+        let mut tally = Tally::default();
+        conversations.iter().for_each(|conversation| tally.merge(&needles.count(direction(conversation))));
+        let bytes: usize = conversations.iter().map(|conversation| direction(conversation).len()).sum();
+        (tally, size(bytes as u64))
+    };
+    let (sent, sent_size) = count(|conversation| &conversation.sent);
+    let (received, received_size) = count(|conversation| &conversation.received);
+    let handshakes = conversations.iter().filter(|conversation| conversation.tls_handshake().is_some()).count();
+    let handshake = if handshakes == 0 {
+        "no TLS record".to_owned()
+    } else {
+        format!("TLS handshake on {handshakes} of {} connections", conversations.len())
+    };
+    if sent.hits() + received.hits() > 0 {
+        let (sent, received) = (sent.describe(), received.describe());
+        return Sight::Exposed(format!("sent: {sent}; received: {received}; {handshake}"));
+    }
+    let seen = format!("{sent_size} sent, {received_size} received; {handshake}");
+    if conversations.is_empty() {
+        Sight::Unknown("nothing passed the relay".to_owned())
+    } else if tokens.is_empty() {
+        Sight::Unknown("the share of fields rounds to none".to_owned())
+    } else if conversations.iter().any(|conversation| conversation.truncated) {
+        Sight::Unknown(format!("more passed than the relay keeps; {seen}"))
+    } else if tls && handshakes < conversations.len() {
+        Sight::Exposed(format!("no canary, but not every connection speaks TLS: {seen}"))
+    } else {
+        Sight::Protected(format!("none of {} canaries in {seen}", tokens.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

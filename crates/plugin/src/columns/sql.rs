@@ -1,0 +1,431 @@
+//! Column encryption in SQL sessions.
+//!
+//! A statement comes with the columns of its parameters and results ([`Described`]). A column that statements compare
+//! for equality is encrypted deterministically (SIV), with its domain as additional data, so that joined columns have
+//! equal ciphertexts; every other column is encrypted with a fresh nonce (GCM), with its name as additional data.
+//! Numbers are encrypted as 8 bytes, so that their size does not show. NULL stays NULL.
+//!
+//! Left out: ciphertext is not bound to its row, because no statement says which row it is about.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    ops::Range,
+};
+
+use tithe_machine::{fault::Fault, launch::Server};
+
+use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
+use crate::{
+    database::{Connect, Database, sql_of},
+    session::{Around, Connection, Parameter, Progress, Rows, SqlSession, Statement},
+    setup::{Columns, Setup},
+    sql::{Column, Compute, Described, Dialect, Holds, Kind, SqlTable},
+    workload::Workload,
+};
+
+/// How a column is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// Equal values look equal.
+    Deterministic,
+    /// Equal values look different.
+    Randomised,
+}
+
+/// The columns that an arm encrypts.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen(BTreeMap<&'static str, Treatment>);
+
+impl Chosen {
+    /// The columns of `tables` that `setup` encrypts; none where there are no SQL tables.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for a column that is not there, a share that stands for no set of columns, and a list that
+    /// leaves out a column which is compared with one on it.
+    pub fn new(setup: &Setup, tables: &'static [SqlTable]) -> Result<Self, Fault> {
+        match &setup.columns {
+            Some(columns) if !tables.is_empty() => Self::of(columns.share, &columns.names, tables),
+            _ => Ok(Self::default()),
+        }
+    }
+
+    /// Looks whether clients of `workload` can do with what `setup` encrypts, before anything is started.
+    ///
+    /// # Errors
+    /// As [`Chosen::new`]; [`Fault::Refused`] where the server would have to compute with what it cannot read.
+    pub fn check(setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+        let chosen = Self::new(setup, workload.tables())?;
+        if let (Some(columns), []) = (&setup.columns, workload.tables()) {
+            columns.selection().check(&workload.table())?;
+        }
+        match setup.compute.unwrap_or(workload.compute()) {
+            Compute::Server if !chosen.is_empty() => Err(unreadable()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The columns of `tables` called `names`; where there are no names, those that `share` stands for.
+    ///
+    /// # Errors
+    /// As [`Chosen::new`].
+    pub fn of(share: f64, names: &[String], tables: &'static [SqlTable]) -> Result<Self, Fault> {
+        let all = || tables.iter().flat_map(|table| table.columns);
+        let chosen: Vec<&'static Column> = if names.is_empty() {
+            let most = match share {
+                0.0 => None,
+                0.2 => Some(Holds::Identifier),
+                0.5 => Some(Holds::Figure),
+                1.0 => Some(Holds::Remark),
+                other => {
+                    return Err(Fault::Refused(format!(
+                        "share = {other} stands for no set of columns of SQL tables: say 0, 0.2 (identifiers), 0.5 \
+                         (prices, dates and quantities too) or 1 (all), or name the columns"
+                    )));
+                }
+            };
+            all().filter(|column| Some(column.holds) <= most).collect()
+        } else {
+            named(names, &all)?
+        };
+        let treatment = |column: &&Column| match column.domain {
+            Some(_) => (column.name, Treatment::Deterministic),
+            None => (column.name, Treatment::Randomised),
+        };
+        Ok(Self(chosen.iter().map(treatment).collect()))
+    }
+
+    /// How `column` is encrypted; `None` when it is not.
+    pub fn treatment(&self, column: &Column) -> Option<Treatment> {
+        self.0.get(column.name).copied()
+    }
+
+    /// Length of what stands in `column`, bytes at most; `None` when it is not encrypted.
+    pub fn stored_bytes(&self, column: &Column) -> Option<usize> {
+        let plain = match column.kind {
+            Kind::Integer | Kind::Long => NUMBER_BYTES,
+            Kind::Text(length) => length,
+        };
+        self.treatment(column).map(|treatment| match treatment {
+            Treatment::Deterministic => plain + DETERMINISTIC_OVERHEAD,
+            Treatment::Randomised => plain + OVERHEAD,
+        })
+    }
+
+    /// How many columns are encrypted.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when none is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn named<I: Iterator<Item = &'static Column>>(
+    names: &[String],
+    all: &dyn Fn() -> I,
+) -> Result<Vec<&'static Column>, Fault> {
+    for name in names {
+        if all().all(|column| column.name != name) {
+            let of_table =
+                all().map(|column| column.name).filter(|known| known.split('_').next() == name.split('_').next());
+            let like = of_table.collect::<Vec<_>>().join(", ");
+            let help = if like.is_empty() { "names are like c_last".to_owned() } else { format!("there are {like}") };
+            return Err(Fault::Refused(format!("no column is called `{name}`: {help}")));
+        }
+    }
+    let is_named = |column: &&Column| names.iter().any(|name| name == column.name);
+    let domains: BTreeSet<&str> = all().filter(is_named).filter_map(|column| column.domain).collect();
+    let compared = |column: &&Column| column.domain.is_some_and(|domain| domains.contains(domain));
+    let forgotten: Vec<&str> =
+        all().filter(compared).filter(|column| !is_named(column)).map(|column| column.name).collect();
+    if !forgotten.is_empty() {
+        return Err(Fault::Refused(format!(
+            "columns that are compared with each other must be encrypted together: add {}",
+            forgotten.join(", ")
+        )));
+    }
+    Ok(all().filter(is_named).collect())
+}
+
+/// What is wrong with computing in the server on encrypted columns.
+pub fn unreadable() -> Fault {
+    Fault::Refused(
+        "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`".to_owned(),
+    )
+}
+
+/// Length of a number as it is encrypted, bytes.
+const NUMBER_BYTES: usize = 8;
+
+/// Opens a session on `tables` as the measured clients do: the database's own, wrapped where `setup.columns` says so.
+///
+/// # Errors
+/// As [`Database::connect`] and [`Chosen::new`].
+pub fn connect_sql(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    how: &Connect,
+    tables: &'static [SqlTable],
+) -> Result<Box<dyn SqlSession>, Fault> {
+    let session = sql_of(database)?.connect(server, setup, how)?;
+    match &setup.columns {
+        None => Ok(session),
+        Some(columns) => Ok(Box::new(Encrypted::new(session, columns, Chosen::new(setup, tables)?)?)),
+    }
+}
+
+/// What must be known about a parameter or a result that is encrypted.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    treatment: Treatment,
+    is_number: bool,
+    column: &'static Column,
+}
+
+impl Place {
+    /// The additional data: what makes the ciphertext belong here.
+    fn aad(&self) -> &'static [u8] {
+        match self.treatment {
+            Treatment::Deterministic => self.column.domain.unwrap_or(self.column.name).as_bytes(),
+            Treatment::Randomised => self.column.name.as_bytes(),
+        }
+    }
+}
+
+/// A statement with what is encrypted of it.
+struct Carried {
+    inner: Statement,
+    parameters: Vec<Option<Place>>,
+    results: Vec<Option<Place>>,
+}
+
+/// A session whose columns are encrypted. All buffers are kept from one statement to the next.
+struct Encrypted {
+    inner: Box<dyn SqlSession>,
+    chosen: Chosen,
+    ciphers: Ciphers,
+    statements: Vec<Carried>,
+    /// The statement whose answer is awaited.
+    current: usize,
+    sealing: Sealing,
+    /// The first value of the answer in hand that did not decrypt.
+    wrong: Option<String>,
+}
+
+struct Ciphers {
+    randomised: Randomised,
+    deterministic: Deterministic,
+    nonces: Nonces,
+    opened: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl Ciphers {
+    fn seal(&mut self, place: &Place, plaintext: &[u8], sealed: &mut Vec<u8>) {
+        match place.treatment {
+            Treatment::Deterministic => self.deterministic.seal(place.aad(), plaintext, sealed),
+            Treatment::Randomised => seal(&self.randomised, self.nonces.next(), place.aad(), plaintext, sealed),
+        }
+    }
+
+    /// The value of `stored` as the inner session would give it in the clear: numbers as text.
+    fn open(&mut self, place: &Place, stored: &[u8]) -> Option<&[u8]> {
+        let plaintext = match place.treatment {
+            Treatment::Deterministic => self.deterministic.open(place.aad(), stored, &mut self.opened),
+            Treatment::Randomised => open(&self.randomised, place.aad(), stored, &mut self.opened),
+        }?;
+        if !place.is_number {
+            return Some(plaintext);
+        }
+        let number = i64::from_be_bytes(plaintext.try_into().ok()?);
+        self.text.clear();
+        // Writing to memory cannot fail.
+        let _ = write!(self.text, "{number}");
+        Some(&self.text)
+    }
+}
+
+/// The stored values of what is sent in one piece.
+#[derive(Default)]
+struct Sealing {
+    /// One after the other.
+    sealed: Vec<u8>,
+    /// Where each of them lies; `None` for a value that is not encrypted.
+    ranges: Vec<Option<Range<usize>>>,
+    /// Empty between statements; keeps its capacity.
+    parameters: Vec<Parameter<'static>>,
+}
+
+impl Sealing {
+    /// Hands over what is stored for `parameters`, each of which belongs to the place of its number.
+    fn with<T>(
+        &mut self,
+        ciphers: &mut Ciphers,
+        parameters: &[Parameter<'_>],
+        place: impl Fn(usize) -> Option<Place>,
+        then: impl FnOnce(&[Parameter<'_>]) -> T,
+    ) -> T {
+        self.sealed.clear();
+        self.ranges.clear();
+        for (number, parameter) in parameters.iter().enumerate() {
+            let start = self.sealed.len();
+            let is_sealed = match (place(number), parameter) {
+                (None, _) | (_, Parameter::Null) => false,
+                (Some(place), Parameter::Integer(number)) => {
+                    ciphers.seal(&place, &number.to_be_bytes(), &mut self.sealed);
+                    true
+                }
+                (Some(place), Parameter::Text(bytes) | Parameter::Bytes(bytes)) => {
+                    ciphers.seal(&place, bytes, &mut self.sealed);
+                    true
+                }
+            };
+            self.ranges.push(is_sealed.then_some(start..self.sealed.len()));
+        }
+        let mut stored: Vec<Parameter<'_>> = std::mem::take(&mut self.parameters);
+        stored.extend(parameters.iter().zip(&self.ranges).map(|(parameter, range)| match range {
+            Some(range) => Parameter::Bytes(&self.sealed[range.clone()]),
+            None => *parameter,
+        }));
+        let outcome = then(&stored);
+        stored.clear();
+        // An empty list borrows nothing; collecting a mapped vector of the same element size reuses its memory.
+        self.parameters = stored.into_iter().map(|_| Parameter::Null).collect();
+        outcome
+    }
+}
+
+impl Encrypted {
+    fn new(inner: Box<dyn SqlSession>, columns: &Columns, chosen: Chosen) -> Result<Self, Fault> {
+        Ok(Self {
+            inner,
+            chosen,
+            ciphers: Ciphers {
+                randomised: Randomised::new(columns.cipher, &columns.key)?,
+                deterministic: Deterministic::new(columns.cipher, &columns.key),
+                nonces: Nonces::new(),
+                opened: Vec::new(),
+                text: Vec::new(),
+            },
+            statements: Vec::new(),
+            current: 0,
+            sealing: Sealing::default(),
+            wrong: None,
+        })
+    }
+
+    fn place(&self, column: &'static Column) -> Option<Place> {
+        let is_number = !matches!(column.kind, Kind::Text(_));
+        self.chosen.treatment(column).map(|treatment| Place { treatment, is_number, column })
+    }
+
+    fn keep(&mut self, carried: Carried) -> Statement {
+        self.statements.push(carried);
+        Statement(self.statements.len() - 1)
+    }
+}
+
+impl SqlSession for Encrypted {
+    /// A statement that says nothing about its columns is passed on as it is: it must have none that are encrypted.
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+        let inner = self.inner.prepare(sql)?;
+        Ok(self.keep(Carried { inner, parameters: Vec::new(), results: Vec::new() }))
+    }
+
+    fn prepare_described(&mut self, statement: &Described) -> Result<Statement, Fault> {
+        let inner = self.inner.prepare_described(statement)?;
+        let parameters = statement.parameters.iter().map(|column| self.place(column)).collect();
+        let results = statement.results.iter().map(|column| self.place((*column)?)).collect();
+        Ok(self.keep(Carried { inner, parameters, results }))
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        self.inner.dialect()
+    }
+
+    fn hides_values(&self) -> bool {
+        !self.chosen.is_empty()
+    }
+
+    fn pipelines(&self) -> bool {
+        self.inner.pipelines()
+    }
+
+    fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        let unknown = || Fault::Protocol("no such statement".to_owned());
+        let carried = self.statements.get(statement.0).ok_or_else(unknown)?;
+        self.current = statement.0;
+        self.wrong = None;
+        let Self { inner, ciphers, sealing, .. } = self;
+        let place = |number: usize| carried.parameters.get(number).copied().flatten();
+        sealing.with(ciphers, parameters, place, |stored| inner.submit(carried.inner, stored))
+    }
+
+    fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
+        let places: Vec<Option<Place>> = table.columns.iter().map(|column| self.place(column)).collect();
+        let Self { inner, ciphers, sealing, .. } = self;
+        let place = |number: usize| places[number % places.len()];
+        sealing.with(ciphers, values, place, |stored| inner.submit_copy(table, stored))
+    }
+
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        let results = self.statements.get(self.current).map_or(&[][..], |carried| &carried.results);
+        let mut decrypt = Decrypt { rows, results, ciphers: &mut self.ciphers, wrong: &mut self.wrong };
+        let progress = self.inner.advance(&mut decrypt)?;
+        // The rest of the answer must be taken before the session can go on, so the complaint waits for its end.
+        match (progress, self.wrong.take()) {
+            (Progress::Done(_), Some(wrong)) => Err(Fault::Wrong(wrong)),
+            (progress, wrong) => {
+                self.wrong = wrong;
+                Ok(progress)
+            }
+        }
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        self.inner.run(sql)
+    }
+}
+
+impl Around for Encrypted {
+    fn inner(&self) -> &dyn Connection {
+        self.inner.as_ref()
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Connection {
+        self.inner.as_mut()
+    }
+}
+
+/// Decrypts rows on their way to the client.
+struct Decrypt<'a> {
+    rows: &'a mut dyn Rows,
+    results: &'a [Option<Place>],
+    ciphers: &'a mut Ciphers,
+    wrong: &'a mut Option<String>,
+}
+
+impl Rows for Decrypt<'_> {
+    fn row(&mut self, key: Option<&[u8]>) {
+        self.rows.row(key);
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        let (Some(stored), Some(place)) = (value, self.results.get(field).and_then(Option::as_ref)) else {
+            return self.rows.field(field, value);
+        };
+        match self.ciphers.open(place, stored) {
+            Some(plaintext) => self.rows.field(field, Some(plaintext)),
+            None => {
+                let name = place.column.name;
+                self.wrong.get_or_insert_with(|| format!("a value of {name} does not decrypt"));
+                // The row stays whole; nothing of it is used after the complaint.
+                self.rows.field(field, Some(&[]));
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The data of a workload in one arm: records by key or SQL tables, made, reached, settled and removed alike.
+
+use tithe_machine::{fault::Fault, launch::Server};
+
+use crate::{
+    columns,
+    database::{Connect, Database, sql_of},
+    session::Session,
+    setup::Setup,
+    sql,
+    workload::Workload,
+};
+
+/// Opens a session as the measured clients of `workload` do.
+///
+/// # Errors
+/// As [`Database::connect`]; when the columns to encrypt are not those of the workload.
+pub fn connect(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    how: &Connect,
+    workload: &dyn Workload,
+) -> Result<Session, Fault> {
+    match workload.tables() {
+        [] => columns::connect(database, server, setup, how),
+        tables => Ok(Session::Sql(columns::connect_sql(database, server, setup, how, tables)?)),
+    }
+}
+
+/// Makes the tables of `workload`.
+///
+/// # Errors
+/// As [`Database::create`].
+pub fn create(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+    let tables = workload.tables();
+    let chosen = columns::Chosen::new(setup, tables)?;
+    database.create(server, setup, &workload.table())?;
+    for table in tables {
+        let sql = sql_of(database)?;
+        let definition = sql::definition(table, sql.dialect(), &|column| chosen.stored_bytes(column));
+        sql.create(server, setup, table.name, &definition, &sql::indexes(table))?;
+    }
+    Ok(())
+}
+
+/// Removes the tables of `workload`.
+///
+/// # Errors
+/// As [`Database::remove`].
+pub fn remove(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+    if !workload.tables().is_empty() {
+        sql_of(database)?.remove(server, setup, &names(workload))?;
+    }
+    database.remove(server, setup, &workload.table())
+}
+
+/// Brings everything written so far to where it ends up.
+///
+/// # Errors
+/// As [`Database::settle`].
+pub fn settle(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+    if !workload.tables().is_empty() {
+        sql_of(database)?.settle(server, setup, &names(workload))?;
+    }
+    database.settle(server, setup, &workload.table())
+}
+
+fn names(workload: &dyn Workload) -> Vec<&'static str> {
+    workload.tables().iter().map(|table| table.name).collect()
+}

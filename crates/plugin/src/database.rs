@@ -1,0 +1,264 @@
+//! A database that Tithe can launch or attach to, but for its protections, which know it.
+//!
+//! `launch` is pure: it returns files, commands and arguments as data, so that what a protection changes is
+//! a diff for the report and a golden file for the tests, and needs no server. Only the sandbox acts on it.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tithe_machine::{
+    clock::Clock,
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    proc::TreeUsage,
+};
+use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
+
+use crate::{
+    observation::Observation,
+    rotation::Rotator,
+    session::{Session, SqlSession, Table},
+    setup::{Reach, Setup},
+    sql::Dialect,
+};
+
+/// A database that Tithe can launch or attach to.
+pub trait Database: Sync {
+    /// What it says of itself.
+    fn entry(&self) -> &'static DatabaseEntry;
+
+    /// [`DatabaseEntry::id`].
+    fn id(&self) -> &'static str {
+        self.entry().id
+    }
+
+    /// [`DatabaseEntry::title`].
+    fn title(&self) -> &'static str {
+        self.entry().title
+    }
+
+    /// [`DatabaseEntry::embedded`].
+    fn embedded(&self) -> bool {
+        self.entry().embedded
+    }
+
+    /// [`DatabaseEntry::simulated`].
+    fn simulated(&self) -> bool {
+        self.entry().simulated
+    }
+
+    /// Looks whether `url` can be used at all, without connecting.
+    ///
+    /// # Errors
+    /// What is wrong with it; the text never quotes the URL.
+    fn check_url(&self, _url: &Url) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The least memory that a server with `settings` lives in, bytes; `None` where that is not known.
+    fn memory_needed(&self, _settings: &BTreeMap<String, String>) -> Option<u64> {
+        None
+    }
+
+    /// Pages that the server has looked for in its own cache so far, and those of them that it did not find there;
+    /// `None` where it does not say.
+    fn cache_use(&self, _server: &Server, _setup: &Setup) -> Option<CacheUse> {
+        None
+    }
+
+    /// Looks whether the settings of an experiment fit together.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn check_settings(&self, _settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Looks for an installation on this machine.
+    ///
+    /// # Errors
+    /// Where it looked, and how to install it.
+    fn find(&self, search: &Search) -> Result<Install, Missing>;
+
+    /// How its programs are downloaded; `None` where packages of the system bring them.
+    fn download(&self) -> Option<Download> {
+        None
+    }
+
+    /// Everything that starts one server of this arm in `place`. Pure.
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch;
+
+    /// What a server of this arm leaves when it is stopped cleanly, if another one can be started on a copy of it;
+    /// `None` where data are loaded for every start. Pure.
+    fn stored(&self, _setup: &Setup) -> Option<Stored> {
+        None
+    }
+
+    /// Opens one connection, refusing to fall back: TLS asked for and not obtained is an error, and so is TLS
+    /// obtained and not asked for.
+    ///
+    /// # Errors
+    /// The refusal or the broken connection.
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault>;
+
+    /// Creates `table` in a schema of Tithe's own name.
+    ///
+    /// # Errors
+    /// When something is there that Tithe did not make, or the server refuses.
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
+
+    /// Removes what `create` made, on a server that Tithe does not stop. Launched servers are thrown away whole.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
+
+    /// Brings everything written so far to where it ends up, and leaves no trace of what was deleted: vacuum, flush,
+    /// checkpoint. Called on every arm before evidence looks at files and again before the first frame of an epoch.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
+
+    /// Has a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files:
+    /// [`Database::settle`] leaves it to such a server's owner when pages are written. A launched server needs no more
+    /// than settling.
+    ///
+    /// # Errors
+    /// When the server refuses, with the rights that are missing.
+    fn write_out(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Exact version, cipher, libraries: what the figure depends on, as the server says it.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault>;
+
+    /// Looks at the ten features of the security matrix on a running server, without changing anything there.
+    ///
+    /// # Errors
+    /// When the server cannot be reached; what could not be seen on one that can is an observation.
+    fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Observation>, Fault> {
+        Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
+    }
+
+    /// What workloads on SQL tables need; `None` for a database without them.
+    fn sql(&self) -> Option<&dyn SqlDatabase> {
+        None
+    }
+
+    /// What encrypts the data of an arm with another key, through a connection of its own, on a server whose data are
+    /// loaded. Asked for where the set-up [rotates](Setup::rotates).
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where this database cannot; the server's error.
+    fn rotator(&self, _server: &Server, _setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
+        Err(keeps_its_keys(self.title()))
+    }
+
+    /// How a program that is not Tithe's reaches the server as Tithe's clients do.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where no other program can.
+    fn reach(&self, _server: &Server, _setup: &Setup) -> Result<Reach, Fault> {
+        Err(Fault::Refused(format!("{} is not reached by other programs", self.title())))
+    }
+
+    /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
+    fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
+        None
+    }
+
+    /// What an embedded database has used so far beside its clients' threads, as far as it can tell; `None` for a
+    /// server, whose processes are looked at.
+    fn usage(&self, _server: &Server, _setup: &Setup) -> Option<TreeUsage> {
+        None
+    }
+
+    /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
+    fn close(&self, _server: &Server) {}
+}
+
+/// The refusal of a database, called `title` in reports, that cannot do what [`Database::rotator`] is asked for.
+pub fn keeps_its_keys(title: &str) -> Fault {
+    Fault::Refused(format!("{title} does not change its keys while it is measured"))
+}
+
+/// How the programs of a database are downloaded for this user.
+#[derive(Debug, Clone, Copy)]
+pub struct Download {
+    /// What is downloaded, as it is told before: from where, how much, under which licence.
+    pub words: &'static str,
+    /// Downloads a version, by default the one that Tithe was tested with, and returns the folder that it is in. Fails
+    /// for what is no version, and when a program that it takes is missing or fails.
+    pub get: fn(version: Option<&str>) -> Result<PathBuf, Fault>,
+}
+
+/// How often a server's own cache of pages has helped since it was started, or since before that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheUse {
+    /// Pages that were asked for.
+    pub asked: u64,
+    /// Of those, the ones that were not there and were read from a file.
+    pub missed: u64,
+}
+
+/// How to open a connection.
+#[derive(Debug, Clone)]
+pub struct Connect {
+    /// True: reads wait in the kernel, `advance` never says pending. False: for `epoll`.
+    pub blocking: bool,
+    /// Number of the lane that will drive the connection.
+    pub lane: usize,
+    /// The lane's clock.
+    pub clock: Clock,
+    /// The table that the session will be used with.
+    pub table: Table,
+}
+
+/// What a database with SQL workloads offers beside [`Database`].
+pub trait SqlDatabase: Sync {
+    /// How it writes SQL.
+    fn dialect(&self) -> &'static Dialect;
+
+    /// Opens a session whose statements name tables without a schema.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault>;
+
+    /// Makes a table called `name` by the statement `definition` where Tithe keeps its tables, in place of one that
+    /// Tithe left there, and its indexes by `indexes`.
+    ///
+    /// # Errors
+    /// When something is there that Tithe did not make, or the server refuses.
+    fn create(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+        definition: &str,
+        indexes: &[String],
+    ) -> Result<(), Fault>;
+
+    /// Removes the tables `names`, on a server that Tithe does not stop.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+
+    /// Brings the tables `names` to where they end up, as [`Database::settle`].
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+}
+
+/// What `database` offers for workloads on SQL tables.
+///
+/// # Errors
+/// [`Fault::Refused`] when it offers nothing.
+pub fn sql_of(database: &dyn Database) -> Result<&dyn SqlDatabase, Fault> {
+    database.sql().ok_or_else(|| Fault::Refused(format!("{} runs no workload on SQL tables", database.title())))
+}

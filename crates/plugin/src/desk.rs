@@ -1,0 +1,184 @@
+//! Where a program works on one server: its folders, its files, and how it is run there.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
+
+use tithe_machine::{
+    clock::{Clock, Modes},
+    fault::Fault,
+    launch::{Command, Content, Server},
+    sandbox::{account::Account, make_folder, process, write},
+};
+use tithe_model::catalogue::WireProtocol;
+
+use crate::{
+    data,
+    database::{Connect, Database},
+    program::{At, Job, Program, Told},
+    setup::{Reach, Setup},
+    workload::Workload,
+};
+
+/// How much longer than asked for a slice may take, with starting, connecting and printing.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long loading may take.
+const LOADING: Duration = Duration::from_secs(24 * 3600);
+
+/// What the program printed, of all slices, for the run folder.
+const LOG: &str = "program.log";
+
+/// What the present slice prints.
+const PRINTED: &str = "printed";
+
+/// One program on one server.
+pub struct Desk {
+    executable: PathBuf,
+    protocol: WireProtocol,
+    reach: Reach,
+    folder: PathBuf,
+    data: PathBuf,
+    account: Option<Account>,
+}
+
+/// One slice that ran to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slice {
+    /// What the program says.
+    pub told: Told,
+    /// Its processor time, as the kernel accounts it.
+    pub modes: Modes,
+}
+
+impl Desk {
+    /// Makes room for `program` on `server`, in folders called `name`: one beside the run's certificates, so that files
+    /// of the program do not lie on the volume that is measured, and one beside the server's data, for a program that
+    /// asks for it.
+    ///
+    /// # Errors
+    /// A program that is not there; folders or files that cannot be made.
+    pub fn set(
+        program: &dyn Program,
+        database: &dyn Database,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+    ) -> Result<Self, Fault> {
+        let executable = program.find().map_err(|missing| Fault::Machine(format!("{} is gone", missing.what)))?;
+        let arm = server.folder.file_name().unwrap_or_default().to_string_lossy();
+        let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
+        let protocol = database.entry().wire_protocol.ok_or_else(unknown)?;
+        let reach = database.reach(server, setup)?;
+        let desk = Self {
+            executable,
+            protocol,
+            reach,
+            folder: setup.materials.authority.with_file_name(format!("{name}-{arm}")),
+            data: server.folder.join(name),
+            account: Account::unprivileged()?,
+        };
+        for folder in [&desk.folder, &desk.data] {
+            make_folder(folder, desk.account.as_ref())?;
+        }
+        for (name, content) in program.files(&desk.at())? {
+            let bytes = match &content {
+                Content::Text(text) => text.as_bytes(),
+                Content::Secret(secret) => secret.expose(),
+            };
+            write(&desk.folder.join(name), bytes, 0o600, desk.account.as_ref())?;
+        }
+        Ok(desk)
+    }
+
+    /// Where everything that the program prints is kept.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join(LOG)
+    }
+
+    /// Removes its folders.
+    pub fn clear(&self) {
+        for folder in [&self.folder, &self.data] {
+            // What is left goes with the sandbox.
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+
+    /// Has the program load its data. Ends early, as if it were done, when `cancelled`.
+    ///
+    /// # Errors
+    /// The server's refusal; a program that fails, with its last words.
+    pub fn prepare(
+        &self,
+        program: &dyn Program,
+        database: &dyn Database,
+        server: &Server,
+        setup: &Setup,
+        workload: &dyn Workload,
+        cancelled: &AtomicBool,
+    ) -> Result<(), Fault> {
+        let statements = program.statements(&self.at());
+        if !statements.is_empty() {
+            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let mut session = data::connect(database, server, setup, &how, workload)?;
+            statements.iter().try_for_each(|statement| session.connection().run_statement(statement))?;
+        }
+        for command in program.prepare(&self.at()) {
+            if self.carry_out(&command, LOADING, cancelled)?.is_none() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one slice; `None` when `cancelled` ended it.
+    ///
+    /// # Errors
+    /// A program that fails, with its last words; output that cannot be read.
+    pub fn run(&self, program: &dyn Program, job: &Job, cancelled: &AtomicBool) -> Result<Option<Slice>, Fault> {
+        let command = program.run(&self.at(), job);
+        let patience = Duration::from_secs(job.seconds) + PATIENCE;
+        let Some((printed, modes)) = self.carry_out(&command, patience, cancelled)? else { return Ok(None) };
+        Ok(Some(Slice { told: program.read(&self.at(), job, &printed)?, modes }))
+    }
+
+    fn at(&self) -> At<'_> {
+        At {
+            executable: &self.executable,
+            protocol: self.protocol,
+            reach: &self.reach,
+            folder: &self.folder,
+            data: &self.data,
+        }
+    }
+
+    /// Runs `command` to its end; what it printed and used.
+    fn carry_out(
+        &self,
+        command: &Command,
+        patience: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<(String, Modes)>, Fault> {
+        let output = self.folder.join(PRINTED);
+        let ended = process::run_counted(command, self.account.as_ref(), &self.folder, &output, patience, cancelled)?;
+        let printed = fs::read(&output).map_err(|error| Fault::machine(output.display(), error))?;
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        self.keep(&command.program, &printed)?;
+        let Some(ended) = ended else { return Ok(None) };
+        if ended.status.success() {
+            return Ok(Some((printed, ended.modes)));
+        }
+        let name = command.program.display();
+        Err(Fault::Machine(format!("{name} failed ({}): {}", ended.status, process::tail(&printed))))
+    }
+
+    fn keep(&self, program: &Path, printed: &str) -> Result<(), Fault> {
+        let failed = |error| Fault::machine(self.log().display(), error);
+        let mut log = fs::File::options().append(true).create(true).open(self.log()).map_err(failed)?;
+        writeln!(log, "== {}\n{printed}", program.display()).map_err(failed)
+    }
+}

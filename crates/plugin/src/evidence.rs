@@ -1,0 +1,145 @@
+//! What proves that a protection was on.
+//!
+//! A check looks at one arm and says what it saw. Whether that proves anything is decided here, once, for
+//! all checks: it must be protected on the guarded arm *and* exposed on the plain arm of the same cell.
+
+use tithe_machine::{fault::Fault, launch::Server, sight::Sight};
+use tithe_model::record::{Role, Verdict};
+
+use crate::{
+    database::{Connect, Database},
+    session::{Session, Table},
+    setup::Setup,
+};
+
+/// A check. One file below `checks/` where several databases share it, else beside its database.
+pub trait Evidence: Send + Sync {
+    /// What it is, as data.
+    fn entry(&self) -> CheckEntry;
+
+    /// What must hold, one sentence without a full stop: `no field value of an encrypted column on disk`.
+    fn claim(&self) -> String;
+
+    /// Looks at the arm of `scene`. Called outside measured slots; may write canaries, open connections, run
+    /// statements.
+    ///
+    /// # Errors
+    /// The fault on its way: it saw nothing then, see [`seen_by`].
+    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault>;
+
+    /// Its name: [`CheckEntry::id`].
+    fn id(&self) -> &'static str {
+        self.entry().id
+    }
+}
+
+/// What a check is.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckEntry {
+    /// Its name, unique among the checks of one arm: `disk-canary`.
+    pub id: &'static str,
+    /// Claim or disclosure.
+    pub role: Role,
+    /// Where the positive control comes from.
+    pub control: Control,
+}
+
+impl CheckEntry {
+    /// A check that must hold for the arm to be proven, with the plain arm as its control.
+    pub const fn claim(id: &'static str) -> Self {
+        Self { id, role: Role::Claim, control: Control::PlainArm }
+    }
+
+    /// A check that only tells, with the plain arm as its control.
+    pub const fn disclosure(id: &'static str) -> Self {
+        Self { id, role: Role::Disclosure, control: Control::PlainArm }
+    }
+
+    /// The same with a control that the check plants itself.
+    pub const fn own_control(self) -> Self {
+        Self { control: Control::Own, ..self }
+    }
+}
+
+/// Where the positive control of a check comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// The same look at the plain arm must find it exposed.
+    PlainArm,
+    /// The check plants its own control on the guarded arm, and says [`Sight::Unknown`] when it does not see it.
+    Own,
+}
+
+/// One arm, as a check sees it.
+pub struct Scene<'a> {
+    /// The database.
+    pub database: &'a dyn Database,
+    /// The arm's server.
+    pub server: &'a Server,
+    /// The arm's set-up.
+    pub setup: &'a Setup,
+    /// The measured table.
+    pub table: &'a Table,
+    /// True for the guarded arm.
+    pub guarded: bool,
+    /// A number that is fresh for every look, so that canaries are never those of an earlier look.
+    pub nonce: u64,
+    /// Set by a check that could judge less than its claim says: the words that the claim gets then.
+    pub narrowed: Option<&'static str>,
+}
+
+impl Scene<'_> {
+    /// Opens a session as the measured clients do.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub fn connect(&self) -> Result<Session, Fault> {
+        self.connect_as(self.server, self.setup)
+    }
+
+    /// Opens a session to `server` (the arm's own, or a relay before it) as `setup` says, column encryption included.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub fn connect_as(&self, server: &Server, setup: &Setup) -> Result<Session, Fault> {
+        crate::columns::connect(self.database, server, setup, &self.how())
+    }
+
+    /// Opens a session that shows what the server itself holds: the arm's own set-up, but without the client-side
+    /// encryption of columns. The set-up reaches the driver unchanged, so column types are those of the arm.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub fn connect_raw(&self) -> Result<Session, Fault> {
+        self.database.connect(self.server, self.setup, &self.how())
+    }
+
+    /// How a session to the measured table is opened.
+    pub fn how(&self) -> Connect {
+        Connect { blocking: true, lane: 0, clock: tithe_machine::clock::Clock::Real, table: self.table.clone() }
+    }
+}
+
+/// What `check` sees on the arm of `scene`: nothing, where it failed on its way.
+pub fn seen_by(check: &dyn Evidence, scene: &mut Scene<'_>) -> Sight {
+    check.look(scene).unwrap_or_else(Sight::from)
+}
+
+/// The claim of `check`, narrowed to what its look at the guarded arm could judge.
+pub fn claimed(check: &dyn Evidence, narrowed: Option<&str>) -> String {
+    narrowed.map_or_else(|| check.claim(), |words| format!("{} ({words})", check.claim()))
+}
+
+/// Decides what two looks prove together.
+pub fn judge(control: Control, guarded: &Sight, plain: Option<&Sight>) -> Verdict {
+    match (guarded, control, plain) {
+        (Sight::Exposed(_), _, _) => Verdict::Fails,
+        (Sight::Unknown(_), _, _) => Verdict::CannotTell,
+        (Sight::Protected(_), Control::Own, _) => Verdict::Holds,
+        (Sight::Protected(_), Control::PlainArm, Some(Sight::Exposed(_))) => Verdict::Holds,
+        (Sight::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,
+    }
+}
+
+#[cfg(test)]
+mod tests;

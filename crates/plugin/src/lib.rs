@@ -1,0 +1,29 @@
+//! What a database, a protection, a workload or a kind of volume is to Tithe: the plug-in traits, the plain data that
+//! they hand to each other, and what several of them share.
+//!
+//! The traits are one a file: [`database`], [`protection`], [`product`], [`session`], [`workload`], [`program`],
+//! [`volume`], [`rotation`], [`evidence`]. [`checks`] are the looks that databases share, [`columns`] is column
+//! encryption for every database, [`wire`] is TCP and TLS for wire clients, and [`simulated`] is a database with known
+//! costs, for tests. Nothing here measures: that is the harness.
+
+pub mod checks;
+pub mod columns;
+pub mod configuration;
+pub mod data;
+pub mod database;
+pub mod desk;
+pub mod evidence;
+pub mod observation;
+pub mod product;
+pub mod program;
+pub mod protection;
+pub mod protections;
+pub mod rotation;
+pub mod saturation;
+pub mod session;
+pub mod setup;
+pub mod simulated;
+pub mod sql;
+pub mod volume;
+pub mod wire;
+pub mod workload;

@@ -1,0 +1,196 @@
+//! What was seen of a security feature on a running server: a row of the matrix, how it stands, and of how much of the
+//! server that is true.
+
+use tithe_machine::sight::Sight;
+
+/// A row of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feature {
+    /// Clients must say who they are.
+    Authentication,
+    /// Accounts may do only what they were granted.
+    Authorisation,
+    /// Bytes between client and server cannot be read.
+    Transport,
+    /// Files cannot be read without a key.
+    AtRest,
+    /// Who did what is recorded.
+    Auditing,
+    /// The management port of a Java virtual machine asks who comes.
+    JmxAuthentication,
+    /// Proofs of who a client is are remembered.
+    AuthenticationCaching,
+    /// An account may act in the name of another.
+    ProxyRoles,
+    /// Bytes between the servers of a cluster cannot be read.
+    NodeToNode,
+    /// Bytes between a client and each server of a cluster cannot be read.
+    ClientToNode,
+}
+
+impl Feature {
+    /// All of them, in the order of the matrix.
+    pub const ALL: [Self; 10] = [
+        Self::Authentication,
+        Self::Authorisation,
+        Self::Transport,
+        Self::AtRest,
+        Self::Auditing,
+        Self::JmxAuthentication,
+        Self::AuthenticationCaching,
+        Self::ProxyRoles,
+        Self::NodeToNode,
+        Self::ClientToNode,
+    ];
+
+    /// Name on the command line and in JSON.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication",
+            Self::Authorisation => "authorisation",
+            Self::Transport => "tls",
+            Self::AtRest => "at-rest",
+            Self::Auditing => "audit",
+            Self::JmxAuthentication => "jmx-authentication",
+            Self::AuthenticationCaching => "authentication-caching",
+            Self::ProxyRoles => "proxy-roles",
+            Self::NodeToNode => "node-to-node",
+            Self::ClientToNode => "client-to-node",
+        }
+    }
+
+    /// Name in the matrix.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication",
+            Self::Authorisation => "authorisation",
+            Self::Transport => "transport encryption",
+            Self::AtRest => "encryption at rest",
+            Self::Auditing => "auditing",
+            Self::JmxAuthentication => "JMX authentication",
+            Self::AuthenticationCaching => "authentication caching",
+            Self::ProxyRoles => "proxy roles",
+            Self::NodeToNode => "node-to-node encryption",
+            Self::ClientToNode => "client-to-node encryption",
+        }
+    }
+}
+
+/// How it stands with a feature on a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is on, and nobody gets round it.
+    Enforced,
+    /// It is there, and can be gone round or is not complete.
+    Available,
+    /// The product has it, and this server does not use it.
+    Off,
+    /// The product does not have it.
+    NotOffered,
+    /// It could not be seen.
+    Unseen,
+}
+
+impl State {
+    /// Its words in the matrix.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Enforced => "enforced",
+            Self::Available => "available but not enforced",
+            Self::Off => "off",
+            Self::NotOffered => "not offered by this product",
+            Self::Unseen => "cannot tell",
+        }
+    }
+}
+
+/// How much of a server an answer is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Every account, database and file: the server's own rules and lists were read.
+    Server,
+    /// What this account met and was shown; others may meet something else.
+    Account,
+}
+
+impl Scope {
+    /// Its words in the matrix.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Server => "whole server",
+            Self::Account => "this account",
+        }
+    }
+}
+
+/// One cell of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    /// The row.
+    pub feature: Feature,
+    /// How it stands.
+    pub state: State,
+    /// Of how much that was seen.
+    pub scope: Scope,
+    /// What was seen or tried, or why nothing was.
+    pub seen: String,
+}
+
+impl Observation {
+    /// A cell.
+    pub fn new(feature: Feature, state: State, scope: Scope, seen: impl Into<String>) -> Self {
+        Self { feature, state, scope, seen: seen.into() }
+    }
+}
+
+impl Observation {
+    /// Adds what became of a canary: what it disproves is no longer called enforced, and neither is what it was to show
+    /// and could not be looked at. A canary that is not found raises no state.
+    pub fn add(&mut self, claim: &str, sight: &Sight) {
+        let word = match sight {
+            Sight::Protected(_) => "holds",
+            Sight::Exposed(_) => "does not hold",
+            Sight::Unknown(_) => "could not be looked at",
+        };
+        self.seen.push_str(&format!("; canary: {claim}: {word} ({})", sight.quotation()));
+        self.state = match (self.state, sight) {
+            (State::Enforced | State::Unseen, Sight::Exposed(_)) => State::Available,
+            (State::Enforced, Sight::Unknown(_)) => State::Unseen,
+            (state, _) => state,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_canary_lowers_what_it_disproves_and_raises_nothing() {
+        let mut text = String::new();
+        for state in [State::Enforced, State::Unseen, State::Off, State::NotOffered] {
+            for sight in [Sight::Protected, Sight::Exposed, Sight::Unknown] {
+                let mut cell = Observation::new(Feature::AtRest, state, Scope::Server, "set");
+                cell.add("nothing is readable", &sight("0 of 9".to_owned()));
+                text += &format!("{}: {}\n", cell.state.words(), cell.seen);
+            }
+        }
+        expect![[r#"
+            enforced: set; canary: nothing is readable: holds (0 of 9)
+            available but not enforced: set; canary: nothing is readable: does not hold (0 of 9)
+            cannot tell: set; canary: nothing is readable: could not be looked at (0 of 9)
+            cannot tell: set; canary: nothing is readable: holds (0 of 9)
+            available but not enforced: set; canary: nothing is readable: does not hold (0 of 9)
+            cannot tell: set; canary: nothing is readable: could not be looked at (0 of 9)
+            off: set; canary: nothing is readable: holds (0 of 9)
+            off: set; canary: nothing is readable: does not hold (0 of 9)
+            off: set; canary: nothing is readable: could not be looked at (0 of 9)
+            not offered by this product: set; canary: nothing is readable: holds (0 of 9)
+            not offered by this product: set; canary: nothing is readable: does not hold (0 of 9)
+            not offered by this product: set; canary: nothing is readable: could not be looked at (0 of 9)
+        "#]]
+        .assert_eq(&text);
+    }
+}

@@ -1,0 +1,31 @@
+//! A database with the protections that it has: what a folder of `crates/databases` offers.
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Paths, Server},
+};
+
+use crate::{database::Database, evidence::Evidence, protection::Protection, session::Table, setup::Setup};
+
+/// A database and what protects it. One folder in `crates/databases`, one line in its list.
+pub trait Product: Database {
+    /// Its protections, in the order of `tithe ls`.
+    fn protections(&self) -> &'static [&'static dyn Protection];
+
+    /// How it is found out what canaries can show on a running server; `None` for a product where Tithe does not know
+    /// where to look.
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        None
+    }
+}
+
+/// Finds out what canaries can show on a running server with a table of Tithe's. Fails when the server refuses.
+pub type FindCanaryChecks = fn(&Server, &Setup, &Table) -> Result<CanaryChecks, Fault>;
+
+/// What canaries can show on a running server.
+pub struct CanaryChecks {
+    /// Where the server's files are on this machine; empty where they cannot be seen, or may be another server's.
+    pub paths: Paths,
+    /// A check of the log that the server's settings name; `None` where they name none.
+    pub audit: Option<Box<dyn Evidence>>,
+}

@@ -1,0 +1,43 @@
+//! A security feature of one database that can be off or on, and what it does to the set-up of an arm.
+//!
+//! Protections live beside their database: TLS of PostgreSQL and TLS of Redis share nothing but the idea.
+//! A protection knows no workload.
+
+use tithe_machine::launch::{Install, Missing};
+use tithe_model::{catalogue::ProtectionEntry, experiment};
+
+use crate::{evidence::Evidence, setup::Setup, sql::SqlTable, workload::Workload};
+
+/// A security feature. One file beside its database, one line in its list.
+pub trait Protection: Sync {
+    /// What it is, in words and as data.
+    fn entry(&self) -> &'static ProtectionEntry;
+
+    /// What this installation lacks for it.
+    ///
+    /// # Errors
+    /// Where it was looked for, and how to install it.
+    fn needs(&self, _install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
+        Ok(())
+    }
+
+    /// Changes the set-up of a plain server into a protected one. Pure.
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup);
+
+    /// What proves that it was on.
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>>;
+
+    /// What proves it where the workload works on `tables`; none for records by key.
+    fn evidence_on(&self, chosen: &experiment::Protection, _tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
+        self.evidence(chosen)
+    }
+
+    /// What proves it where the clients are those of `workload`.
+    fn evidence_in<'a>(
+        &self,
+        chosen: &experiment::Protection,
+        workload: &'a dyn Workload,
+    ) -> Vec<Box<dyn Evidence + 'a>> {
+        self.evidence_on(chosen, workload.tables())
+    }
+}

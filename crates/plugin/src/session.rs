@@ -1,0 +1,383 @@
+//! One connection, seen as a key-value store or as a SQL database: what the load loop drives.
+//!
+//! Two narrow interfaces and not one wide one: a key-value store need not know transactions, and TPC-C need
+//! not live with maps. Both are split into *submit* and *advance*, so that one thread can drive several
+//! connections from one `epoll_wait` (a third less processor time per operation than a thread each, where
+//! client and server share a core) and a single connection can simply block. An embedded database does all
+//! its work in `submit`.
+//!
+//! Nothing here allocates per operation: keys and values are borrowed, and rows are handed over field by
+//! field as they are parsed.
+
+use std::os::fd::RawFd;
+
+use tithe_machine::{fault::Fault, proc::ServerTask};
+
+use crate::sql::{self, Described, Dialect, SqlTable};
+
+/// A connection in one of its two shapes.
+pub enum Session {
+    /// Records by key.
+    KeyValue(Box<dyn KeyValueSession>),
+    /// Statements.
+    Sql(Box<dyn SqlSession>),
+}
+
+impl Session {
+    /// What both shapes share.
+    pub fn connection(&mut self) -> &mut dyn Connection {
+        match self {
+            Self::KeyValue(session) => session.as_mut(),
+            Self::Sql(session) => session.as_mut(),
+        }
+    }
+}
+
+/// What the load loop needs of every connection, whatever it speaks.
+pub trait Connection: Send {
+    /// The descriptor that becomes readable (or writable) when [`KeyValueSession::advance`] can go on; `None`
+    /// for an embedded database, which is never pending.
+    fn descriptor(&self) -> Option<RawFd>;
+
+    /// True when unsent bytes wait for the descriptor to become writable.
+    fn wants_write(&self) -> bool {
+        false
+    }
+
+    /// Who serves this connection, for processor accounting.
+    fn server_task(&self) -> ServerTask;
+
+    /// Bytes sent and received on the wire so far; 0 for an embedded database.
+    fn wire_bytes(&self) -> (u64, u64);
+
+    /// Reads the whole table once, so that caches hold what fits into them whatever was asked first. Called between
+    /// opening and measuring where caches start empty.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn warm(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Runs one statement in the product's own language, outside the measured path; its rows are thrown away.
+    ///
+    /// # Errors
+    /// The server's error, or that this product has no such statements.
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        Err(Fault::Protocol(format!("this connection runs no statements, and was given `{statement}`")))
+    }
+}
+
+/// A session around another one, as the one that encrypts columns: its connection is that of the inner session.
+pub trait Around: Send {
+    /// The inner session.
+    fn inner(&self) -> &dyn Connection;
+
+    /// The inner session.
+    fn inner_mut(&mut self) -> &mut dyn Connection;
+}
+
+impl<S: Around> Connection for S {
+    fn descriptor(&self) -> Option<RawFd> {
+        self.inner().descriptor()
+    }
+
+    fn wants_write(&self) -> bool {
+        self.inner().wants_write()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        self.inner().server_task()
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.inner().wire_bytes()
+    }
+
+    fn warm(&mut self) -> Result<(), Fault> {
+        self.inner_mut().warm()
+    }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.inner_mut().run_statement(statement)
+    }
+}
+
+/// How far a submitted request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Wait for the descriptor, then call `advance` again. Said only when the kernel had nothing more to read and took
+    /// nothing more to send, or when a request has just been sent: lanes wait for a *change* of the descriptor.
+    Pending,
+    /// The answer is complete. For writes: rows affected; for reads: rows delivered.
+    Done(u64),
+}
+
+/// Takes the rows of an answer as they are parsed.
+pub trait Rows {
+    /// A row begins; `key` is its key where the request could match several (scan), else `None`.
+    fn row(&mut self, key: Option<&[u8]>);
+    /// The value of `field` (its number in the table) of the current row; `None` is SQL's NULL.
+    fn field(&mut self, field: usize, value: Option<&[u8]>);
+}
+
+/// Throws rows away.
+pub struct Discard;
+
+impl Rows for Discard {
+    fn row(&mut self, _key: Option<&[u8]>) {}
+    fn field(&mut self, _field: usize, _value: Option<&[u8]>) {}
+}
+
+/// Which fields of a record a request is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fields {
+    /// All of them.
+    All,
+    /// One, by number.
+    One(usize),
+}
+
+/// One request to a key-value store. Borrowed: made by the workload before the clock starts.
+#[derive(Debug, Clone, Copy)]
+pub enum Request<'a> {
+    /// Fetch `fields` of the record `key`.
+    Read {
+        /// The record's key.
+        key: &'a [u8],
+        /// What to fetch.
+        fields: Fields,
+    },
+    /// Overwrite fields of the record `key`.
+    Update {
+        /// The record's key.
+        key: &'a [u8],
+        /// Field number and new value; either one field or all of them, in ascending order.
+        values: &'a [(usize, &'a [u8])],
+    },
+    /// Add the record `key`.
+    Insert {
+        /// The record's key.
+        key: &'a [u8],
+        /// All fields, in ascending order.
+        values: &'a [(usize, &'a [u8])],
+    },
+    /// Fetch up to `count` records in key order from `start` on.
+    Scan {
+        /// First key, inclusive.
+        start: &'a [u8],
+        /// Largest number of records.
+        count: u32,
+        /// What to fetch.
+        fields: Fields,
+    },
+    /// Remove the record `key`.
+    Delete {
+        /// The record's key.
+        key: &'a [u8],
+    },
+}
+
+/// A store of records by key, each with numbered fields.
+pub trait KeyValueSession: Connection {
+    /// Sends one request. The answer is taken by [`KeyValueSession::advance`]; no second request before it is complete.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit(&mut self, request: &Request<'_>) -> Result<(), Fault>;
+
+    /// Takes what has arrived of the answer.
+    ///
+    /// # Errors
+    /// The server's error (the session can go on after [`Fault::Server`]), or a broken connection.
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
+
+    /// False where the rows of a scan come in another order than that of their keys, as where rows lie by hash. Then a
+    /// scan begins with the asked key and goes on with any others.
+    fn scans_in_key_order(&self) -> bool {
+        true
+    }
+
+    /// Begins a group of writes that may be made durable together. Used for loading only.
+    ///
+    /// # Errors
+    /// As `advance`.
+    fn begin_bulk(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Ends the group that [`KeyValueSession::begin_bulk`] began.
+    ///
+    /// # Errors
+    /// As `advance`.
+    fn end_bulk(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Sends `request` and waits for its whole answer: for loading and for evidence, not for the load loop.
+    ///
+    /// # Errors
+    /// As `submit` and `advance`.
+    fn call(&mut self, request: &Request<'_>, rows: &mut dyn Rows) -> Result<u64, Fault> {
+        self.submit(request)?;
+        loop {
+            match self.advance(rows)? {
+                Progress::Done(count) => return Ok(count),
+                Progress::Pending => wait_ready(self)?,
+            }
+        }
+    }
+}
+
+/// A prepared statement of one session, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statement(pub usize);
+
+/// A parameter of a statement.
+#[derive(Debug, Clone, Copy)]
+pub enum Parameter<'a> {
+    /// Text.
+    Text(&'a [u8]),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A whole number.
+    Integer(i64),
+    /// SQL's NULL.
+    Null,
+}
+
+/// A database that prepares and executes statements.
+pub trait SqlSession: Connection {
+    /// Prepares `sql`; parameters are written `?` and numbered from the left, whatever the product's own sign.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault>;
+
+    /// Prepares a statement whose parameters and results are known by column: what a session that encrypts columns
+    /// needs.
+    ///
+    /// # Errors
+    /// As [`SqlSession::prepare`].
+    fn prepare_described(&mut self, statement: &Described) -> Result<Statement, Fault> {
+        self.prepare(&statement.sql)
+    }
+
+    /// How this product writes SQL.
+    fn dialect(&self) -> &'static Dialect {
+        &sql::STANDARD
+    }
+
+    /// True when the server cannot read some column: it cannot compute with it either.
+    fn hides_values(&self) -> bool {
+        false
+    }
+
+    /// True when more may be submitted before the answers to what was submitted before are taken; they come in that
+    /// order. Only the last may bring rows.
+    fn pipelines(&self) -> bool {
+        false
+    }
+
+    /// Sends one execution of `statement`. The parameters are not needed once this returns.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault>;
+
+    /// Takes what has arrived of the answer. Row fields are numbered by column; no row has a key here.
+    ///
+    /// # Errors
+    /// As [`KeyValueSession::advance`].
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
+
+    /// Waits for the whole answer to what was submitted: for loading and checks, not for the load loop.
+    ///
+    /// # Errors
+    /// As `advance`.
+    fn finish(&mut self, rows: &mut dyn Rows) -> Result<u64, Fault> {
+        loop {
+            match self.advance(rows)? {
+                Progress::Done(count) => return Ok(count),
+                Progress::Pending => wait_ready(self)?,
+            }
+        }
+    }
+
+    /// Sends one execution of `statement` and waits for its whole answer.
+    ///
+    /// # Errors
+    /// As `submit` and `finish`.
+    fn call(&mut self, statement: Statement, parameters: &[Parameter<'_>], rows: &mut dyn Rows) -> Result<u64, Fault> {
+        self.submit(statement, parameters)?;
+        self.finish(rows)
+    }
+
+    /// Sends rows for `table` the product's own way of adding many: `values` are those of its columns, row by row. The
+    /// answer is taken by [`SqlSession::advance`], and none of the rows was added where that is an error. False where
+    /// the product has no such way; then nothing was sent, and `INSERT` serves.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
+        let _ = (table, values);
+        Ok(false)
+    }
+
+    /// Runs one statement outside the load: text in, rows of text out.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
+}
+
+/// How long a server may say nothing before it counts as dead, s: a minute without any answer is not slowness.
+pub const PATIENCE_S: u16 = 60;
+
+/// Waits until a pending connection can go on.
+///
+/// # Errors
+/// When the machine cannot wait, or nothing happens for [`PATIENCE_S`] seconds.
+pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
+    wait_ready_for(connection, PATIENCE_S)
+}
+
+/// The same with a patience of its own, seconds.
+///
+/// # Errors
+/// As [`wait_ready`].
+pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, patience_s: u16) -> Result<(), Fault> {
+    let Some(descriptor) = connection.descriptor() else { return Ok(()) };
+    let mut events = libc::POLLIN;
+    if connection.wants_write() {
+        events |= libc::POLLOUT;
+    }
+    let mut poll = libc::pollfd { fd: descriptor, events, revents: 0 };
+    // SAFETY: `poll` is one valid pollfd for the whole call.
+    match unsafe { libc::poll(&raw mut poll, 1, i32::from(patience_s) * 1000) } {
+        0 => Err(Fault::Connection(format!("the server did not answer for {patience_s} s"))),
+        -1 => {
+            let error = std::io::Error::last_os_error();
+            if error.kind() == std::io::ErrorKind::Interrupted { Ok(()) } else { Err(error.into()) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The table of a key-value workload: a key and numbered fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name, letters, digits and underscores only.
+    pub name: String,
+    /// Number of fields; they are called `field0`, `field1`, … unless `field_prefix` says otherwise.
+    pub fields: usize,
+    /// What stands before a field's number in its name.
+    pub field_prefix: String,
+}
+
+impl Table {
+    /// The name of field number `field`.
+    pub fn field(&self, field: usize) -> String {
+        format!("{}{field}", self.field_prefix)
+    }
+}

@@ -1,0 +1,257 @@
+//! How the server of one arm is set up, and how its clients talk to it, as data: only fetching the
+//! keys whose place an experiment names reads anything.
+//!
+//! A set-up starts plain; protections change it, the database makes a launch of it, and whoever connects reads it.
+
+mod key_place;
+mod selection;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+pub use self::{
+    key_place::{KEY_BYTES, KeyPlace},
+    selection::Selection,
+};
+use tithe_machine::{fault::Fault, materials::Materials, secret::Secret};
+
+use crate::{sql::Compute, volume::Asked};
+
+/// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Server settings in the database's own names.
+    pub settings: BTreeMap<String, String>,
+    /// Arguments of the command that creates the data folder.
+    pub create_arguments: Vec<String>,
+    /// Statements that an administrator runs once after the start.
+    pub statements: Vec<String>,
+    /// Statements that every client session runs after connecting.
+    pub session_statements: Vec<String>,
+    /// Client and server encrypt what they send.
+    pub transport: Transport,
+    /// Clients must say who they are.
+    pub authentication: Authentication,
+    /// The data files are encrypted by the database with this cipher and key.
+    pub at_rest: Option<AtRest>,
+    /// The data files are encrypted by the database with another key, again and again, while they are measured:
+    /// [`Materials::second_key`] takes turns with the key of `at_rest`.
+    pub rotates: bool,
+    /// Gives the key of encryption at rest; `None` where Tithe makes one.
+    pub key_server: Option<KeyServer>,
+    /// Values are encrypted by the client.
+    pub columns: Option<Columns>,
+    /// Where the clients of this arm compute with values; `None` leaves it to the workload.
+    pub compute: Option<Compute>,
+    /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
+    pub volume: Option<Asked>,
+    /// Connections that are busy at the same time.
+    pub clients: u32,
+    /// Certificates, keys and passwords of this run; the protections choose among them.
+    pub materials: Materials,
+}
+
+impl Setup {
+    /// A plain set-up with nothing protected.
+    pub fn plain(settings: BTreeMap<String, String>, materials: Materials) -> Self {
+        Self {
+            settings,
+            create_arguments: Vec::new(),
+            statements: Vec::new(),
+            session_statements: Vec::new(),
+            transport: Transport::Plain,
+            authentication: Authentication::None,
+            at_rest: None,
+            rotates: false,
+            key_server: None,
+            columns: None,
+            compute: None,
+            volume: None,
+            clients: 1,
+            materials,
+        }
+    }
+
+    /// True when its volume is encrypted with another key, again and again, while it is measured.
+    pub fn rotates_volume(&self) -> bool {
+        self.volume.as_ref().is_some_and(|asked| asked.rotates)
+    }
+
+    /// True when a key is changed while it is measured, by the database or below it.
+    pub fn changes_keys(&self) -> bool {
+        self.rotates || self.rotates_volume()
+    }
+
+    /// The connections that a server must allow where `usual` are too few. Those of one frame may not all have ended
+    /// when those of the next are opened, and some prove and watch.
+    pub fn more_connections(&self, usual: u32) -> Option<u32> {
+        Some(2 * self.clients + 100).filter(|connections| *connections > usual)
+    }
+
+    /// Fetches the keys that the experiment says the place of.
+    ///
+    /// # Errors
+    /// As [`KeyPlace::fetch`].
+    pub fn fetch_keys(&mut self) -> Result<(), Fault> {
+        if let Some(columns) = &mut self.columns
+            && let Some(key) = columns.key_place.fetch()?
+        {
+            columns.key = key;
+        }
+        Ok(())
+    }
+
+    /// The set-up of a client that brings nothing of Tithe's own: no settings, certificates, passwords or keys.
+    pub fn bare() -> Self {
+        Self::plain(BTreeMap::new(), Materials::without_files(Secret::new([]), Secret::new([])))
+    }
+}
+
+/// How bytes travel between client and server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// In the clear; a server that answers with TLS is an error.
+    Plain,
+    /// TLS with verified certificates; a server that answers in the clear is an error.
+    Tls {
+        /// The only protocol version allowed.
+        version: TlsVersion,
+        /// The server demands a client certificate.
+        mutual: bool,
+        /// Clients resume the sessions of earlier connections, as far as the server lets them.
+        resumption: bool,
+    },
+}
+
+/// A TLS protocol version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+/// How clients say who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Authentication {
+    /// Not at all: everyone on 127.0.0.1 is let in.
+    None,
+    /// By name and password, with the product's mechanism of this name (`scram-sha-256`).
+    Password {
+        /// The mechanism.
+        mechanism: String,
+    },
+}
+
+/// Encryption of data files by the database.
+#[derive(Debug, Clone)]
+pub struct AtRest {
+    /// Cipher in the database's own name.
+    pub cipher: String,
+    /// The key.
+    pub key: Secret,
+}
+
+/// A server that keeps keys, which clients reach over TLS with certificates on both sides. Secrets are in files alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyServer {
+    /// `host:port`.
+    pub address: String,
+    /// Identifier of the key there.
+    pub key_id: String,
+    /// The client's certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM; for its owner's eyes alone.
+    pub key: PathBuf,
+    /// The authority that signed the server's certificate, PEM.
+    pub authority: PathBuf,
+}
+
+/// Encryption of values by the client.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    /// Share of the values, 0–1. Of 10 fields of a record, 0.2 encrypts `field0` and `field1`. Of SQL tables 0.2
+    /// encrypts identifiers, 0.5 prices, dates and quantities too, 1 everything. 0 wraps the session and encrypts
+    /// nothing.
+    pub share: f64,
+    /// Columns of SQL tables or fields of records by name, in place of a share; empty where the share decides.
+    pub names: Vec<String>,
+    /// Fields of records by key are encrypted deterministically. In SQL tables the column decides.
+    pub deterministic: bool,
+    /// The cipher.
+    pub cipher: ColumnCipher,
+    /// The key, 32 bytes; what needs another length derives it.
+    pub key: Secret,
+    /// Where the key is to be fetched from before anything is started.
+    pub key_place: KeyPlace,
+}
+
+impl Columns {
+    /// AES-256-GCM over a share of the values.
+    pub fn of_share(share: f64, key: Secret) -> Self {
+        let cipher = ColumnCipher::Aes256Gcm;
+        Self { share, names: Vec::new(), deterministic: false, cipher, key, key_place: KeyPlace::default() }
+    }
+
+    /// The fields that are encrypted of records by key.
+    pub fn selection(&self) -> Selection {
+        Selection { share: self.share, names: self.names.clone() }
+    }
+}
+
+/// A cipher for values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnCipher {
+    /// AES-256-GCM; deterministic where it must be: AES-256-SIV.
+    Aes256Gcm,
+    /// SM4-128-GCM; deterministic where it must be: SM4 in SIV mode.
+    Sm4Gcm,
+}
+
+impl ColumnCipher {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "AES-256-GCM",
+            Self::Sm4Gcm => "SM4-128-GCM",
+        }
+    }
+
+    /// The name of its deterministic mode.
+    pub fn deterministic_name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "AES-256-SIV",
+            Self::Sm4Gcm => "SM4-128-SIV",
+        }
+    }
+}
+
+/// How another program reaches a server: where, as whom, and how protected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reach {
+    /// Name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Account; empty where the product has a nameless one.
+    pub user: String,
+    /// Database; empty where there is none.
+    pub database: String,
+    /// Password: for files and the environment, never for arguments.
+    pub password: Option<Secret>,
+    /// TLS; `None` means that nothing but plaintext is spoken.
+    pub tls: Option<ReachTls>,
+}
+
+/// What another program needs for TLS.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReachTls {
+    /// Authority that signed the server's certificate, PEM.
+    pub authority: PathBuf,
+    /// The only versions allowed.
+    pub versions: Vec<TlsVersion>,
+    /// Certificate and key of a client, PEM.
+    pub identity: (PathBuf, PathBuf),
+    /// The server demands them.
+    pub mutual: bool,
+}

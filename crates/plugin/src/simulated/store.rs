@@ -1,0 +1,114 @@
+//! The records of each simulated server, in memory, and their file.
+//!
+//! A store lives as long as its file: a folder that was thrown away takes its store with it.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+};
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use tithe_machine::{fault::Fault, launch::Server, secret::Secret};
+
+use crate::setup::AtRest;
+
+/// The records of one server.
+#[derive(Debug)]
+pub(super) struct Store {
+    file: PathBuf,
+    records: Mutex<Records>,
+    /// Operations measured so far.
+    pub(super) operations: AtomicU64,
+}
+
+/// Fields by key.
+pub(super) type Records = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
+
+static STORES: Mutex<BTreeMap<PathBuf, Arc<Store>>> = Mutex::new(BTreeMap::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic cannot leave a map half changed here: each change is a single call.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn file_of(server: &Server) -> Result<PathBuf, Fault> {
+    let folder = server.paths.data.first();
+    folder
+        .map(|folder| folder.join("records"))
+        .ok_or_else(|| Fault::Connection("this server has no data folder".to_owned()))
+}
+
+/// Makes an empty store and its file.
+pub(super) fn create(server: &Server, at_rest: Option<&AtRest>) -> Result<(), Fault> {
+    let file = file_of(server)?;
+    if file.exists() {
+        return Err(Fault::Refused(format!("{} is there already", file.display())));
+    }
+    let store = Store { file: file.clone(), records: Mutex::default(), operations: AtomicU64::new(0) };
+    store.write(at_rest)?;
+    lock(&STORES).insert(file, Arc::new(store));
+    Ok(())
+}
+
+/// The store of `server`.
+pub(super) fn find(server: &Server) -> Result<Arc<Store>, Fault> {
+    let file = file_of(server)?;
+    let mut stores = lock(&STORES);
+    if !file.exists() {
+        stores.remove(&file);
+    }
+    stores
+        .get(&file)
+        .cloned()
+        .ok_or_else(|| Fault::Connection("nothing was created on this simulated server".to_owned()))
+}
+
+/// Forgets the store of `server` and removes its file.
+pub(super) fn remove(server: &Server) -> Result<(), Fault> {
+    let file = file_of(server)?;
+    lock(&STORES).remove(&file);
+    fs::remove_file(&file).map_err(|error| Fault::machine(file.display(), error))
+}
+
+impl Store {
+    /// The records, for one operation.
+    pub(super) fn records(&self) -> MutexGuard<'_, Records> {
+        lock(&self.records)
+    }
+
+    /// Writes every record to the file, sealed where `at_rest` says so.
+    pub(super) fn write(&self, at_rest: Option<&AtRest>) -> Result<(), Fault> {
+        let mut content = Vec::new();
+        for (key, fields) in self.records().iter() {
+            content.extend_from_slice(key);
+            for field in fields {
+                content.push(b'\t');
+                content.extend_from_slice(field);
+            }
+            content.push(b'\n');
+        }
+        if let Some(at_rest) = at_rest {
+            content = seal(content, &at_rest.key)?;
+        }
+        write(&self.file, &content)
+    }
+}
+
+fn write(file: &Path, content: &[u8]) -> Result<(), Fault> {
+    fs::write(file, content).map_err(|error| Fault::machine(file.display(), error))
+}
+
+/// AES-256-GCM of the whole file under a random nonce: a file is sealed a few times a run, far below the limit of
+/// 2³² of NIST SP 800-38D, section 8.3.
+fn seal(mut content: Vec<u8>, key: &Secret) -> Result<Vec<u8>, Fault> {
+    let key =
+        UnboundKey::new(&AES_256_GCM, key.expose()).map_err(|_| Fault::Machine("a seal needs 32 bytes".to_owned()))?;
+    let random = Secret::random(NONCE_LEN);
+    let nonce = Nonce::try_assume_unique_for_key(random.expose()).expect("a nonce's length was asked for");
+    LessSafeKey::new(key)
+        .seal_in_place_append_tag(nonce, Aad::empty(), &mut content)
+        .map_err(|_| Fault::Machine("the records are too long to seal".to_owned()))?;
+    Ok([random.expose(), &content].concat())
+}

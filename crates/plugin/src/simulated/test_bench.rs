@@ -1,0 +1,133 @@
+//! An arm of the simulated database in a folder of its own, for tests.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tithe_machine::{
+    clock::{Clock, VirtualTime},
+    launch::{Install, Place, Server},
+    materials::Materials,
+    secret::Secret,
+    sight::Sight,
+};
+use tithe_model::experiment;
+
+use super::Simulated;
+use crate::{
+    checks::canary::key_value,
+    database::{Connect, Database},
+    evidence::{Evidence, Scene, seen_by},
+    session::{KeyValueSession, Table},
+    setup::Setup,
+};
+
+/// An arm that is created and can be connected to; its folder goes with it.
+pub struct Bench {
+    /// Its server.
+    pub server: Server,
+    /// How the arm is set up.
+    pub setup: Setup,
+    /// The measured table.
+    pub table: Table,
+    guarded: bool,
+    looks: AtomicU64,
+}
+
+impl Bench {
+    /// Without protection.
+    pub fn plain() -> Self {
+        Self::new(&[], &[])
+    }
+
+    /// With `protections` (each with options and defaults) and `settings`.
+    pub fn new(protections: &[(&str, &[(&str, f64)])], settings: &[(&str, &str)]) -> Self {
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let mut setup = Setup::plain(settings, materials());
+        for (id, options) in protections {
+            protection(id).apply(&chosen(id, options), &mut setup);
+        }
+        Self::of(setup, !protections.is_empty())
+    }
+
+    /// With `setup`.
+    pub fn of(setup: Setup, guarded: bool) -> Self {
+        Self::at(test_folder(), setup, guarded)
+    }
+
+    /// With `setup`, in `folder`.
+    pub fn at(folder: PathBuf, setup: Setup, guarded: bool) -> Self {
+        let launch = Simulated.launch(&Install::default(), &setup, &Place { folder: folder.clone(), port: 0 });
+        launch.paths.data.iter().for_each(|data| fs::create_dir_all(data).unwrap());
+        let server = Server { address: launch.address, process: None, paths: launch.paths, folder };
+        let table = Table { name: "usertable".to_owned(), fields: 10, field_prefix: "field".to_owned() };
+        Simulated.create(&server, &setup, &table).unwrap();
+        Self { server, setup, table, guarded, looks: AtomicU64::new(0) }
+    }
+
+    /// The arm as a check sees it.
+    pub fn scene(&self) -> Scene<'_> {
+        let nonce = self.looks.fetch_add(1, Ordering::Relaxed);
+        let (server, setup, table) = (&self.server, &self.setup, &self.table);
+        Scene { database: &Simulated, server, setup, table, guarded: self.guarded, nonce, narrowed: None }
+    }
+
+    /// What `check` sees.
+    pub fn look(&self, check: &dyn Evidence) -> Sight {
+        seen_by(check, &mut self.scene())
+    }
+
+    /// A session on `clock`, wrapped as the set-up says.
+    pub fn session(&self, clock: Clock) -> Box<dyn KeyValueSession> {
+        let how = Connect { blocking: true, lane: 0, clock, table: self.table.clone() };
+        key_value(crate::columns::connect(&Simulated, &self.server, &self.setup, &how).unwrap()).unwrap()
+    }
+
+    /// A session on invented time, and that time.
+    pub fn timed(&self) -> (Box<dyn KeyValueSession>, Arc<VirtualTime>) {
+        let time = Arc::new(VirtualTime::default());
+        (self.session(Clock::Virtual(Arc::clone(&time))), time)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = Simulated.remove(&self.server, &self.setup, &self.table);
+        let _ = fs::remove_dir_all(&self.server.folder);
+    }
+}
+
+/// The simulated protection `id`.
+pub fn protection(id: &str) -> &'static dyn crate::protection::Protection {
+    *crate::product::Product::protections(&Simulated).iter().find(|protection| protection.entry().id == id).unwrap()
+}
+
+/// Protection `id` as an experiment chooses it, defaults filled in.
+pub fn chosen(id: &str, options: &[(&str, f64)]) -> experiment::Protection {
+    let defaults = protection(id).entry().options.iter();
+    let mut filled: BTreeMap<_, _> =
+        defaults.map(|option| (option.name.to_owned(), option.default.unwrap().value())).collect();
+    let given = options.iter().map(|(name, value)| ((*name).to_owned(), experiment::OptionValue::Number(*value)));
+    filled.extend(given);
+    experiment::Protection { id: id.to_owned(), options: filled }
+}
+
+/// A fresh folder of this test.
+pub fn test_folder() -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("tithe-test-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Materials without files: the simulated database needs none.
+pub fn materials() -> Materials {
+    Materials::without_files(Secret::random_text(32), Secret::random(32))
+}

@@ -1,0 +1,87 @@
+//! A kind of volume: what lies under the data folder of a launched server.
+
+use tithe_machine::{
+    fault::Fault,
+    sandbox::{
+        companion::Companion,
+        site::{Layout, Site},
+    },
+    secret::Secret,
+    sight::Sight,
+};
+use tithe_model::experiment::Protection as Chosen;
+
+use crate::rotation::Rotator;
+
+/// A kind of volume.
+pub trait Volume: Sync + std::fmt::Debug {
+    /// What it consists of, one line each, from the image up to the folder. Pure.
+    fn layers(&self, asked: &Asked) -> Vec<String>;
+
+    /// Makes it: from the empty image of `site` to a file system at its folder.
+    ///
+    /// # Errors
+    /// The first step that failed, in the words of its tool.
+    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault>;
+
+    /// The name in `/proc/crypto` of what the kernel encrypts with: `xts(aes)`. `None` where the kernel encrypts
+    /// nothing.
+    fn kernel_cipher(&self, asked: &Asked) -> Option<String>;
+
+    /// Looks whether what stands on the disk says that it is encrypted as asked for.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn header(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault>;
+
+    /// Looks whether a wrong key is refused, and whether the right one is not.
+    ///
+    /// # Errors
+    /// When it could not be tried.
+    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault>;
+
+    /// What encrypts the mounted volume with another key, by programs that `companion` runs.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where this kind cannot.
+    fn rotator(&self, _layout: &Layout, _companion: Companion) -> Result<Box<dyn Rotator>, Fault> {
+        Err(Fault::Refused("this kind of volume does not change its key while it is in use".to_owned()))
+    }
+}
+
+/// The volume that an arm is to have.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Its kind.
+    pub kind: &'static dyn Volume,
+    /// The protection that asked for it; `None` for the plain volume of an arm that is compared with one that asked.
+    pub chosen: Option<Chosen>,
+    /// Size of the image, bytes.
+    pub bytes: u64,
+    /// The key of the volume, 32 bytes.
+    pub key: Secret,
+    /// It is encrypted with another key, again and again, while it is measured.
+    pub rotates: bool,
+}
+
+impl Asked {
+    /// What `chosen` asks for: `bytes` under `key`.
+    pub fn of(kind: &'static dyn Volume, chosen: &Chosen, bytes: u64, key: &Secret) -> Self {
+        Self { kind, chosen: Some(chosen.clone()), bytes, key: key.clone(), rotates: false }
+    }
+
+    /// Option `name` of the protection that asked for it; empty where none did.
+    pub fn text(&self, name: &str) -> &str {
+        self.chosen.as_ref().map_or("", |chosen| chosen.text(name))
+    }
+
+    /// The same of an option that is on or off; off where no protection asked.
+    pub fn flag(&self, name: &str) -> bool {
+        self.chosen.as_ref().is_some_and(|chosen| chosen.flag(name))
+    }
+
+    /// A key that is not the volume's.
+    pub fn stranger(&self) -> Secret {
+        Secret::new(self.key.expose().iter().map(|byte| !byte).collect::<Vec<u8>>())
+    }
+}

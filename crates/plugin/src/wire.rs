@@ -1,0 +1,395 @@
+//! A byte stream to a server: TCP, and TLS on top of it where asked for, for the wire clients of all databases.
+//!
+//! A request is assembled in [`Wire::output`] and sent by one system call; an answer is received by one
+//! system call where the kernel has all of it, and is parsed where it lies. The buffers are reused, so a
+//! plain connection allocates nothing per request. TLS is rustls, which allocates one buffer a record.
+//!
+//! Left out: what the bytes mean, Unix sockets, and every form of fallback. TLS starts only when the caller
+//! says so, and its failure is an error.
+
+mod cursor;
+mod tls;
+
+use std::{
+    io::{ErrorKind, IoSlice, Read, Write},
+    net::{TcpStream, ToSocketAddrs},
+    os::fd::{AsRawFd, RawFd},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustls::{ClientConnection, pki_types::ServerName};
+use tithe_machine::fault::Fault;
+
+pub use cursor::{Cursor, Format};
+pub use rustls::ClientConfig;
+pub use tls::{Identity, Trust, client_config};
+
+use crate::session::PATIENCE_S;
+
+/// How long to wait for a server that accepts no connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a blocking connection waits for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(PATIENCE_S as u64);
+/// Bytes asked of the kernel at once: a scan of a hundred records of 1 KB takes few calls.
+const READ_SIZE: usize = 64 * 1024;
+/// The input buffer is made larger or moved together when less than this is free.
+const LEAST_ROOM: usize = 16 * 1024;
+
+/// One connection as a stream of bytes.
+pub struct Wire {
+    socket: TcpStream,
+    blocking: bool,
+    tls: Option<Box<Tls>>,
+    input: Vec<u8>,
+    read_from: usize,
+    read_to: usize,
+    output: Vec<u8>,
+    sent_of_output: usize,
+    traffic: Traffic,
+}
+
+/// A TLS connection with the buffer that the socket is read into.
+struct Tls {
+    connection: ClientConnection,
+    received: Box<[u8]>,
+    /// The server has said good-bye; what it said before may still be unread.
+    closed: bool,
+}
+
+/// Bytes on the wire so far: with TLS, what TLS made of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Traffic {
+    sent: u64,
+    received: u64,
+}
+
+/// What the two sides agreed on, as the client sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// Protocol version, as rustls names it: `TLSv1_3`.
+    pub version: String,
+    /// Cipher suite, as rustls names it: `TLS13_AES_256_GCM_SHA384`.
+    pub cipher: String,
+    /// Key exchange group: `X25519`.
+    pub key_exchange: String,
+    /// Kind of handshake: `Full`, `Resumed`.
+    pub handshake: String,
+}
+
+impl Wire {
+    /// Opens a TCP connection to `host` without delay of small packets. It blocks until
+    /// [`Wire::set_blocking`] says otherwise.
+    ///
+    /// # Errors
+    /// [`Fault::Connection`] when no address of `host` accepts within ten seconds.
+    pub fn connect(host: &str, port: u16) -> Result<Self, Fault> {
+        let refused = |error: std::io::Error| Fault::Connection(format!("{host}:{port}: {error}"));
+        let mut last = None;
+        for address in (host, port).to_socket_addrs().map_err(refused)? {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                Ok(socket) => return Self::over(socket),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.map_or_else(|| Fault::Connection(format!("{host}:{port}: no such host")), refused))
+    }
+
+    fn over(socket: TcpStream) -> Result<Self, Fault> {
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        Ok(Self {
+            socket,
+            blocking: true,
+            tls: None,
+            input: vec![0; READ_SIZE],
+            read_from: 0,
+            read_to: 0,
+            output: Vec::with_capacity(4096),
+            sent_of_output: 0,
+            traffic: Traffic::default(),
+        })
+    }
+
+    /// Lets reads and writes wait in the kernel, or not. A connection is opened blocking, so that the
+    /// handshakes need no event loop.
+    ///
+    /// # Errors
+    /// When the machine refuses.
+    pub fn set_blocking(&mut self, blocking: bool) -> Result<(), Fault> {
+        self.socket.set_nonblocking(!blocking)?;
+        self.blocking = blocking;
+        Ok(())
+    }
+
+    /// Speaks TLS from here on. Call it on a blocking connection, with nothing unread and nothing unsent.
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] when the server has already sent bytes that belong before the handshake: an attacker
+    /// in the middle could have put them there (CVE-2021-23222). [`Fault::Refused`] when either side rejects
+    /// the other's certificate or version.
+    pub fn start_tls(&mut self, config: Arc<ClientConfig>, host: &str) -> Result<(), Fault> {
+        if !self.unread().is_empty() {
+            return Err(Fault::Protocol("the server sent bytes in the clear after agreeing to TLS".to_owned()));
+        }
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Fault::Refused(format!("`{host}` is not a name that a certificate can bear")))?;
+        let mut connection = ClientConnection::new(config, name).map_err(tls_fault)?;
+        // The caller's message is bounded already; a limit here would cut it.
+        connection.set_buffer_limit(None);
+        self.tls = Some(Box::new(Tls { connection, received: vec![0; READ_SIZE].into_boxed_slice(), closed: false }));
+        self.flush()?;
+        while self.tls.as_ref().is_some_and(|tls| tls.connection.is_handshaking()) {
+            self.receive()?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// What TLS agreed on; `None` without TLS.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        let connection = &self.tls.as_ref()?.connection;
+        let group = connection.negotiated_key_exchange_group();
+        Some(TlsFacts {
+            version: format!("{:?}", connection.protocol_version()?),
+            cipher: format!("{:?}", connection.negotiated_cipher_suite()?.suite()),
+            key_exchange: group.map_or_else(String::new, |group| format!("{:?}", group.name())),
+            handshake: connection.handshake_kind().map_or_else(String::new, |kind| format!("{kind:?}")),
+        })
+    }
+
+    /// Where the next request is assembled; [`Wire::flush`] sends it.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// Sends what stands in [`Wire::output`]: all of it when blocking, else as much as the kernel takes now.
+    ///
+    /// # Errors
+    /// A broken connection.
+    pub fn flush(&mut self) -> Result<(), Fault> {
+        match &mut self.tls {
+            None => {
+                while self.sent_of_output < self.output.len() {
+                    match self.socket.write(&self.output[self.sent_of_output..]) {
+                        Ok(count) => {
+                            self.sent_of_output += count;
+                            self.traffic.sent += count as u64;
+                        }
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        Err(error) => return self.unless_would_block(error),
+                    }
+                }
+                self.output.clear();
+                self.sent_of_output = 0;
+            }
+            Some(tls) => {
+                if !self.output.is_empty() {
+                    tls.connection.writer().write_all(&self.output)?;
+                    self.output.clear();
+                }
+                let mut counted = Counted { socket: &self.socket, sent: &mut self.traffic.sent };
+                while tls.connection.wants_write() {
+                    match tls.connection.write_tls(&mut counted) {
+                        Ok(_) => {}
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        Err(error) => return self.unless_would_block(error),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// True when part of a request waits for the socket to take more: call [`Wire::flush`] again then.
+    pub fn wants_write(&self) -> bool {
+        match &self.tls {
+            None => !self.output.is_empty(),
+            Some(tls) => !self.output.is_empty() || tls.connection.wants_write(),
+        }
+    }
+
+    /// Received bytes that are not consumed yet.
+    pub fn unread(&self) -> &[u8] {
+        &self.input[self.read_from..self.read_to]
+    }
+
+    /// Marks the first `count` of [`Wire::unread`] as read.
+    pub fn consume(&mut self, count: usize) {
+        self.read_from = (self.read_from + count).min(self.read_to);
+        if self.read_from == self.read_to {
+            self.read_from = 0;
+            self.read_to = 0;
+        }
+    }
+
+    /// Receives more. False when nothing is there yet, which a blocking connection never says.
+    ///
+    /// # Errors
+    /// A broken or closed connection; a blocking connection that heard nothing for 60 seconds.
+    pub fn fill(&mut self) -> Result<bool, Fault> {
+        let before = self.read_to - self.read_from;
+        loop {
+            if !self.receive()? {
+                return Ok(false);
+            }
+            // A TLS record may come in parts, or hold no data for us: only plain bytes count.
+            if self.read_to - self.read_from > before {
+                return Ok(true);
+            }
+            if self.tls.as_ref().is_some_and(|tls| tls.connection.wants_write()) {
+                self.flush()?;
+            }
+        }
+    }
+
+    /// One read of the socket. False when nothing is there yet.
+    fn receive(&mut self) -> Result<bool, Fault> {
+        self.make_room(LEAST_ROOM);
+        let target = match &mut self.tls {
+            None => &mut self.input[self.read_to..],
+            Some(tls) if tls.closed => return Err(closed()),
+            Some(tls) => &mut tls.received[..],
+        };
+        let count = loop {
+            match self.socket.read(target) {
+                Ok(0) => return Err(closed()),
+                Ok(count) => break count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return self.unless_would_block(error).map(|()| false),
+            }
+        };
+        self.traffic.received += count as u64;
+        if self.tls.is_none() {
+            self.read_to += count;
+        } else {
+            self.decrypt(count)?;
+        }
+        Ok(true)
+    }
+
+    /// Decrypts the first `count` received bytes into the input. All of it, so that no plain byte hides in
+    /// rustls while `epoll` waits for a socket that has nothing more to say.
+    fn decrypt(&mut self, count: usize) -> Result<(), Fault> {
+        let Some(mut tls) = self.tls.take() else { return Ok(()) };
+        let result = self.decrypt_with(&mut tls, count);
+        self.tls = Some(tls);
+        result
+    }
+
+    fn decrypt_with(&mut self, tls: &mut Tls, count: usize) -> Result<(), Fault> {
+        let mut rest = &tls.received[..count];
+        while !rest.is_empty() {
+            tls.connection.read_tls(&mut rest)?;
+            let state = match tls.connection.process_new_packets() {
+                Ok(state) => state,
+                Err(error) => {
+                    // Tell the server why, as far as the socket takes it: the connection is lost either way.
+                    let mut counted = Counted { socket: &self.socket, sent: &mut self.traffic.sent };
+                    let _ = tls.connection.write_tls(&mut counted);
+                    return Err(tls_fault(error));
+                }
+            };
+            let mut plain = state.plaintext_bytes_to_read();
+            self.make_room(plain);
+            while plain > 0 {
+                let taken = tls.connection.reader().read(&mut self.input[self.read_to..self.read_to + plain])?;
+                self.read_to += taken;
+                plain -= taken;
+            }
+            tls.closed |= state.peer_has_closed();
+        }
+        Ok(())
+    }
+
+    /// Makes at least `room` bytes free after the unread ones.
+    fn make_room(&mut self, room: usize) {
+        if self.input.len() - self.read_to >= room {
+            return;
+        }
+        self.input.copy_within(self.read_from..self.read_to, 0);
+        self.read_to -= self.read_from;
+        self.read_from = 0;
+        if self.input.len() - self.read_to < room {
+            self.input.resize((self.input.len() * 2).max(self.read_to + room), 0);
+        }
+    }
+
+    /// `Ok` when a connection that does not block has to wait; else what `error` means.
+    fn unless_would_block(&self, error: std::io::Error) -> Result<(), Fault> {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut if self.blocking => {
+                Err(Fault::Connection(format!("the server did not answer for {} s", ANSWER_TIMEOUT.as_secs())))
+            }
+            ErrorKind::WouldBlock => Ok(()),
+            _ => Err(error.into()),
+        }
+    }
+
+    /// Bytes sent and received so far; with TLS, handshake and record headers included.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.traffic.sent, self.traffic.received)
+    }
+}
+
+impl Drop for Wire {
+    /// Ends TLS as the protocol asks (RFC 8446, section 6.1), as far as the socket takes it: without the good-bye a
+    /// server may take the connection for one that was cut off, and its session for one that must not be resumed.
+    fn drop(&mut self) {
+        if let Some(tls) = self.tls.as_mut().filter(|tls| !tls.connection.is_handshaking()) {
+            tls.connection.send_close_notify();
+            if self.set_blocking(false).is_ok() {
+                let _ = self.flush();
+            }
+        }
+    }
+}
+
+impl AsRawFd for Wire {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// A socket that counts what is written to it.
+struct Counted<'a> {
+    socket: &'a TcpStream,
+    sent: &'a mut u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.socket.write(bytes)?;
+        *self.sent += count as u64;
+        Ok(count)
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> std::io::Result<usize> {
+        let count = self.socket.write_vectored(parts)?;
+        *self.sent += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn closed() -> Fault {
+    Fault::Connection("the server closed the connection".to_owned())
+}
+
+/// A failure of TLS as a fault: a rejected certificate or an alert of the server is a refusal. With TLS 1.3 a
+/// server rejects a client certificate only after the client's handshake is over, so alerts count at any time.
+fn tls_fault(error: rustls::Error) -> Fault {
+    match error {
+        rustls::Error::InvalidCertificate(_) | rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
+            Fault::Refused(format!("TLS: {error}"))
+        }
+        _ => Fault::Connection(format!("TLS: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+use std::{net::TcpListener, path::PathBuf, thread::JoinHandle};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
+use tithe_machine::sandbox::certificates::pem_of;
+
+use super::*;
+use crate::setup::TlsVersion;
+
+/// Echoes until the client leaves.
+fn echo(mut stream: impl Read + Write) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        if stream.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+fn serve(handle: impl FnOnce(TcpStream) + Send + 'static) -> (u16, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    (port, std::thread::spawn(move || handle(listener.accept().expect("a client").0)))
+}
+
+fn receive_exactly(wire: &mut Wire, length: usize) -> Vec<u8> {
+    while wire.unread().len() < length {
+        wire.fill().expect("an answer");
+    }
+    let bytes = wire.unread()[..length].to_vec();
+    wire.consume(length);
+    bytes
+}
+
+#[test]
+fn a_plain_connection_echoes_and_counts() {
+    let (port, server) = serve(echo);
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    for size in [1, 10, 200_000] {
+        let message: Vec<u8> = (0..size).map(|index| index as u8).collect();
+        // More than the sockets hold at once would block both sides: send in parts.
+        for part in message.chunks(10_000) {
+            wire.output().extend_from_slice(part);
+            wire.flush().expect("sent");
+            assert_eq!(receive_exactly(&mut wire, part.len()), part);
+        }
+    }
+    assert_eq!(wire.bytes(), (200_011, 200_011));
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn unread_bytes_survive_growth_of_the_buffer() {
+    let (port, server) = serve(|mut stream| {
+        let message: Vec<u8> = (0..1_000_000u32).map(|index| (index % 251) as u8).collect();
+        stream.write_all(&message).expect("sent");
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let mut seen = 0;
+    while seen < 1_000_000 {
+        if seen + wire.unread().len() < 1_000_000 {
+            wire.fill().expect("bytes");
+        }
+        // A third of the bytes stays unread, so that the buffer is moved and grown at odd places.
+        let taken = wire.unread().len().div_ceil(3) * 2;
+        let taken = taken.min(wire.unread().len());
+        for (offset, byte) in wire.unread()[..taken].iter().enumerate() {
+            assert_eq!(usize::from(*byte), (seen + offset) % 251);
+        }
+        wire.consume(taken);
+        seen += taken;
+    }
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn a_connection_for_epoll_says_when_it_must_wait() {
+    let (go, held) = std::sync::mpsc::channel();
+    let (port, server) = serve(move |mut stream| {
+        held.recv().expect("told to go on");
+        let mut total = 0;
+        let mut buffer = [0; 65536];
+        while total < 20_000_000 {
+            total += stream.read(&mut buffer).expect("bytes");
+        }
+        stream.write_all(b"all").expect("sent");
+        echo(stream);
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    wire.set_blocking(false).expect("set");
+    assert!(!wire.fill().expect("nothing yet"));
+    wire.output().resize(20_000_000, 7);
+    wire.flush().expect("part of it");
+    assert!(wire.wants_write());
+    go.send(()).expect("the server waits");
+    while wire.wants_write() {
+        std::thread::yield_now();
+        wire.flush().expect("the rest");
+    }
+    assert_eq!(receive_exactly(&mut wire, 3), b"all");
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn a_closed_connection_is_a_fault() {
+    let (port, server) = serve(drop);
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    server.join().expect("the server ends");
+    assert_eq!(wire.fill(), Err(Fault::Connection("the server closed the connection".to_owned())));
+}
+
+/// A folder with an authority, another one, and a server's certificate of the first.
+struct Certificates {
+    folder: PathBuf,
+    server: Arc<ServerConfig>,
+}
+
+impl Certificates {
+    fn make(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tithe-wire-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let authority = || {
+            let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
+        };
+        let (ours, stranger) = (authority(), authority());
+        std::fs::write(folder.join("ours.pem"), pem_of(ours.as_ref())).expect("written");
+        std::fs::write(folder.join("stranger.pem"), pem_of(stranger.as_ref())).expect("written");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])
+            .and_then(|params| params.signed_by(&key, &ours))
+            .expect("signed");
+        let server = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+            .expect("a certificate with its key");
+        Self { folder, server: Arc::new(server) }
+    }
+
+    fn serve(&self) -> (u16, JoinHandle<()>) {
+        let config = Arc::clone(&self.server);
+        serve(move |stream| echo(StreamOwned::new(ServerConnection::new(config).expect("a connection"), stream)))
+    }
+
+    fn open(&self, trust: Trust<'_>, version: TlsVersion) -> (Result<Wire, Fault>, JoinHandle<()>) {
+        let (port, server) = self.serve();
+        let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+        let config = client_config(trust, None, &[version], false).expect("a set-up");
+        (wire.start_tls(config, "127.0.0.1").map(|()| wire), server)
+    }
+}
+
+impl Drop for Certificates {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn tls_speaks_the_version_asked_for() {
+    let certificates = Certificates::make("versions");
+    let authority = certificates.folder.join("ours.pem");
+    for (version, name) in [(TlsVersion::V1_2, "TLSv1_2"), (TlsVersion::V1_3, "TLSv1_3")] {
+        for trust in [Trust::Authority(&authority), Trust::Anyone] {
+            let (wire, server) = certificates.open(trust, version);
+            let mut wire = wire.expect("TLS");
+            assert_eq!(wire.tls_facts().expect("TLS").version, name);
+            for size in [1, 100, 40_000] {
+                let message: Vec<u8> = (0..size).map(|index| index as u8).collect();
+                for part in message.chunks(10_000) {
+                    wire.output().extend_from_slice(part);
+                    wire.flush().expect("sent");
+                    assert_eq!(receive_exactly(&mut wire, part.len()), part);
+                }
+            }
+            assert!(wire.bytes().0 > 40_101, "records and handshake are counted");
+            drop(wire);
+            server.join().expect("the server ends");
+        }
+    }
+}
+
+#[test]
+fn last_words_are_heard_though_the_good_bye_comes_with_them() {
+    let certificates = Certificates::make("last-words");
+    let config = Arc::clone(&certificates.server);
+    let (port, server) = serve(move |mut stream| {
+        let mut connection = ServerConnection::new(config).expect("a connection");
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream).expect("a handshake");
+        }
+        connection.writer().write_all(b"no").expect("written");
+        connection.send_close_notify();
+        let mut together = Vec::new();
+        while connection.wants_write() {
+            connection.write_tls(&mut together).expect("written");
+        }
+        stream.write_all(&together).expect("sent");
+        // The connection stays open until the client leaves: the good-bye alone must end it.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let authority = certificates.folder.join("ours.pem");
+    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false).expect("a set-up");
+    wire.start_tls(config, "127.0.0.1").expect("TLS");
+    assert_eq!(receive_exactly(&mut wire, 2), b"no");
+    assert_eq!(wire.fill(), Err(closed()));
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn a_strange_authority_is_refused() {
+    let certificates = Certificates::make("stranger");
+    let stranger = certificates.folder.join("stranger.pem");
+    let (wire, server) = certificates.open(Trust::Authority(&stranger), TlsVersion::V1_3);
+    assert!(matches!(wire.err(), Some(Fault::Refused(text)) if text.contains("invalid peer certificate")));
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn bytes_before_the_handshake_are_refused() {
+    let certificates = Certificates::make("early");
+    let (port, server) = serve(|mut stream| stream.write_all(b"S and more").expect("sent"));
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    receive_exactly(&mut wire, 1);
+    let authority = certificates.folder.join("ours.pem");
+    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false).expect("a set-up");
+    assert!(matches!(wire.start_tls(config, "127.0.0.1"), Err(Fault::Protocol(_))));
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn sessions_are_resumed_only_where_asked_for() {
+    let certificates = Certificates::make("resumption");
+    let authority = certificates.folder.join("ours.pem");
+    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
+        for (resumption, expected) in [(false, ["Full", "Full", "Full"]), (true, ["Full", "Resumed", "Resumed"])] {
+            let config = client_config(Trust::Authority(&authority), None, &[version], resumption).expect("a set-up");
+            let seen = expected.map(|_| {
+                let (port, server) = certificates.serve();
+                let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+                wire.start_tls(Arc::clone(&config), "127.0.0.1").expect("TLS");
+                wire.output().extend_from_slice(b"x");
+                wire.flush().expect("sent");
+                // With TLS 1.3 the server's tickets come with its first answer.
+                receive_exactly(&mut wire, 1);
+                let facts = wire.tls_facts().expect("TLS");
+                drop(wire);
+                server.join().expect("the server ends");
+                facts.handshake
+            });
+            assert_eq!(seen, expected, "{version:?}");
+        }
+    }
+}

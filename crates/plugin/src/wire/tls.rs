@@ -1,0 +1,136 @@
+//! How a client speaks TLS: which authority it trusts, which version it allows, who it says it is.
+//!
+//! One protocol version and never two, so that what is measured is what was asked for. Unless resumption is asked for,
+//! every connection pays for a full handshake, on every server alike.
+
+use std::{path::Path, sync::Arc};
+
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, SupportedProtocolVersion,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+};
+use tithe_machine::fault::Fault;
+
+use crate::setup::TlsVersion;
+
+/// Whose certificates the client accepts.
+#[derive(Debug, Clone, Copy)]
+pub enum Trust<'a> {
+    /// Those that this authority (PEM) signed, for the server's own name.
+    Authority(&'a Path),
+    /// Anyone's. This hides the traffic from those who only listen, and from no one who can stand between; for
+    /// a server of the user's whose authority is not at hand.
+    Anyone,
+}
+
+/// The client's own certificate.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity<'a> {
+    /// Certificate chain, PEM.
+    pub certificate: &'a Path,
+    /// Private key, PEM.
+    pub key: &'a Path,
+}
+
+/// A TLS set-up that allows exactly one of `versions` (the only one, or the best of several that both speak). With
+/// `resumption` all connections that are opened with it share what servers gave them to resume their sessions with.
+///
+/// # Errors
+/// [`Fault::Machine`] when a file cannot be read or holds no certificate or key.
+pub fn client_config(
+    trust: Trust<'_>,
+    identity: Option<Identity<'_>>,
+    versions: &[TlsVersion],
+    resumption: bool,
+) -> Result<Arc<ClientConfig>, Fault> {
+    let provider = Arc::new(ring::default_provider());
+    let versions: Vec<&'static SupportedProtocolVersion> = versions.iter().map(|version| protocol(*version)).collect();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)
+        .map_err(|error| Fault::machine("TLS versions", error))?;
+    let builder = match trust {
+        Trust::Authority(path) => builder.with_root_certificates(authority(path)?),
+        Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyone(provider))),
+    };
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => builder
+            .with_client_auth_cert(certificates(identity.certificate)?, private_key(identity.key)?)
+            .map_err(|error| Fault::machine(format!("client certificate {}", identity.certificate.display()), error))?,
+    };
+    config.resumption = if resumption { Resumption::default() } else { Resumption::disabled() };
+    Ok(Arc::new(config))
+}
+
+fn protocol(version: TlsVersion) -> &'static SupportedProtocolVersion {
+    match version {
+        TlsVersion::V1_2 => &rustls::version::TLS12,
+        TlsVersion::V1_3 => &rustls::version::TLS13,
+    }
+}
+
+fn authority(path: &Path) -> Result<RootCertStore, Fault> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        store.add(certificate).map_err(|error| Fault::machine(path.display(), error))?;
+    }
+    Ok(store)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
+    let found: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| Fault::machine(path.display(), error))?;
+    if found.is_empty() {
+        return Err(Fault::machine(path.display(), "holds no certificate"));
+    }
+    Ok(found)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Fault> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| Fault::machine(path.display(), error))
+}
+
+/// Accepts every certificate, but not a server that does not hold its key.
+#[derive(Debug)]
+struct AcceptAnyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAnyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

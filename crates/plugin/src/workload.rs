@@ -1,0 +1,164 @@
+//! What the load is, and who offers it. A workload knows no protection.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use tithe_machine::fault::Fault;
+
+use crate::{
+    program::Program,
+    session::{Progress, Session, Table},
+    sql::{Compute, SqlTable},
+};
+
+/// What the load is, whoever offers it. One file below `workloads/`, one line in its list.
+pub trait Workload: Send + Sync {
+    /// Who offers the load.
+    fn offered_by(&self) -> Load<'_>;
+
+    /// The operations that it records, in the order of the report: `READ`, `UPDATE`, ….
+    fn operations(&self) -> &[&'static str];
+
+    /// True when it changes data.
+    fn writes(&self) -> bool;
+
+    /// The table that it works on; for a workload on SQL tables, a table beside them where evidence writes its
+    /// canaries.
+    fn table(&self) -> Table;
+
+    /// The SQL tables that it works on; none for a workload on records by key.
+    fn tables(&self) -> &'static [SqlTable] {
+        &[]
+    }
+
+    /// Where its clients compute with values, unless an arm says otherwise.
+    fn compute(&self) -> Compute {
+        Compute::Server
+    }
+
+    /// Rows that loading writes, where the experiment asks for `records`.
+    fn rows(&self, records: u64) -> u64 {
+        records
+    }
+
+    /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
+    fn describe(&self) -> Vec<(String, String)>;
+}
+
+/// Who offers the load of a workload.
+#[derive(Clone, Copy)]
+pub enum Load<'a> {
+    /// Tithe's own clients.
+    Clients(&'a dyn Clients),
+    /// Another program, in whole slices.
+    Program(&'a dyn Program),
+}
+
+impl<'a> Load<'a> {
+    /// Tithe's own clients, where they offer it.
+    pub fn clients(self) -> Option<&'a dyn Clients> {
+        match self {
+            Self::Clients(clients) => Some(clients),
+            Self::Program(_) => None,
+        }
+    }
+
+    /// The other program, where one offers it.
+    pub fn program(self) -> Option<&'a dyn Program> {
+        match self {
+            Self::Clients(_) => None,
+            Self::Program(program) => Some(program),
+        }
+    }
+}
+
+/// Clients of Tithe's own: what they load, how they work on it, and what must hold of it.
+pub trait Clients: Send + Sync {
+    /// Loads part `partition` of `of` through `session`; adds each record to `done`.
+    ///
+    /// # Errors
+    /// The first fault.
+    fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault>;
+
+    /// Looks whether all data are as the workload's rules say, through a client's session; `fresh` says that nothing
+    /// was done since loading. Returns what holds, in one sentence; `None` where there are no such rules.
+    ///
+    /// # Errors
+    /// [`Fault::Wrong`] with every rule that is broken; the session's fault.
+    fn check(&self, _session: &mut Session, _fresh: bool) -> Result<Option<String>, Fault> {
+        Ok(None)
+    }
+
+    /// State that the clients of one arm share (the last inserted key). Fresh data needs a fresh state.
+    fn arm_state(&self) -> Arc<dyn ArmState>;
+
+    /// One client on the data of one arm.
+    fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client>;
+}
+
+/// State shared by the clients of one arm; each workload has its own type behind it.
+pub trait ArmState: Send + Sync + std::any::Any {
+    /// For the workload to get its own type back.
+    fn as_any(&self) -> &(dyn std::any::Any + Send + Sync);
+}
+
+/// One client: makes operations and carries them through a session.
+///
+/// The load loop calls `seed` at the start of a slot, then for each operation `prepare` (before the clock),
+/// `submit` (after it) and `advance` until the operation is done.
+pub trait Client: Send {
+    /// Says which of all clients this is, from 0 on, before the first `seed`.
+    fn take_seat(&mut self, _number: u64) {}
+
+    /// Says where to compute with values, in place of what the workload says, before the first `submit`.
+    fn compute_in(&mut self, _compute: Compute) {}
+
+    /// Prepares `session` for all operations, before anything is measured.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn open(&mut self, _session: &mut Session) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Starts the stream of operations anew: every arm of a block gets the same seed, and so the same operations.
+    fn seed(&mut self, seed: u64);
+
+    /// True when it pauses between operations of a closed loop.
+    fn pauses(&self) -> bool {
+        false
+    }
+
+    /// How long it pauses before the operation that [`Client::prepare`] has made, ns.
+    fn pause_ns(&self) -> u64 {
+        0
+    }
+
+    /// Makes the next operation, keys and values included.
+    fn prepare(&mut self);
+
+    /// Sends the operation's first request.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault>;
+
+    /// Takes what has arrived, checks it, sends a further request where the operation has one.
+    ///
+    /// # Errors
+    /// [`Fault::Server`] counts as a failed operation, [`Fault::Wrong`] spoils the frame, anything else ends it.
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault>;
+
+    /// Statements sent so far; 0 of a client on records by key.
+    fn statements(&self) -> u64 {
+        0
+    }
+
+    /// The number of the operation in [`Workload::operations`] under which the whole is recorded.
+    fn operation(&self) -> usize;
+}
+
+/// Records parts of a compound operation (the read and the update of a read-modify-write).
+pub trait Parts {
+    /// Part `operation` has just ended; it began when the one before it ended, or when the whole was submitted.
+    fn part(&mut self, operation: usize);
+}

@@ -1,0 +1,46 @@
+//! The workloads there are.
+
+pub mod program;
+pub mod tpcc;
+pub mod ycsb;
+
+use tithe_model::{
+    catalogue::{PropertyProblem, WorkloadEntry},
+    experiment,
+};
+use tithe_plugin::workload::Workload;
+
+use self::program::{command, pgbench, sysbench};
+
+/// A kind of workload: how the catalogue describes it, and how it is made.
+pub struct Kind {
+    /// For the catalogue.
+    pub entry: fn() -> WorkloadEntry,
+    /// Makes the workload of these properties on this data; every problem as (property, problem, help).
+    pub make: Make,
+}
+
+/// Makes a workload on such data with this seed.
+pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<PropertyProblem>>;
+
+/// Every kind of workload. One line each.
+pub const KINDS: &[Kind] = &[
+    Kind { entry: ycsb::entry, make: ycsb::make },
+    Kind { entry: tpcc::entry, make: tpcc::make },
+    Kind { entry: pgbench::entry, make: pgbench::make },
+    Kind { entry: sysbench::entry, make: sysbench::make },
+    Kind { entry: command::entry, make: command::make },
+];
+
+/// Makes the workload that an experiment describes.
+///
+/// # Errors
+/// Every problem with its properties, as one text.
+pub fn make(described: &experiment::Workload, data: &experiment::Data, seed: u64) -> Result<Box<dyn Workload>, String> {
+    let kind = KINDS.iter().find(|kind| (kind.entry)().id == described.kind);
+    let kind = kind.ok_or_else(|| format!("this build has no workload of kind {}", described.kind))?;
+    (kind.make)(described, data, seed).map_err(|problems| {
+        let told = problems.into_iter().map(|(property, problem, help)| format!("{property}: {problem} ({help})"));
+        told.collect::<Vec<_>>().join("; ")
+    })
+}

@@ -1,0 +1,254 @@
+//! Any program as a workload: a command line with places to fill in, and a named pattern for what it prints.
+//!
+//! Places are `{host}`, `{port}`, `{user}`, `{database}`, `{clients}`, `{seconds}`, `{records}`, `{seed}`, and the
+//! paths `{data}` (a folder of the program's own beside the server's data, on the same volume), `{password_file}`,
+//! `{authority}`, `{certificate}` and `{key}`; a path is empty where the arm has no such thing. There is no place for a
+//! password: it is in the file, and for programs on PostgreSQL's library in the file that their environment names. No
+//! shell reads the line.
+
+use std::path::{Path, PathBuf};
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{self, Content, Missing},
+};
+use tithe_model::{
+    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
+    experiment::{self, Arrivals},
+};
+use tithe_plugin::{
+    program::{At, Job, Program, Told},
+    workload::Workload,
+};
+
+use super::{
+    ByProgram, find_in, libpq,
+    output::{PATTERNS, Read},
+    unknown, whole, words,
+};
+
+/// File in the program's folder that holds the password.
+const PASSWORD: &str = "password";
+
+const KNOWN: [&str; 6] = ["pattern", "run", "prepare", "writes", "needle", "record_bytes"];
+
+/// The patterns, each as a ready set that says nothing else.
+const READY: &[ReadySet] = &[
+    (PATTERNS[0].0, PATTERNS[0].1, &[("pattern", PATTERNS[0].0)]),
+    (PATTERNS[1].0, PATTERNS[1].1, &[("pattern", PATTERNS[1].0)]),
+    (PATTERNS[2].0, PATTERNS[2].1, &[("pattern", PATTERNS[2].0)]),
+    (PATTERNS[3].0, PATTERNS[3].1, &[("pattern", PATTERNS[3].0)]),
+];
+
+/// A command with the properties of one experiment.
+pub struct Command {
+    run: Vec<String>,
+    prepare: Vec<String>,
+    read: Read,
+    pattern: String,
+    writes: bool,
+    needle: Option<String>,
+    records: u64,
+    record_bytes: u64,
+}
+
+/// A command for the catalogue.
+pub fn entry() -> WorkloadEntry {
+    WorkloadEntry {
+        id: "command",
+        title: "any program in slices: the properties run, prepare, writes, needle, record_bytes; its output is read as",
+        ready: READY,
+        read,
+        check: |properties| Command::resolve(properties).1,
+        shape: |properties| {
+            let (command, _) = Command::resolve(properties);
+            WorkloadShape { writes: command.writes, record_bytes: command.record_bytes, program: true }
+        },
+    }
+}
+
+/// Makes the workload that an experiment describes.
+///
+/// # Errors
+/// Every problem with the properties.
+pub fn make(
+    described: &experiment::Workload,
+    data: &experiment::Data,
+    _seed: u64,
+) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
+    let (command, problems) = Command::resolve(&described.properties);
+    if problems.is_empty() { Ok(ByProgram::boxed(Command { records: data.records, ..command })) } else { Err(problems) }
+}
+
+/// There are no property files of commands that anyone has.
+fn read(_text: &str) -> Result<Properties, Vec<LineProblem>> {
+    let help = "write `command = \"PATTERN\"` and `properties = { run = \"…\" }`";
+    Err(vec![(1, "a command is not read from a file".to_owned(), help.to_owned())])
+}
+
+impl Command {
+    /// The command of `properties`, with what is wrong with them.
+    fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
+        let mut problems = Vec::new();
+        unknown(properties, &KNOWN, &mut problems);
+        let mut problem = |name: &str, problem: String, help: &str| {
+            problems.push((name.to_owned(), problem, help.to_owned()));
+        };
+        if !properties.contains_key("run") {
+            problem("run", "is missing".to_owned(), "write `properties = { run = \"program --port {port}\" }`");
+        }
+        let mut line = |name: &str| {
+            let text = properties.get(name).map_or("", String::as_str);
+            // What is kept of an experiment must hold no password, and URLs may.
+            if text.replace("://{host}", "").contains("://") || text.to_lowercase().contains("password=") {
+                problem(name, "may hold a password".to_owned(), "write `://{host}` in URLs, and use {password_file}");
+            }
+            let words = words::split(text).unwrap_or_else(|why| {
+                problem(name, why, "close it");
+                Vec::new()
+            });
+            for place in words.iter().filter_map(|word| words::fill(word, &|name| known_place(name)).err()) {
+                problem(name, format!("there is nothing to fill in for {place}"), PLACES_HELP);
+            }
+            words
+        };
+        let (run, prepare) = (line("run"), line("prepare"));
+        let pattern = properties.get("pattern").cloned().unwrap_or_else(|| PATTERNS[3].0.to_owned());
+        let known = PATTERNS.iter().find(|(name, ..)| *name == pattern);
+        if known.is_none() {
+            let names = PATTERNS.map(|(name, ..)| name).join(", ");
+            problem("pattern", format!("there is no pattern {pattern:?}"), &format!("there are: {names}"));
+        }
+        let writes = properties.get("writes").map_or("true", String::as_str);
+        if !["true", "false"].contains(&writes) {
+            problem("writes", format!("{writes:?} is neither true nor false"), "write \"true\" or \"false\"");
+        }
+        let record_bytes = whole(properties, "record_bytes", 100, &mut problems);
+        let command = Self {
+            run,
+            prepare,
+            read: known.map_or(PATTERNS[3].2, |(_, _, read)| *read),
+            pattern,
+            writes: writes != "false",
+            needle: properties.get("needle").filter(|needle| !needle.is_empty()).cloned(),
+            records: 0,
+            record_bytes,
+        };
+        (command, problems)
+    }
+
+    /// `line` with every place filled in, which was checked to be possible.
+    fn filled(&self, line: &[String], at: &At<'_>, job: Option<&Job>) -> launch::Command {
+        let value = |name: &str| self.value(name, at, job);
+        let mut words = line.iter().map(|word| words::fill(word, &value).unwrap_or_default());
+        let program = words.next().unwrap_or_default();
+        launch::Command { program: program.into(), arguments: words.collect(), environment: libpq::environment(at) }
+    }
+
+    fn value(&self, name: &str, at: &At<'_>, job: Option<&Job>) -> Option<String> {
+        let reach = at.reach;
+        let text = |path: &Path| path.display().to_string();
+        let identity = reach.tls.as_ref().filter(|tls| tls.mutual).map(|tls| &tls.identity);
+        let of_job = |figure: &dyn Fn(&Job) -> String| Some(job.map(figure).unwrap_or_default());
+        match name {
+            "host" => Some(reach.host.clone()),
+            "port" => Some(reach.port.to_string()),
+            "user" => Some(reach.user.clone()),
+            "database" => Some(reach.database.clone()),
+            "records" => Some(self.records.to_string()),
+            "data" => Some(text(at.data)),
+            "password_file" => {
+                Some(reach.password.as_ref().map(|_| text(&at.folder.join(PASSWORD))).unwrap_or_default())
+            }
+            "authority" => Some(reach.tls.as_ref().map(|tls| text(&tls.authority)).unwrap_or_default()),
+            "certificate" => Some(identity.map(|(certificate, _)| text(certificate)).unwrap_or_default()),
+            "key" => Some(identity.map(|(_, key)| text(key)).unwrap_or_default()),
+            "clients" => of_job(&|job| job.clients.to_string()),
+            "seconds" => of_job(&|job| job.seconds.to_string()),
+            "seed" => of_job(&|job| job.seed.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// Every place that can be filled in.
+const PLACES: [&str; 13] = [
+    "host",
+    "port",
+    "user",
+    "database",
+    "clients",
+    "seconds",
+    "records",
+    "seed",
+    "data",
+    "password_file",
+    "authority",
+    "certificate",
+    "key",
+];
+
+const PLACES_HELP: &str = "places are {host} {port} {user} {database} {clients} {seconds} {records} {seed} {data} \
+                           {password_file} {authority} {certificate} {key}";
+
+fn known_place(name: &str) -> Option<String> {
+    PLACES.contains(&name).then(String::new)
+}
+
+impl Program for Command {
+    fn name(&self) -> &str {
+        let name = self.run.first().and_then(|path| Path::new(path).file_name()?.to_str());
+        name.unwrap_or("command")
+    }
+
+    fn drives(&self) -> &[WireProtocol] {
+        &[WireProtocol::Postgres, WireProtocol::MySql, WireProtocol::Redis, WireProtocol::Cql]
+    }
+
+    fn refuses(&self, arrivals: Arrivals) -> Option<String> {
+        (arrivals != Arrivals::Closed).then(|| "is offered a closed loop only: leave `rate` out".to_owned())
+    }
+
+    fn writes(&self) -> bool {
+        self.writes
+    }
+
+    fn find(&self) -> Result<PathBuf, Missing> {
+        // A path is taken from where Tithe was started, a name from PATH.
+        let name = self.run.first().map_or("", String::as_str);
+        let place = if name.contains('/') { std::path::absolute(name).ok() } else { None };
+        let place = place.map_or(name.to_owned(), |place| place.display().to_string());
+        find_in(Vec::new(), &place, "it is the experiment's own: name it by its path, or put it into a folder of PATH")
+    }
+
+    fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault> {
+        let password = at.reach.password.iter();
+        let password = password.map(|password| (PASSWORD.to_owned(), Content::Secret(password.clone())));
+        Ok(libpq::files(at).into_iter().chain(password).collect())
+    }
+
+    fn prepare(&self, at: &At<'_>) -> Vec<launch::Command> {
+        if self.prepare.is_empty() { Vec::new() } else { vec![self.filled(&self.prepare, at, None)] }
+    }
+
+    fn run(&self, at: &At<'_>, job: &Job) -> launch::Command {
+        launch::Command { program: at.executable.to_owned(), ..self.filled(&self.run, at, Some(job)) }
+    }
+
+    fn read(&self, _at: &At<'_>, _job: &Job, printed: &str) -> Result<Told, Fault> {
+        (self.read)(printed)
+            .map_err(|why| Fault::Wrong(format!("{} printed what is not read as {}: {why}", self.name(), self.pattern)))
+    }
+
+    fn needle(&self) -> Option<&[u8]> {
+        self.needle.as_deref().map(str::as_bytes)
+    }
+
+    fn describe(&self) -> Vec<(String, String)> {
+        let mut lines = vec![("run".to_owned(), self.run.join(" ")), ("read as".to_owned(), self.pattern.clone())];
+        if !self.prepare.is_empty() {
+            lines.push(("prepare".to_owned(), self.prepare.join(" ")));
+        }
+        lines
+    }
+}

@@ -1,0 +1,144 @@
+//! Load that another program offers: pgbench, sysbench, any command.
+//!
+//! Such a program is a workload of an experiment like any other, with two differences. Its load cannot be cut into
+//! short slots, so each arm is given whole slices of it, some seconds each, in the drawn order of a frame; and what an
+//! operation took is what the program itself says. Beside that stand Tithe's own figures: the processor time of the
+//! server while the program ran, and that of the program as the kernel accounts it when it ends.
+//!
+//! Each program is one file here, which implements [`Program`]: what to run, as data, and how to read what was printed.
+//! [`desk`] runs it, in the sandbox and under the servers' account. A program is given servers that Tithe launched, and
+//! no others: it makes tables of its own there, and nothing that Tithe did not make may be touched.
+//!
+//! Left out: protections by Tithe's own client (encrypted columns, statements for every session), which another program
+//! does not have; and the bytes that a program sends, which nobody counts.
+
+pub mod command;
+mod libpq;
+mod output;
+pub mod pgbench;
+pub mod sysbench;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use tithe_machine::launch::Missing;
+use tithe_model::catalogue::PropertyProblem;
+use tithe_plugin::{
+    program::Program,
+    session::Table,
+    workload::{Load, Workload},
+};
+
+/// The one operation that is recorded.
+const OPERATION: &str = "TRANSACTION";
+
+/// The table where evidence writes canaries, beside the program's own.
+const CANARIES: &str = "tithe_canary";
+
+/// A workload whose load `program` offers.
+pub struct ByProgram<P> {
+    program: P,
+}
+
+impl<P: Program + 'static> ByProgram<P> {
+    /// The workload that `program` offers.
+    pub fn boxed(program: P) -> Box<dyn Workload> {
+        Box::new(Self { program })
+    }
+}
+
+impl<P: Program> Workload for ByProgram<P> {
+    fn offered_by(&self) -> Load<'_> {
+        Load::Program(&self.program)
+    }
+
+    fn operations(&self) -> &[&'static str] {
+        &[OPERATION]
+    }
+
+    fn writes(&self) -> bool {
+        self.program.writes()
+    }
+
+    fn table(&self) -> Table {
+        Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
+    }
+
+    fn describe(&self) -> Vec<(String, String)> {
+        let mut lines = vec![("program".to_owned(), self.program.name().to_owned())];
+        lines.extend(self.program.describe());
+        lines
+    }
+}
+
+/// Programs of `workloads` that this machine does not have.
+pub fn missing(workloads: &[Box<dyn Workload>]) -> Vec<Missing> {
+    let mut all: Vec<Missing> = Vec::new();
+    for missing in workloads.iter().filter_map(|workload| workload.offered_by().program()?.find().err()) {
+        if !all.contains(&missing) {
+            all.push(missing);
+        }
+    }
+    all
+}
+
+/// The first of `folders`, and of those in `PATH`, that holds `name`.
+fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathBuf, Missing> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = folders.into_iter().chain(std::env::split_paths(&path)).collect();
+    places.iter_mut().for_each(|folder| folder.push(name));
+    if let Some(found) = places.iter().find(|place| is_program(place)) {
+        return Ok(found.clone());
+    }
+    Err(Missing {
+        what: format!("the program {name}"),
+        looked_in: places.iter().map(|place| place.display().to_string()).collect(),
+        how_to_install: vec![package.to_owned()],
+    })
+}
+
+/// True for a file that can be executed.
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+/// A whole number among `properties`, `usual` where it is not given; what is wrong goes to `problems`.
+fn whole(
+    properties: &tithe_model::catalogue::Properties,
+    name: &str,
+    usual: u64,
+    problems: &mut Vec<PropertyProblem>,
+) -> u64 {
+    let Some(text) = properties.get(name) else { return usual };
+    text.parse().ok().filter(|number| (1..=1_000_000_000).contains(number)).unwrap_or_else(|| {
+        problems.push((name.to_owned(), format!("{text:?} is not a whole number from 1 on"), format!("write {usual}")));
+        usual
+    })
+}
+
+/// The word of `known` that a property is, `usual` where it is not given; what is wrong goes to `problems`.
+fn one_of(
+    properties: &tithe_model::catalogue::Properties,
+    (name, usual): (&str, &str),
+    known: &[&str],
+    problems: &mut Vec<PropertyProblem>,
+) -> String {
+    let text = properties.get(name).map_or(usual, String::as_str);
+    if !known.contains(&text) {
+        let help = format!("write {}", known.join(" or "));
+        problems.push((name.to_owned(), format!("{text:?} is not known"), help));
+    }
+    text.to_owned()
+}
+
+/// A complaint about every property that is not one of `known`.
+fn unknown(properties: &tithe_model::catalogue::Properties, known: &[&str], problems: &mut Vec<PropertyProblem>) {
+    for name in properties.keys().filter(|name| !known.contains(&name.as_str())) {
+        let help = format!("there are: {}", known.join(", "));
+        problems.push((name.clone(), "is not known".to_owned(), help));
+    }
+}
+
+#[cfg(test)]
+mod tests;

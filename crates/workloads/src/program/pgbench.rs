@@ -1,0 +1,238 @@
+//! pgbench, PostgreSQL's own load generator: its built-in scripts, or a script of one's own.
+//!
+//! What stands elsewhere in an experiment is not repeated: the clients (`-c`) and the rate (`-R`) are those of
+//! `[load]`, the scale is a hundred-thousandth of the records, and the seconds (`-T`) are those of a slot. Every
+//! transaction is logged (`--log`), so that the latencies are all there. Tables are not vacuumed before each slice
+//! (`-n`): Tithe vacuums them once after loading, and what pgbench would do then is no transaction.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Command, Content, Missing},
+};
+use tithe_model::{
+    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
+    experiment::{self, Arrivals},
+};
+use tithe_plugin::{
+    program::{At, Job, Program, Told},
+    workload::Workload,
+};
+
+use super::{ByProgram, find_in, libpq, one_of, output, unknown, whole};
+
+/// Rows of `pgbench_accounts` for each unit of scale.
+const ROWS_PER_SCALE: u64 = 100_000;
+
+/// A row of `pgbench_accounts`: three whole numbers and 84 letters.
+const ROW_BYTES: u64 = 97;
+
+/// File in the program's folder with the script.
+const SCRIPT: &str = "script.sql";
+
+/// What the files of the log begin with.
+const LOG: &str = "log";
+
+const KNOWN: [&str; 4] = ["script", "builtin", "protocol", "jobs"];
+
+const READY: &[ReadySet] = &[
+    ("tpcb-like", "Three updates, a select and an insert in a transaction", &[("builtin", "tpcb-like")]),
+    ("simple-update", "The same without the tables that all clients update (-N)", &[("builtin", "simple-update")]),
+    ("select-only", "One select by key (-S)", &[("builtin", "select-only")]),
+];
+
+/// pgbench with the properties of one experiment.
+pub struct Pgbench {
+    script: Script,
+    protocol: String,
+    jobs: Option<u64>,
+    scale: u64,
+}
+
+/// What each transaction does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Script {
+    BuiltIn(String),
+    Own(String),
+}
+
+/// pgbench for the catalogue.
+pub fn entry() -> WorkloadEntry {
+    WorkloadEntry {
+        id: "pgbench",
+        title: "pgbench in slices: -M as protocol, -j as jobs, -f as pgbench_file; -c and -R are those of [load]",
+        ready: READY,
+        read,
+        check: |properties| Pgbench::resolve(properties).1,
+        shape: |properties| WorkloadShape {
+            writes: Pgbench::resolve(properties).0.writes(),
+            record_bytes: ROW_BYTES,
+            program: true,
+        },
+    }
+}
+
+/// Makes the workload that an experiment describes.
+///
+/// # Errors
+/// Every problem with the properties, and a number of records that is no scale.
+pub fn make(
+    described: &experiment::Workload,
+    data: &experiment::Data,
+    _seed: u64,
+) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
+    let (mut pgbench, mut problems) = Pgbench::resolve(&described.properties);
+    pgbench.scale = data.records / ROWS_PER_SCALE;
+    if data.records == 0 || !data.records.is_multiple_of(ROWS_PER_SCALE) {
+        problems.push((
+            "records".to_owned(),
+            format!("pgbench loads {ROWS_PER_SCALE} rows for each unit of scale, and {} is no multiple", data.records),
+            format!("write for example `records = {}`", data.records.next_multiple_of(ROWS_PER_SCALE).max(1)),
+        ));
+    }
+    if problems.is_empty() { Ok(ByProgram::boxed(pgbench)) } else { Err(problems) }
+}
+
+/// A script is a property like any other, so that the record of a run holds it.
+fn read(text: &str) -> Result<Properties, Vec<LineProblem>> {
+    let lines = text.lines().enumerate();
+    let problems: Vec<LineProblem> = lines
+        .filter(|(_, line)| line.contains("://"))
+        .map(|(number, _)| {
+            let help = "what looks like a URL may hold a password and is not kept in records: take it out";
+            (number + 1, "holds a URL".to_owned(), help.to_owned())
+        })
+        .collect();
+    if text.trim().is_empty() {
+        return Err(vec![(1, "the script is empty".to_owned(), "write what a transaction does".to_owned())]);
+    }
+    if problems.is_empty() { Ok(BTreeMap::from([("script".to_owned(), text.to_owned())])) } else { Err(problems) }
+}
+
+impl Pgbench {
+    /// pgbench of `properties`, with what is wrong with them.
+    fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
+        let mut problems = Vec::new();
+        unknown(properties, &KNOWN, &mut problems);
+        let protocol = one_of(properties, ("protocol", "simple"), &["simple", "extended", "prepared"], &mut problems);
+        let builtin =
+            one_of(properties, ("builtin", "tpcb-like"), &["tpcb-like", "simple-update", "select-only"], &mut problems);
+        let own = properties.get("script").cloned();
+        let jobs = properties.contains_key("jobs").then(|| whole(properties, "jobs", 1, &mut problems));
+        let script = own.map_or(Script::BuiltIn(builtin), Script::Own);
+        (Self { script, protocol, jobs, scale: 1 }, problems)
+    }
+
+    fn writes(&self) -> bool {
+        // What a script of one's own does is not known: it is taken to write.
+        self.script != Script::BuiltIn("select-only".to_owned())
+    }
+}
+
+impl Program for Pgbench {
+    fn name(&self) -> &str {
+        "pgbench"
+    }
+
+    fn drives(&self) -> &[WireProtocol] {
+        &[WireProtocol::Postgres]
+    }
+
+    fn refuses(&self, arrivals: Arrivals) -> Option<String> {
+        matches!(arrivals, Arrivals::Even(_))
+            .then(|| "draws when to begin: write `arrivals = \"poisson\"` beside `rate`".to_owned())
+    }
+
+    fn writes(&self) -> bool {
+        self.writes()
+    }
+
+    /// Debian's own `pgbench` is a script that looks for the newest one, and its time would be the client's.
+    fn find(&self) -> Result<PathBuf, Missing> {
+        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let mut versions: Vec<(u32, PathBuf)> = versions
+            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+            .collect();
+        versions.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
+        let folders = versions.into_iter().map(|(_, folder)| folder).collect();
+        find_in(folders, "pgbench", "Debian, Ubuntu: apt-get install postgresql")
+    }
+
+    fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault> {
+        let mut files = libpq::files(at);
+        if let Script::Own(text) = &self.script {
+            files.push((SCRIPT.to_owned(), Content::Text(text.clone())));
+        }
+        Ok(files)
+    }
+
+    fn prepare(&self, at: &At<'_>) -> Vec<Command> {
+        vec![command(at, ["-i", "-q", "-s", &self.scale.to_string()].map(str::to_owned).to_vec())]
+    }
+
+    fn run(&self, at: &At<'_>, job: &Job) -> Command {
+        let jobs = self.jobs.unwrap_or(1).min(u64::from(job.clients));
+        let mut arguments = vec!["-n".to_owned(), "-l".to_owned()];
+        arguments.push(format!("--log-prefix={}", at.folder.join(LOG).display()));
+        arguments.push(format!("--random-seed={}", job.seed));
+        for (name, value) in [
+            ("-c", job.clients.to_string()),
+            ("-j", jobs.to_string()),
+            ("-T", job.seconds.to_string()),
+            ("-M", self.protocol.clone()),
+        ] {
+            arguments.extend([name.to_owned(), value]);
+        }
+        match &self.script {
+            Script::BuiltIn(name) => arguments.extend(["-b".to_owned(), name.clone()]),
+            Script::Own(_) => arguments.extend(["-f".to_owned(), at.folder.join(SCRIPT).display().to_string()]),
+        }
+        if let Some(rate) = job.rate {
+            arguments.extend(["-R".to_owned(), rate.to_string()]);
+        }
+        command(at, arguments)
+    }
+
+    fn read(&self, at: &At<'_>, job: &Job, printed: &str) -> Result<Told, Fault> {
+        let mut told = output::pgbench(printed).map_err(Fault::Wrong)?;
+        let mut log = output::Log::default();
+        for entry in fs::read_dir(at.folder).map_err(|error| Fault::machine(at.folder.display(), error))?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with("log.") {
+                let path = entry.path();
+                let failed = |error| Fault::machine(path.display(), error);
+                log.add(&fs::read_to_string(&path).map_err(failed)?, job.rate.is_some()).map_err(Fault::Wrong)?;
+                fs::remove_file(&path).map_err(failed)?;
+            }
+        }
+        if log.latency.total() != told.transactions {
+            let logged = log.latency.total();
+            return Err(Fault::Wrong(format!("pgbench counts {} transactions and logs {logged}", told.transactions)));
+        }
+        told.latency_sum_ns = Some(log.sum_ns);
+        (told.latency, told.intended) = (log.latency, log.intended);
+        Ok(told)
+    }
+
+    fn needle(&self) -> Option<&[u8]> {
+        // The built-in scripts name their tables in every transaction; with prepared statements, in the first.
+        matches!(self.script, Script::BuiltIn(_)).then_some(b"pgbench_accounts")
+    }
+
+    fn describe(&self) -> Vec<(String, String)> {
+        let script = match &self.script {
+            Script::BuiltIn(name) => format!("built-in {name}"),
+            Script::Own(_) => "of the experiment".to_owned(),
+        };
+        vec![
+            ("script".to_owned(), script),
+            ("protocol".to_owned(), self.protocol.clone()),
+            ("threads".to_owned(), format!("{}, at most one a client", self.jobs.unwrap_or(1))),
+            ("scale".to_owned(), self.scale.to_string()),
+        ]
+    }
+}
+
+fn command(at: &At<'_>, arguments: Vec<String>) -> Command {
+    Command { program: at.executable.to_owned(), arguments, environment: libpq::environment(at) }
+}

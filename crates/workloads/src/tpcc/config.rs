@@ -1,0 +1,253 @@
+//! The properties of a TPC-C workload, resolved.
+
+use std::collections::BTreeMap;
+
+use tithe_model::catalogue::{LineProblem, Properties, PropertyProblem, WorkloadEntry, WorkloadShape};
+use tithe_plugin::sql::{Compute, Isolation};
+
+/// Customers per district that the specification asks for (clause 1.2.1).
+pub const CUSTOMERS: u64 = 3000;
+/// Items that it asks for.
+pub const ITEMS: u64 = 100_000;
+/// Districts per warehouse; never another number.
+pub const DISTRICTS: u64 = 10;
+/// The smallest data set on which every transaction finds what it asks for: the last 20 orders of a district, 15
+/// different items.
+const SMALLEST: u64 = 30;
+
+/// What a workload does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Number of warehouses.
+    pub warehouses: u64,
+    /// Customers per district, and orders per district when loaded.
+    pub customers: u64,
+    /// Items, and stock per warehouse.
+    pub items: u64,
+    /// Weights of New-Order, Payment, Order-Status, Delivery, Stock-Level.
+    pub mix: [u32; 5],
+    /// How transactions are kept apart.
+    pub isolation: Isolation,
+    /// Where values are computed with.
+    pub compute: Compute,
+    /// Terminals wait for a user who types and thinks.
+    pub pauses: bool,
+}
+
+/// Every property, its default and one sentence.
+const KNOWN: [(&str, &str, &str); 7] = [
+    ("warehouses", "1", "a number from 1 on"),
+    ("customers", "3000", "customers per district; the specification asks for 3000, and the smallest is 30"),
+    ("items", "100000", "the specification asks for 100000, and the smallest is 30"),
+    ("mix", "45,43,4,4,4", "weights of New-Order, Payment, Order-Status, Delivery, Stock-Level"),
+    ("isolation", "repeatable-read", "repeatable-read or serializable"),
+    ("compute", "server", "server for the ordinary statements; client where columns are encrypted"),
+    ("pauses", "off", "on for the specified keying and think times of terminals, about 21 s a transaction; or off"),
+];
+
+/// Ready sets, for the catalogue.
+const READY: &[tithe_model::catalogue::ReadySet] = &[
+    ("ordinary", "The five transactions, computing in the server as usual", &[]),
+    (
+        "client-side",
+        "The five transactions, computing in the client, so that columns can be encrypted",
+        &[("compute", "client")],
+    ),
+];
+
+impl Config {
+    /// What `properties` ask for.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn resolve(properties: &Properties) -> Result<Self, Vec<PropertyProblem>> {
+        let mut problems = Vec::new();
+        for name in properties.keys().filter(|name| KNOWN.iter().all(|(known, ..)| known != name)) {
+            let known: Vec<&str> = KNOWN.iter().map(|(known, ..)| *known).collect();
+            let help = format!("known are {}", known.join(", "));
+            problems.push((name.clone(), "is no property of TPC-C".to_owned(), help));
+        }
+        let mut reader = Reader { properties, problems };
+        let number =
+            |low: u64, high: u64| move |text: &str| text.parse().ok().filter(|number| (low..=high).contains(number));
+        let config = Self {
+            // Warehouse numbers have 32 bits, and 300,000 order lines each must be countable.
+            warehouses: reader.get("warehouses", number(1, 100_000)).unwrap_or(1),
+            customers: reader.get("customers", number(SMALLEST, CUSTOMERS)).unwrap_or(CUSTOMERS),
+            items: reader.get("items", number(SMALLEST, ITEMS)).unwrap_or(ITEMS),
+            mix: reader.get("mix", mix).unwrap_or([45, 43, 4, 4, 4]),
+            isolation: reader.get("isolation", isolation).unwrap_or(Isolation::RepeatableRead),
+            compute: reader.get("compute", compute).unwrap_or(Compute::Server),
+            pauses: reader.get("pauses", pauses).unwrap_or(false),
+        };
+        if reader.problems.is_empty() { Ok(config) } else { Err(reader.problems) }
+    }
+
+    /// Orders per district that are not delivered when loaded: three in ten (clause 4.3.3.1).
+    pub fn new_orders(&self) -> u64 {
+        self.customers * 3 / 10
+    }
+
+    /// Rows that loading writes, the order lines counted with their mean of ten an order.
+    pub fn rows(&self) -> u64 {
+        let district = 1 + self.customers * (1 + 1 + 1 + 10) + self.new_orders();
+        self.items + self.warehouses * (1 + self.items + DISTRICTS * district)
+    }
+
+    /// True when the data set is that of the specification.
+    pub fn is_full_size(&self) -> bool {
+        self.customers == CUSTOMERS && self.items == ITEMS
+    }
+}
+
+struct Reader<'a> {
+    properties: &'a Properties,
+    problems: Vec<PropertyProblem>,
+}
+
+impl Reader<'_> {
+    fn get<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (_, default, help) = KNOWN.iter().find(|(known, ..)| *known == name)?;
+        let written = self.properties.get(name).map_or(*default, String::as_str).trim();
+        let parsed = parse(written);
+        if parsed.is_none() {
+            self.problems.push((name.to_owned(), format!("`{written}` is not possible"), (*help).to_owned()));
+        }
+        parsed
+    }
+}
+
+fn mix(text: &str) -> Option<[u32; 5]> {
+    let weights: Option<Vec<u32>> = text.split(',').map(|weight| weight.trim().parse().ok()).collect();
+    let weights: [u32; 5] = weights?.try_into().ok()?;
+    let sum = weights.iter().try_fold(0u32, |sum, weight| sum.checked_add(*weight))?;
+    (sum > 0).then_some(weights)
+}
+
+fn isolation(text: &str) -> Option<Isolation> {
+    match text {
+        "repeatable-read" => Some(Isolation::RepeatableRead),
+        "serializable" => Some(Isolation::Serializable),
+        _ => None,
+    }
+}
+
+fn compute(text: &str) -> Option<Compute> {
+    match text {
+        "server" => Some(Compute::Server),
+        "client" => Some(Compute::Client),
+        _ => None,
+    }
+}
+
+fn pauses(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// TPC-C for the catalogue.
+pub fn entry() -> WorkloadEntry {
+    WorkloadEntry {
+        id: "tpcc",
+        title: "TPC-C transactions",
+        ready: READY,
+        read,
+        check: |properties| Config::resolve(properties).err().unwrap_or_default(),
+        shape: |properties| WorkloadShape {
+            writes: Config::resolve(properties).map_or(true, |config| writes(&config)),
+            // A row of the commonest table, order_line.
+            record_bytes: 60,
+            program: false,
+        },
+    }
+}
+
+/// True when some transaction of the mix changes data.
+pub fn writes(config: &Config) -> bool {
+    [0, 1, 3].iter().any(|kind| config.mix[*kind] > 0)
+}
+
+/// Reads lines of `name=value`, `#` before a remark.
+fn read(text: &str) -> Result<Properties, Vec<LineProblem>> {
+    let mut properties = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match line.split_once('=') {
+            Some((name, value)) => {
+                properties.insert(name.trim().to_owned(), value.trim().to_owned());
+            }
+            None => problems.push((number, "is not `name=value`".to_owned(), "put a `=` between them".to_owned())),
+        }
+    }
+    if problems.is_empty() { Ok(properties) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expect: Expect) {
+        let told = match read(text).map(|properties| Config::resolve(&properties)) {
+            Ok(Ok(config)) => format!("{config:?}"),
+            Ok(Err(problems)) => {
+                let line = |(name, problem, help): &PropertyProblem| format!("{name}: {problem} ({help})");
+                problems.iter().map(line).collect::<Vec<_>>().join("\n")
+            }
+            Err(problems) => format!("{problems:?}"),
+        };
+        expect.assert_eq(&told);
+    }
+
+    #[test]
+    fn properties_resolve_or_all_their_problems_are_told() {
+        check(
+            "",
+            expect![
+                "Config { warehouses: 1, customers: 3000, items: 100000, mix: [45, 43, 4, 4, 4], isolation: RepeatableRead, compute: Server, pauses: false }"
+            ],
+        );
+        check(
+            "# small\nwarehouses = 2\ncustomers=30\nmix = 1,0,0,0,0\ncompute=client\nisolation=serializable\npauses=on",
+            expect![
+                "Config { warehouses: 2, customers: 30, items: 100000, mix: [1, 0, 0, 0, 0], isolation: Serializable, compute: Client, pauses: true }"
+            ],
+        );
+        check(
+            "warehouses=0\nitems=7\nmix=0,0,0,0,0\nthink=on\nisolation=none\npauses=some",
+            expect![[r#"
+                think: is no property of TPC-C (known are warehouses, customers, items, mix, isolation, compute, pauses)
+                warehouses: `0` is not possible (a number from 1 on)
+                items: `7` is not possible (the specification asks for 100000, and the smallest is 30)
+                mix: `0,0,0,0,0` is not possible (weights of New-Order, Payment, Order-Status, Delivery, Stock-Level)
+                isolation: `none` is not possible (repeatable-read or serializable)
+                pauses: `some` is not possible (on for the specified keying and think times of terminals, about 21 s a transaction; or off)"#]],
+        );
+        check("warehouses", expect![[r#"[(1, "is not `name=value`", "put a `=` between them")]"#]]);
+    }
+
+    #[test]
+    fn ready_sets_have_no_problem() {
+        for (name, _, properties) in READY {
+            let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+            assert!(Config::resolve(&properties.iter().map(owned).collect()).is_ok(), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_text_never_panics(text in ".{0,80}", name in "(warehouses|mix|items)", value in ".{0,20}") {
+            let _ = read(&text).map(|properties| Config::resolve(&properties));
+            let _ = Config::resolve(&BTreeMap::from([(name, value)]));
+        }
+    }
+}

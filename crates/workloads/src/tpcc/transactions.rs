@@ -1,0 +1,354 @@
+//! The five transactions, specification 5.11, clauses 2.4 to 2.8, and how one is carried to its end.
+//!
+//! Delivery is done at once, within its terminal, all ten districts in one transaction (clause 2.7 also allows a
+//! queue).
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
+    session::Parameter,
+    sql::{Compute, Dialect},
+};
+
+use super::{
+    config::DISTRICTS,
+    input::{Customer, Input, Kind, Line},
+    statements::{Named, Query, RECENT},
+    talk::Talk,
+};
+
+/// How often a transaction is begun again before it counts as failed.
+const PATIENCE: u32 = 1000;
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// It asked for an item that does not exist, and was rolled back as it must.
+    pub rolled_back: bool,
+    /// What the terminal shows: an amount in cents, a count.
+    pub shown: i64,
+}
+
+/// Why a transaction does not commit.
+enum Stop {
+    /// It must not.
+    RollBack,
+    /// Another one was in the way.
+    Conflict,
+    Fault(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// What a transaction needs to know beside its input.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// Where values are computed with.
+    pub compute: Compute,
+    /// Statements that begin a transaction.
+    pub begins: usize,
+    /// The session's dialect.
+    pub dialect: &'static Dialect,
+}
+
+/// Carries the transaction of `input` to its end, again and again while others are in its way.
+///
+/// # Errors
+/// The session's fault; [`Fault::Wrong`] when an answer cannot be true.
+pub async fn carry_out(mut talk: Talk, input: Input, rules: Rules) -> Result<Outcome, Fault> {
+    for _ in 0..PATIENCE {
+        let stop = match attempt(&mut talk, &input, rules).await {
+            Ok(shown) => return Ok(Outcome { rolled_back: false, shown }),
+            Err(stop) => stop,
+        };
+        // After some errors there is no transaction any more, which the server then says: no reason to fail.
+        match talk.run(Query::Rollback, &[]).await {
+            Ok(_) | Err(Fault::Server(_)) => {}
+            Err(fault) => return Err(fault),
+        }
+        match stop {
+            Stop::RollBack => return Ok(Outcome { rolled_back: true, shown: 0 }),
+            Stop::Conflict => talk.retry(),
+            Stop::Fault(Fault::Server(text)) if (rules.dialect.is_conflict)(&text) => talk.retry(),
+            Stop::Fault(fault) => return Err(fault),
+        }
+    }
+    Err(Fault::Server(format!("other transactions were in the way {PATIENCE} times")))
+}
+
+async fn attempt(talk: &mut Talk, input: &Input, rules: Rules) -> Result<i64, Stop> {
+    for number in 0..rules.begins {
+        talk.run(Query::Begin(number), &[]).await?;
+    }
+    let in_client = rules.compute == Compute::Client;
+    let shown = match input.kind {
+        Kind::NewOrder => new_order(talk, input, in_client).await?,
+        Kind::Payment => payment(talk, input, in_client).await?,
+        Kind::OrderStatus => order_status(talk, input, in_client).await?,
+        Kind::Delivery => delivery(talk, input, in_client).await?,
+        Kind::StockLevel => stock_level(talk, input, in_client).await?,
+    };
+    talk.run(Query::Commit, &[]).await?;
+    Ok(shown)
+}
+
+/// A parameter of an identifier or a count; all are far below 2⁶³.
+fn n(number: u64) -> Parameter<'static> {
+    Parameter::Integer(number as i64)
+}
+
+fn i(number: i64) -> Parameter<'static> {
+    Parameter::Integer(number)
+}
+
+/// Rates are whole ten-thousandths.
+const WHOLE: i64 = 10_000;
+
+async fn new_order(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+    let (warehouse, district) = (n(input.warehouse), n(input.district));
+    let Customer::Number(customer) = input.customer else {
+        return Err(Fault::Wrong("an order is placed by a customer's number".to_owned()).into());
+    };
+    talk.one(Query::Named(Named::WarehouseTax), &[warehouse]).await?;
+    let warehouse_tax = talk.answer.integer(0, 0)?;
+    talk.one(Query::Named(Named::DistrictOrder), &[warehouse, district]).await?;
+    let (district_tax, order) = (talk.answer.integer(0, 0)?, talk.answer.integer(0, 1)?);
+    if in_client {
+        talk.change(Named::NextOrder, &[i(order + 1), warehouse, district]).await?;
+    } else {
+        talk.change(Named::NextOrder, &[warehouse, district]).await?;
+    }
+    talk.one(Query::Named(Named::CustomerDiscount), &[warehouse, district, n(customer)]).await?;
+    let discount = talk.answer.integer(0, 0)?;
+    let all_local = input.lines.iter().all(|line| line.supplier == input.warehouse);
+    let lines = input.lines.len() as i64;
+    let row =
+        [i(order), district, warehouse, n(customer), i(input.now_us), Parameter::Null, i(lines), i(all_local.into())];
+    talk.change(Named::AddOrder, &row).await?;
+    talk.change(Named::AddNewOrder, &[i(order), district, warehouse]).await?;
+    let mut total = 0;
+    for (number, line) in (1..).zip(&input.lines) {
+        total += order_line(talk, input, order, number, line, in_client).await?;
+    }
+    let factor = (WHOLE - discount) * (WHOLE + warehouse_tax + district_tax);
+    Ok((i128::from(total) * i128::from(factor) / i128::from(WHOLE * WHOLE)) as i64)
+}
+
+/// Takes one line from the stock; returns its amount, cents.
+async fn order_line(
+    talk: &mut Talk,
+    input: &Input,
+    order: i64,
+    number: i64,
+    line: &Line,
+    in_client: bool,
+) -> Result<i64, Stop> {
+    if talk.run(Query::Named(Named::Item), &[n(line.item)]).await? == 0 {
+        return Err(Stop::RollBack);
+    }
+    let price = talk.answer.integer(0, 0)?;
+    let place = [n(line.supplier), n(line.item)];
+    talk.one(Query::Stock(input.district as usize), &place).await?;
+    let wanted = line.quantity as i64;
+    let left = talk.answer.integer(0, 0)? - wanted;
+    let left = if left >= 10 { left } else { left + 91 };
+    let remote = i64::from(line.supplier != input.warehouse);
+    let counts = if in_client {
+        let answer = &talk.answer;
+        [answer.integer(0, 3)? + wanted, answer.integer(0, 4)? + 1, answer.integer(0, 5)? + remote]
+    } else {
+        [wanted, 1, remote]
+    };
+    let printed = talk.answer.text(0, 2)?.to_vec();
+    if in_client {
+        let [ytd, orders, remotes] = counts;
+        talk.change(Named::TakeStock, &[i(left), i(ytd), i(orders), i(remotes), place[0], place[1]]).await?;
+    } else {
+        talk.change(Named::TakeStock, &[i(left), i(wanted), i(remote), place[0], place[1]]).await?;
+    }
+    let amount = price * wanted;
+    let row = [
+        i(order),
+        n(input.district),
+        n(input.warehouse),
+        i(number),
+        n(line.item),
+        n(line.supplier),
+        Parameter::Null,
+        i(wanted),
+        i(amount),
+        Parameter::Text(&printed),
+    ];
+    talk.change(Named::AddLine, &row).await?;
+    Ok(amount)
+}
+
+/// The number of the customer of `input`, looked up where a name is given.
+async fn customer_number(talk: &mut Talk, input: &Input) -> Result<u64, Stop> {
+    let name = match &input.customer {
+        Customer::Number(number) => return Ok(*number),
+        Customer::LastName(name) => name,
+    };
+    let (warehouse, district) = input.home;
+    let parameters = [n(warehouse), n(district), Parameter::Text(name)];
+    talk.run(Query::Named(Named::CustomersByName), &parameters).await?;
+    let answer = &talk.answer;
+    let mut found = Vec::with_capacity(answer.rows());
+    for row in 0..answer.rows() {
+        found.push((answer.text(row, 1)?, answer.integer(row, 0)?));
+    }
+    // The server's order is this one too, unless its collation says otherwise; then its middle is another customer.
+    found.sort();
+    match found.get(found.len().saturating_sub(1) / 2) {
+        Some((_, number)) => Ok(*number as u64),
+        None => Err(Fault::Wrong(format!("no customer is called {}", name.escape_ascii())).into()),
+    }
+}
+
+/// What is noted about a payment: clause 2.5.2.2 asks for these numbers before what stood there, cut to 500 bytes.
+fn note(input: &Input, customer: u64, before: &[u8]) -> Vec<u8> {
+    let (warehouse, district) = input.home;
+    let Input { warehouse: paid_at, district: paid_in, amount, .. } = input;
+    let mut note = format!("{customer} {district} {warehouse} {paid_in} {paid_at} {amount} | ").into_bytes();
+    note.extend_from_slice(before);
+    note.truncate(500);
+    note
+}
+
+async fn payment(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+    let (warehouse, district, amount) = (n(input.warehouse), n(input.district), input.amount);
+    if !in_client {
+        talk.change(Named::PayWarehouse, &[i(amount), warehouse]).await?;
+    }
+    talk.one(Query::Named(Named::ShowWarehouse), &[warehouse]).await?;
+    let mut data = talk.answer.text(0, 0)?.to_vec();
+    if in_client {
+        let ytd = talk.answer.integer(0, 6)?;
+        talk.change(Named::PayWarehouse, &[i(ytd + amount), warehouse]).await?;
+    } else {
+        talk.change(Named::PayDistrict, &[i(amount), warehouse, district]).await?;
+    }
+    talk.one(Query::Named(Named::ShowDistrict), &[warehouse, district]).await?;
+    data.extend_from_slice(b"    ");
+    data.extend_from_slice(talk.answer.text(0, 0)?);
+    if in_client {
+        let ytd = talk.answer.integer(0, 6)?;
+        talk.change(Named::PayDistrict, &[i(ytd + amount), warehouse, district]).await?;
+    }
+    let customer = customer_number(talk, input).await?;
+    let who = [n(input.home.0), n(input.home.1), n(customer)];
+    talk.one(Query::Named(Named::PayingCustomer), &who).await?;
+    let bad_credit = talk.answer.text(0, 10)? == b"BC";
+    let answer = &talk.answer;
+    let (balance, paid, payments) = (answer.integer(0, 13)?, answer.integer(0, 14)?, answer.integer(0, 15)?);
+    if in_client {
+        let values = [i(balance - amount), i(paid + amount), i(payments + 1)];
+        talk.change(Named::PayCustomer, &[values.as_slice(), &who].concat()).await?;
+    } else {
+        talk.change(Named::PayCustomer, &[[i(amount), i(amount)].as_slice(), &who].concat()).await?;
+    }
+    if bad_credit {
+        talk.one(Query::Named(Named::CustomerData), &who).await?;
+        let note = note(input, customer, talk.answer.text(0, 0)?);
+        talk.change(Named::NoteCustomer, &[[Parameter::Text(&note)].as_slice(), &who].concat()).await?;
+    }
+    let row = [who[2], who[1], who[0], district, warehouse, i(input.now_us), i(amount), Parameter::Text(&data)];
+    talk.change(Named::AddHistory, &row).await?;
+    Ok(balance - amount)
+}
+
+async fn order_status(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+    let customer = customer_number(talk, input).await?;
+    let who = [n(input.home.0), n(input.home.1), n(customer)];
+    talk.one(Query::Named(Named::AskingCustomer), &who).await?;
+    let balance = talk.answer.integer(0, 0)?;
+    let orders = talk.run(Query::Named(Named::LastOrder), &who).await? as usize;
+    // The server's form delivers one row: the newest is the first.
+    let mut newest = None;
+    for row in 0..if in_client { orders } else { orders.min(1) } {
+        newest = newest.max(Some(talk.answer.integer(row, 0)?));
+    }
+    // Every customer has ordered once when loaded, so there is one.
+    let Some(order) = newest else {
+        return Err(Fault::Wrong(format!("customer {customer} has no order")).into());
+    };
+    if talk.run(Query::Named(Named::Lines), &[who[0], who[1], i(order)]).await? < 5 {
+        return Err(Fault::Wrong(format!("order {order} has fewer than 5 lines")).into());
+    }
+    Ok(balance)
+}
+
+async fn delivery(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+    let mut delivered = 0;
+    for district in 1..=DISTRICTS {
+        let place = [n(input.warehouse), n(district)];
+        let Some(order) = oldest(talk, place, in_client).await? else { continue };
+        let which = [place[0], place[1], i(order)];
+        // Where locks are taken late, another terminal may have delivered it.
+        if talk.run(Query::Named(Named::TakeNewOrder), &which).await? == 0 {
+            return Err(Stop::Conflict);
+        }
+        // Before the order is read: what a transaction has changed it sees, whatever its snapshot holds.
+        talk.change(Named::SetCarrier, &[[n(input.carrier)].as_slice(), &which].concat()).await?;
+        talk.one(Query::Named(Named::OrderCustomer), &which).await?;
+        let who = [place[0], place[1], i(talk.answer.integer(0, 0)?)];
+        let dated = [[i(input.now_us)].as_slice(), &which].concat();
+        talk.run(Query::Named(Named::SetDelivered), &dated).await?;
+        talk.run(Query::Named(Named::OrderAmount), &which).await?;
+        let mut amount = 0;
+        for row in 0..talk.answer.rows() {
+            amount += talk.answer.integer(row, 0)?;
+        }
+        if in_client {
+            talk.one(Query::Named(Named::DeliveredCustomer), &who).await?;
+            let (balance, deliveries) = (talk.answer.integer(0, 0)?, talk.answer.integer(0, 1)?);
+            let values = [i(balance + amount), i(deliveries + 1)];
+            talk.change(Named::BookDelivery, &[values.as_slice(), &who].concat()).await?;
+        } else {
+            talk.change(Named::BookDelivery, &[[i(amount)].as_slice(), &who].concat()).await?;
+        }
+        delivered += 1;
+    }
+    Ok(delivered)
+}
+
+/// The oldest order of the district at `place` that is not delivered.
+async fn oldest(talk: &mut Talk, place: [Parameter<'_>; 2], in_client: bool) -> Result<Option<i64>, Stop> {
+    if !in_client {
+        let found = talk.run(Query::Named(Named::OldestNewOrder), &place).await?;
+        return Ok(if found == 0 { None } else { Some(talk.answer.integer(0, 0)?) });
+    }
+    talk.one(Query::Named(Named::OldestNewOrder), &place).await?;
+    let waiting = talk.answer.integer(0, 0)?;
+    if waiting == 0 {
+        return Ok(None);
+    }
+    talk.one(Query::Named(Named::NextNumber), &place).await?;
+    Ok(Some(talk.answer.integer(0, 0)? - waiting))
+}
+
+async fn stock_level(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+    let (warehouse, district) = (n(input.warehouse), n(input.district));
+    talk.one(Query::Named(Named::NextNumber), &[warehouse, district]).await?;
+    let next = talk.answer.integer(0, 0)?;
+    let threshold = input.threshold as i64;
+    let first = next - RECENT as i64;
+    if !in_client {
+        let parameters = [warehouse, district, i(next), i(first), warehouse, i(threshold)];
+        talk.one(Query::Named(Named::Stocks), &parameters).await?;
+        return Ok(talk.answer.integer(0, 0)?);
+    }
+    let orders: Vec<Parameter<'_>> = (first..next).map(i).collect();
+    let parameters = [[warehouse, district].as_slice(), &orders, &[warehouse]].concat();
+    talk.run(Query::Named(Named::Stocks), &parameters).await?;
+    let mut short = std::collections::BTreeSet::new();
+    for row in 0..talk.answer.rows() {
+        if talk.answer.integer(row, 1)? < threshold {
+            short.insert(talk.answer.integer(row, 0)?);
+        }
+    }
+    Ok(short.len() as i64)
+}

@@ -1,0 +1,286 @@
+//! Which operation comes next, on which record: `site.ycsb.workloads.CoreWorkload` without its database.
+//!
+//! The random numbers are drawn in the order in which YCSB draws them, those for the bytes of values included
+//! (they are skipped, since Tithe's values come from elsewhere). So the stream with a seed is the stream of a
+//! YCSB thread with that seed, whose database binding reads every value once and as a whole, as the binding for
+//! JDBC does.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError, atomic::AtomicI64},
+};
+
+use tithe_plugin::session::Fields;
+
+use super::{
+    config::{Config, Distribution, KeySpace},
+    generator::{
+        AcknowledgedCounter, Choice, Exponential, Hotspot, Latest, ScrambledZipfian, Sequential, ThreadLocalRandom,
+        Uniform, WindowFull, Zipfian, draws_of_bytes,
+    },
+    values::Lengths,
+};
+
+/// The kinds of operation, in the order in which YCSB weighs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Fetch a record.
+    Read,
+    /// Overwrite one field or all.
+    Update,
+    /// Add a record.
+    Insert,
+    /// Fetch records in key order.
+    Scan,
+    /// Fetch a record, then overwrite one field or all.
+    ReadModifyWrite,
+}
+
+impl Kind {
+    /// All kinds, in order.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Update, Self::Insert, Self::Scan, Self::ReadModifyWrite];
+
+    /// The name in YCSB's reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "READ",
+            Self::Update => "UPDATE",
+            Self::Insert => "INSERT",
+            Self::Scan => "SCAN",
+            Self::ReadModifyWrite => "READ-MODIFY-WRITE",
+        }
+    }
+
+    /// True when it changes data.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Update | Self::Insert | Self::ReadModifyWrite)
+    }
+}
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// What is done.
+    pub kind: Kind,
+    /// Number of the record, the first one of a scan.
+    pub record: i64,
+    /// Fields to fetch, where it fetches.
+    pub read: Fields,
+    /// Fields to write, where it writes.
+    pub write: Fields,
+    /// Largest number of records, of a scan.
+    pub count: u32,
+    /// Where the random stream stood when the operation was complete: the same for the same seed.
+    pub mark: u64,
+}
+
+/// What the clients of one arm share: which records there are.
+///
+/// It must be as fresh as the data. Its memory stays the same however long the workload runs, but for eight
+/// bytes or so for each insert that failed.
+#[derive(Debug)]
+pub struct Records {
+    inserted: AcknowledgedCounter,
+    /// Draws of the sequential distribution so far.
+    position: AtomicI64,
+    /// Numbers that were handed out for an insert that was never sent.
+    returned: Mutex<Vec<i64>>,
+    /// Numbers whose insert failed: such a record may be there or not.
+    doubtful: Mutex<BTreeSet<i64>>,
+}
+
+impl Records {
+    /// `0..count` are loaded.
+    pub fn new(count: i64) -> Self {
+        Self {
+            inserted: AcknowledgedCounter::new(count),
+            position: AtomicI64::new(0),
+            returned: Mutex::default(),
+            doubtful: Mutex::default(),
+        }
+    }
+
+    /// The newest record before which none is missing.
+    pub fn newest(&self) -> i64 {
+        self.inserted.last()
+    }
+
+    /// A number for a new record.
+    pub fn reserve(&self) -> i64 {
+        let returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        returned.unwrap_or_else(|| self.inserted.next())
+    }
+
+    /// The insert of `record` was not sent; another one may use the number.
+    pub fn give_back(&self, record: i64) {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    }
+
+    /// The insert of `record` was answered.
+    ///
+    /// # Errors
+    /// When too many inserts wait for an earlier one.
+    pub fn acknowledge(&self, record: i64) -> Result<(), WindowFull> {
+        self.inserted.acknowledge(record)
+    }
+
+    /// The insert of `record` failed, or its answer never came. As in YCSB it counts as answered, so that the
+    /// newest record moves on; a read that does not find it is then no loss of data.
+    ///
+    /// # Errors
+    /// As [`Records::acknowledge`].
+    pub fn doubt(&self, record: i64) -> Result<(), WindowFull> {
+        self.doubtful.lock().unwrap_or_else(PoisonError::into_inner).insert(record);
+        self.inserted.acknowledge(record)
+    }
+
+    /// True when the insert of `record` failed.
+    pub fn is_doubtful(&self, record: i64) -> bool {
+        self.doubtful.lock().unwrap_or_else(PoisonError::into_inner).contains(&record)
+    }
+}
+
+/// Chooses records.
+#[derive(Debug, Clone)]
+enum Chooser {
+    Uniform(Uniform),
+    Zipfian(ScrambledZipfian),
+    Latest(Latest),
+    Hotspot(Hotspot),
+    Sequential(Sequential),
+    Exponential(Exponential),
+}
+
+impl Chooser {
+    fn new(distribution: &Distribution, space: &KeySpace) -> Self {
+        let &KeySpace { records, first, last, expected_inserts } = space;
+        match *distribution {
+            Distribution::Uniform => Self::Uniform(Uniform::new(first, last)),
+            // One more than the records and the expected ones, as in YCSB.
+            Distribution::Zipfian => Self::Zipfian(ScrambledZipfian::new(first, last + 1 + expected_inserts)),
+            Distribution::Latest => Self::Latest(Latest::new(records - 1)),
+            Distribution::Hotspot(data, operations) => Self::Hotspot(Hotspot::new(first, last, data, operations)),
+            Distribution::Sequential => Self::Sequential(Sequential::new(first, last)),
+            Distribution::Exponential(percentile, fraction) => {
+                Self::Exponential(Exponential::new(percentile, records as f64 * fraction))
+            }
+        }
+    }
+
+    /// A record that exists. What lies outside is drawn again, as in YCSB.
+    #[inline]
+    fn next(&mut self, random: &mut ThreadLocalRandom, records: &Records) -> i64 {
+        loop {
+            let newest = records.newest();
+            let record = match self {
+                Self::Uniform(uniform) => uniform.next(random),
+                Self::Zipfian(zipfian) => zipfian.next(random),
+                Self::Latest(latest) => latest.next(newest, random),
+                Self::Hotspot(hotspot) => hotspot.next(random),
+                Self::Sequential(sequential) => sequential.next(&records.position),
+                Self::Exponential(exponential) => newest - i64::from(exponential.next(random) as i32),
+            };
+            if (0..=newest).contains(&record) {
+                return record;
+            }
+        }
+    }
+}
+
+/// Chooses the number of records of a scan.
+#[derive(Debug, Clone)]
+enum ScanLength {
+    Uniform(Uniform),
+    Zipfian(Zipfian),
+}
+
+/// The operations of one client.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    random: ThreadLocalRandom,
+    kinds: Choice<Kind>,
+    records: Chooser,
+    field: Uniform,
+    scan: ScanLength,
+    read_all: bool,
+    write_all: bool,
+    fields: usize,
+    /// Lengths of values that YCSB would make of random bytes; `None` when values are derived from their keys.
+    lengths: Option<Lengths>,
+}
+
+impl Stream {
+    /// The operations that `config` describes, on the records of `space`. `latest` takes about 20 ns a record here.
+    pub fn new(config: &Config, space: &KeySpace, lengths: &Lengths) -> Self {
+        let (shortest, longest) = config.scan;
+        Self {
+            random: ThreadLocalRandom::new(0),
+            kinds: Choice::new(&config.weights),
+            records: Chooser::new(&config.distribution, space),
+            field: Uniform::new(0, config.fields as i64 - 1),
+            scan: if config.scan_zipfian {
+                ScanLength::Zipfian(Zipfian::new(shortest, longest))
+            } else {
+                ScanLength::Uniform(Uniform::new(shortest, longest))
+            },
+            read_all: config.read_all,
+            write_all: config.write_all,
+            fields: config.fields,
+            lengths: (!config.integrity).then(|| lengths.clone()),
+        }
+    }
+
+    /// Starts anew, from `seed`.
+    pub fn seed(&mut self, seed: u64) {
+        self.random = ThreadLocalRandom::new(seed);
+    }
+
+    /// The next operation. An insert gets a new number of `records`, and must be acknowledged there.
+    pub fn next(&mut self, records: &Records) -> Operation {
+        let kind = self.kinds.next(&mut self.random);
+        let record = match kind {
+            Kind::Insert => records.reserve(),
+            _ => self.records.next(&mut self.random, records),
+        };
+        let count = match (kind, &self.scan) {
+            (Kind::Scan, ScanLength::Uniform(length)) => length.next(&mut self.random) as u32,
+            (Kind::Scan, ScanLength::Zipfian(length)) => length.next(&mut self.random) as u32,
+            _ => 0,
+        };
+        let read = match kind {
+            Kind::Read | Kind::Scan | Kind::ReadModifyWrite => self.fields(self.read_all),
+            Kind::Update | Kind::Insert => Fields::All,
+        };
+        let write = match kind {
+            Kind::Update | Kind::ReadModifyWrite => self.fields(self.write_all),
+            Kind::Read | Kind::Insert | Kind::Scan => Fields::All,
+        };
+        if kind.writes() {
+            self.skip_values(if write == Fields::All { self.fields } else { 1 });
+        }
+        Operation { kind, record, read, write, count, mark: self.random.state() }
+    }
+
+    /// Draws what YCSB draws for the values of a record that is loaded.
+    pub fn skip_record(&mut self) {
+        self.skip_values(self.fields);
+    }
+
+    #[inline]
+    fn fields(&mut self, all: bool) -> Fields {
+        if all { Fields::All } else { Fields::One(self.field.next(&mut self.random) as usize) }
+    }
+
+    /// YCSB draws all lengths first, each with one more number, and the bytes when the database reads them.
+    #[inline]
+    fn skip_values(&mut self, count: usize) {
+        let Some(lengths) = &self.lengths else { return };
+        let mut bytes = 0;
+        for _ in 0..count {
+            let draws = draws_of_bytes(lengths.next(&mut self.random));
+            self.random.skip(1);
+            bytes += draws - 1;
+        }
+        self.random.skip(bytes);
+    }
+}
