@@ -9,7 +9,6 @@ use tithe_model::{
 
 use super::*;
 use crate::{
-    fault::Fault,
     launch::Content,
     program::{At, Job, Told},
     secret::Secret,
