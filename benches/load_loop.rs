@@ -23,7 +23,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
-    workload::{Client, Clients, Parts, Workload},
+    workload::{Client, Clients, PartRecorder, Workload},
 };
 
 /// Passes over each instrument.
@@ -166,7 +166,7 @@ fn unchecked(workload: &dyn Workload, table: &Table) -> Result<Figure, Fault> {
 
 struct NoParts;
 
-impl Parts for NoParts {
+impl PartRecorder for NoParts {
     fn part(&mut self, _operation: usize) {}
 }
 

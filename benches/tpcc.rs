@@ -47,7 +47,7 @@ use tithe_plugin::{
     product::Product,
     session::{Parameter, Progress, Session, wait_ready},
     setup::Setup,
-    workload::{Clients, Parts, Workload},
+    workload::{Clients, PartRecorder, Workload},
 };
 use tithe_workloads::tpcc::{
     Tpcc,
@@ -337,7 +337,7 @@ impl<'a> Stand<'a> {
 
 struct Untimed;
 
-impl Parts for Untimed {
+impl PartRecorder for Untimed {
     fn part(&mut self, _operation: usize) {}
 }
 

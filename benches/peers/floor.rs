@@ -12,16 +12,16 @@ use std::{
 
 use tithe_harness::load::{
     Schedule,
-    lane::{Arm, Lane, Seat},
+    lane::{Arm, ClientConnection, Lane},
+    pause_gate::PauseGate,
     recorder::Recorder,
-    turnstile::Turnstile,
 };
 use tithe_machine::{clock::Clock, fault::Fault, proc::ServerTask};
 use tithe_model::experiment::{Arrivals, Design};
 use tithe_plugin::{
     session::{Connection, Discard, KeyValueSession, Progress, Request, Rows, Session},
     wire::Wire,
-    workload::{Client, Parts},
+    workload::{Client, PartRecorder},
 };
 
 use crate::contest::{Contestant, number_after};
@@ -71,19 +71,19 @@ pub fn contestant(port: u16, clients: u32) -> Result<Contestant, Fault> {
 /// The other side of [`contestant`].
 ///
 /// # Errors
-/// Whatever would spoil a frame.
+/// Whatever would invalidate a frame.
 pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let numbers: Option<Vec<u32>> = arguments.iter().map(|text| text.parse().ok()).collect();
     let Some([port, clients, blocks]) = numbers.as_deref() else {
         return Err(Fault::Machine("usage: floor PORT CLIENTS SLOTS".to_owned()));
     };
-    let seat = |number: u32| {
+    let conn = |number: u32| {
         let mut wire = Wire::connect("127.0.0.1", *port as u16)?;
         wire.set_blocking(*clients == 1)?;
-        Ok(Seat::new(Session::KeyValue(Box::new(Echo(wire))), Box::new(Nothing), u64::from(number)))
+        Ok(ClientConnection::new(Session::KeyValue(Box::new(Echo(wire))), Box::new(Nothing), u64::from(number)))
     };
-    let seats = (0..*clients).map(seat).collect::<Result<Vec<_>, Fault>>()?;
-    let arm = Arm::new(seats, Recorder::new(1, false, false), Vec::new(), Vec::new())?;
+    let connections = (0..*clients).map(conn).collect::<Result<Vec<_>, Fault>>()?;
+    let arm = Arm::new(connections, Recorder::new(1, false, false), Vec::new(), Vec::new())?;
     let clock = Clock::Real;
     let start_ns = clock.now();
     let schedule = Schedule {
@@ -94,15 +94,15 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
         design: Design::Interleaved,
         frames: 1,
         slot_ns: SLOT_NS,
-        guard_ns: 0,
+        settling_ns: 0,
         start_ns,
     };
     let mut lane = Lane::new(0, 1, clock, Arrivals::Closed, vec![arm], 0);
-    let slots = lane.run(&schedule, &Turnstile::open_to(schedule.arms), &|| false);
-    match lane.arms[0].recorder.spoiled.take() {
+    let slots = lane.run(&schedule, &PauseGate::open_to(schedule.arms), &|| false);
+    match lane.arms[0].recorder.invalid.take() {
         Some(reason) => Err(Fault::Wrong(reason)),
         None => {
-            println!("operations {}", slots.iter().map(|slot| slot.n).sum::<u64>());
+            println!("operations {}", slots.iter().map(|slot| slot.operations).sum::<u64>());
             Ok(())
         }
     }
@@ -161,7 +161,7 @@ impl Client for Nothing {
         }
     }
 
-    fn advance(&mut self, session: &mut Session, _parts: &mut dyn Parts) -> Result<Progress, Fault> {
+    fn advance(&mut self, session: &mut Session, _parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         match session {
             Session::KeyValue(session) => session.advance(&mut Discard),
             Session::Sql(_) => Err(Fault::Protocol("the echo speaks no SQL".to_owned())),

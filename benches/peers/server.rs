@@ -50,7 +50,7 @@ impl Loaded {
         copy(&mut session, &place)?;
         let loaded = Self { place, version, install, _running: running, _sandbox: sandbox };
         let table = tithe::workload(&tithe::plan(database, "c", 1)?)?.table();
-        database.settle(&server, &setup, &table)?;
+        database.quiesce(&server, &setup, &table)?;
         Ok(loaded)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use tithe_harness::{
     catalogue,
-    load::frame::{ArmRig, Rig},
+    load::frame::{CellRunner, StartedArm},
 };
 use tithe_machine::{
     fault::Fault,
@@ -58,7 +58,7 @@ pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan
         tithe_databases::all(),
         tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect(),
     );
-    let told = |complaints| Fault::Machine(format!("{complaints:?}"));
+    let told = |diagnostics| Fault::Machine(format!("{diagnostics:?}"));
     let experiment = parse::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
     experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
 }
@@ -99,7 +99,7 @@ pub fn contestant(name: &str, database: &dyn Product, port: u16, job: Job) -> Re
 /// The other side of [`contestant`]: offers the load and prints the number of operations.
 ///
 /// # Errors
-/// Whatever would spoil a frame.
+/// Whatever would invalidate a frame.
 pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let wrong = || Fault::Machine("usage: load DATABASE PORT WORKLOAD CLIENTS SLOTS".to_owned());
     let [database, port, workload, clients, slots] = arguments else { return Err(wrong()) };
@@ -109,13 +109,14 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let workload = self::workload(&plan)?;
     let mut cell = plan.cells[0].clone();
     cell.blocks = slots.parse().map_err(|_| wrong())?;
-    let arm = ArmRig { server: server(port), setup: Setup::bare(), on: Vec::new(), off: Vec::new() };
-    let mut rig = Rig::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
-    let Some((frame, slots)) = rig.frame(0, 0, false, &AtomicBool::new(false))? else { return Ok(()) };
-    if let Some(reason) = frame.spoiled {
+    let arm = StartedArm { server: server(port), setup: Setup::bare(), on: Vec::new(), off: Vec::new() };
+    let mut runner = CellRunner::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
+    let Some((frame, slots)) = runner.frame(0, 0, false, &AtomicBool::new(false))? else { return Ok(()) };
+    if let Some(reason) = frame.invalid {
         return Err(Fault::Wrong(reason));
     }
-    let (operations, cpu_ns) = slots.iter().fold((0, 0), |sum, slot| (sum.0 + slot.n, sum.1 + slot.client_cpu_ns));
+    let (operations, cpu_ns) =
+        slots.iter().fold((0, 0), |sum, slot| (sum.0 + slot.operations, sum.1 + slot.client_cpu_ns));
     println!("operations {operations}, {} ns of client processor time each by the slots", cpu_ns / operations.max(1));
     Ok(())
 }

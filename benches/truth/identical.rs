@@ -20,7 +20,7 @@ use crate::{
 const AGAIN: usize = 3;
 
 /// What is to be measured.
-pub struct Asked {
+pub struct Options {
     product: String,
     cells: u32,
     seconds: u32,
@@ -28,7 +28,7 @@ pub struct Asked {
     workload: String,
 }
 
-impl Asked {
+impl Options {
     /// As the command line says.
     pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
         Ok(Self {
@@ -61,9 +61,9 @@ impl Asked {
 }
 
 /// Measures and tells.
-pub fn measure(asked: &Asked) -> Result<(), String> {
+pub fn measure(asked: &Options) -> Result<(), String> {
     let report = Run::new("identical", &asked.experiment()).wait_beside(Beside::Hogs(asked.hogs))?;
-    let Asked { product, cells, seconds, workload, .. } = asked;
+    let Options { product, cells, seconds, workload, .. } = asked;
     println!("{product}, workload {workload}, {cells} cells of {seconds} s, beside {}\n", Beside::Hogs(asked.hogs));
     let cells = report["cells"].as_array().map_or(0, Vec::len);
     tell_cells(&report, cells);

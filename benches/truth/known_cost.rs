@@ -53,13 +53,13 @@ pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
     println!("| beside | arm | statements | each: loop + rest | metric | truth | ratio | | difference | |");
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let settings = if hogs == 0 { vec![Beside::Hogs(0)] } else { vec![Beside::Hogs(0), Beside::Hogs(hogs)] };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for beside in settings {
         let measured = run(&library, seconds, beside, &arms)?;
         let (held, of) = measured.tell()?;
-        told.push(format!("Beside {beside}: {held} of {of} hold; {}.", host(&measured.report["cells"][0])));
+        reported.push(format!("Beside {beside}: {held} of {of} hold; {}.", host(&measured.report["cells"][0])));
     }
-    println!("\n{}", told.join("\n"));
+    println!("\n{}", reported.join("\n"));
     Ok(())
 }
 
@@ -109,7 +109,7 @@ impl Measured {
                 of += usize::from(verdict == HOLDS || verdict == MISSES);
                 let (arm_told, ratio) = (self.arm(arm), percent_or_dash(found));
                 let difference = self.difference(arm, metric, truth.is_some());
-                println!("| {arm_told} | {words} | {} | {ratio} | {verdict} | {difference} |", told(truth));
+                println!("| {arm_told} | {words} | {} | {ratio} | {verdict} | {difference} |", reported(truth));
             }
         }
         Ok((held, of))
@@ -178,7 +178,7 @@ fn verdict(found: Option<Ends>, truth: Option<f64>) -> &'static str {
 }
 
 /// A truth with its ends: `+1.01 [+1.00, +1.02] %`.
-fn told(truth: Option<(f64, Ends)>) -> String {
+fn reported(truth: Option<(f64, Ends)>) -> String {
     truth.map_or("—".to_owned(), |(truth, ends)| format!("{:+.2} {}", 100.0 * truth.exp_m1(), percent(ends)))
 }
 

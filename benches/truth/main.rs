@@ -55,8 +55,8 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
         "designs" => twice::designs(asked.number(0, "seconds", 60)?),
         "writes" => twice::writes(asked.number(0, "seconds", 60)?),
         "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
-        "identical" => identical::measure(&identical::Asked::read(asked)?),
-        "neighbours" => neighbours::measure(&neighbours::Asked::read(asked)?),
+        "identical" => identical::measure(&identical::Options::read(asked)?),
+        "neighbours" => neighbours::measure(&neighbours::Options::read(asked)?),
         other => Err(format!("there is no part `{other}`; see the top of benches/truth/main.rs")),
     }
 }

@@ -19,14 +19,14 @@ const PROTECTIONS: [(&str, &str); 2] =
     [("sqlite", "{ use = \"page-encryption\", cipher = \"aegis\" }"), ("postgres", "{ use = \"tls\" }")];
 
 /// What is to be measured.
-pub struct Asked {
+pub struct Options {
     seconds: u32,
     clients: usize,
     workload: String,
     product: String,
 }
 
-impl Asked {
+impl Options {
     /// As the command line says.
     pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
         Ok(Self {
@@ -45,7 +45,7 @@ impl Asked {
         Ok(format!(
             "title = \"Beside others\"\ndatabase = \"{product}\"\n{}[data]\nrecords = 20_000\n[load]\nclients = {clients}\n\
              [measure]\nbudget = \"{seconds} s\"\nprecision = \"0.01%\"\n[[workload]]\n{}\n[[arm]]\nname = \"plain\"\n\
-             [[arm]]\nname = \"guarded\"\nprotections = [{protection}]\n",
+             [[arm]]\nname = \"protected\"\nprotections = [{protection}]\n",
             settings(product, workload),
             ycsb(workload)
         ))
@@ -53,9 +53,9 @@ impl Asked {
 }
 
 /// Measures and tells.
-pub fn measure(asked: &Asked) -> Result<(), String> {
+pub fn measure(asked: &Options) -> Result<(), String> {
     let experiment = asked.experiment()?;
-    let Asked { seconds, clients, workload, product } = asked;
+    let Options { seconds, clients, workload, product } = asked;
     println!("{product}, workload {workload}, {clients} clients, {seconds} s beside each\n");
     println!(
         "| beside | plain: time, µs | plain: net, µs | plain: CPU, µs | time | net | CPU | net, µs | CPU, µs | load | waited |"
@@ -65,7 +65,7 @@ pub fn measure(asked: &Asked) -> Result<(), String> {
         let report = Run::new("neighbours", &experiment).wait_beside(beside)?;
         println!("| {beside} | {} |", row(&report).join(" | "));
     }
-    println!("\nThe guarded arm's costs: in % by the interval of the ratio, in µs {IN_US}.");
+    println!("\nThe protected arm's costs: in % by the interval of the ratio, in µs {IN_US}.");
     Ok(())
 }
 

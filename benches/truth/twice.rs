@@ -92,7 +92,7 @@ fn tell_halves(what: &str, report: &Value) {
 /// The report of `records`, each estimate with the seconds of load of the whole cell.
 fn assessed(records: &Records) -> Value {
     let frame_s = records.plan.cells[0].frame_ns(records.plan.experiment.arms.len()) as f64 / 1e9;
-    let frames = records.frames.iter().filter(|frame| !frame.free && frame.spoiled.is_none()).count();
+    let frames = records.frames.iter().filter(|frame| !frame.free && frame.invalid.is_none()).count();
     let mut report = serde_json::to_value(assess(records)).expect("an analysis is JSON");
     for estimate in report["cells"][0]["arms"][1]["estimates"].as_array_mut().into_iter().flatten() {
         estimate["frames_s"] = Value::from(frames as f64 * frame_s);

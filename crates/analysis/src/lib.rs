@@ -119,8 +119,8 @@ pub struct CellAnalysis {
     pub slot_ms: f64,
     /// Frames that count.
     pub frames: usize,
-    /// Frames that were spoiled, with the reason.
-    pub spoiled: Vec<(u32, String)>,
+    /// Frames that were invalid, with the reason.
+    pub invalid: Vec<(u32, String)>,
     /// Epochs seen.
     pub epochs: u32,
     /// Why the cell ended; `None` while it has not.
@@ -221,13 +221,13 @@ pub struct Estimate {
     pub title: String,
     /// Declared before the run as what decides.
     pub primary: bool,
-    /// Natural-log ratio guarded/plain; positive is a cost.
+    /// Natural-log ratio protected/plain; positive is a cost.
     pub effect: Interval,
     /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
     #[serde(deserialize_with = "Option::deserialize")]
     pub total: Option<Interval>,
-    /// Guarded less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` of a figure
-    /// that is not an amount per operation.
+    /// Protected less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` of a
+    /// figure that is not an amount per operation.
     #[serde(deserialize_with = "Option::deserialize")]
     pub difference: Option<Interval>,
     /// The difference with every stall counted, beside `total`.
@@ -237,7 +237,7 @@ pub struct Estimate {
     pub count: usize,
     /// Frames averaged together because neighbours in time were correlated; 1 is none.
     pub batch: usize,
-    /// Plain and guarded levels in `unit`, for orientation.
+    /// Plain and protected levels in `unit`, for orientation.
     #[serde(deserialize_with = "Option::deserialize")]
     pub levels: Option<(f64, f64)>,
     /// Unit of `levels` and `difference`.
@@ -261,8 +261,8 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// Estimate; NaN where nothing was measured, which JSON shows as null; ∞ where only the guarded arm has any and −∞
-    /// where only the plain one has.
+    /// Estimate; NaN where nothing was measured, which JSON shows as null; ∞ where only the protected arm has any and
+    /// −∞ where only the plain one has.
     #[serde(with = "null::or_unknown")]
     pub estimate: f64,
     /// Lower end; may be −∞, which JSON shows as null.

@@ -2,7 +2,7 @@
 //!
 //! Where a figure is not known, or its interval is open at an end, `null` stands for that: of an estimate for NaN, of a
 //! lower end for −∞, of an upper end for ∞. Anything else that is not finite, such as the estimate ∞ of what only the
-//! guarded arm has, is the text `Infinity`, `-Infinity` or `NaN`, as in the JSON of Protocol Buffers. So everything
+//! protected arm has, is the text `Infinity`, `-Infinity` or `NaN`, as in the JSON of Protocol Buffers. So everything
 //! comes back as it was.
 
 use std::fmt;

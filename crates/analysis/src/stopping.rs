@@ -25,12 +25,12 @@ use crate::{
     },
 };
 
-/// The error of each arm's interval, so that all `guarded` arms together are right with [`CONFIDENCE`].
+/// The error of each arm's interval, so that all `protected` arms together are right with [`CONFIDENCE`].
 ///
 /// Where the width decides when to stop, a smaller error pays for choosing the moment.
-pub fn alpha(guarded: usize, by_precision: bool) -> f64 {
+pub fn alpha(protected: usize, by_precision: bool) -> f64 {
     let alpha = 1.0 - CONFIDENCE;
-    sidak(if by_precision { STOPPING_FACTOR * alpha } else { alpha }, guarded)
+    sidak(if by_precision { STOPPING_FACTOR * alpha } else { alpha }, protected)
 }
 
 /// The inference on a cell's frame effects, or their differences, that all reports and the progress of a run print.
@@ -47,7 +47,7 @@ pub fn inference(effects: &[f64], alpha: f64, by_decision: bool) -> Inference {
 
 /// How many lanes (client threads) there are in `slots`.
 pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
-    slots.into_iter().map(|slot| slot.client).collect::<BTreeSet<_>>().len()
+    slots.into_iter().map(|slot| slot.lane).collect::<BTreeSet<_>>().len()
 }
 
 /// Of net time, the largest part that clients may have slept through because neighbours held up others.
@@ -129,11 +129,11 @@ impl Seen {
 /// What is known after the frames so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// True at a look at which every guarded arm has reached the precision.
+    /// True at a look at which every protected arm has reached the precision.
     pub enough: bool,
     /// Index of the arm with the widest interval; 0 before anything is known.
     pub widest: usize,
-    /// The deciding metric of each guarded arm (arm 1 first): natural-log ratio against the baseline.
+    /// The deciding metric of each protected arm (arm 1 first): natural-log ratio against the baseline.
     pub arms: Vec<Interval>,
     /// Seconds of measured load until the widest arm is precise enough; 0 when it is, `None` when it cannot be told.
     pub more_s: Option<f64>,
@@ -153,9 +153,9 @@ pub struct Live {
     frame_s: f64,
     seen: Seen,
     frames: usize,
-    /// Of each guarded arm, in the metric that was asked for.
+    /// Of each protected arm, in the metric that was asked for.
     asked_effects: Vec<Vec<f64>>,
-    /// Of each guarded arm, in processor time, which decides where the other cannot.
+    /// Of each protected arm, in processor time, which decides where the other cannot.
     cpu_effects: Vec<Vec<f64>>,
 }
 
@@ -176,7 +176,7 @@ impl Live {
         }
     }
 
-    /// Takes the slots of one complete frame that is not spoiled.
+    /// Takes the slots of one complete frame that is not invalid.
     pub fn push(&mut self, slots: &[Slot]) {
         let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
@@ -188,7 +188,7 @@ impl Live {
         }
     }
 
-    /// The effects of each guarded arm in the metric that decides.
+    /// The effects of each protected arm in the metric that decides.
     fn effects(&self) -> &[Vec<f64>] {
         if self.seen.deciding(self.asked) == self.asked { &self.asked_effects } else { &self.cpu_effects }
     }
@@ -208,7 +208,7 @@ impl Live {
         (self.frames > 0).then(|| self.seen.deciding(self.asked))
     }
 
-    /// The deciding metric of each guarded arm now that the cell has ended for `reason`: the figures of the report.
+    /// The deciding metric of each protected arm now that the cell has ended for `reason`: the figures of the report.
     /// `None` where the frames are too few for an interval.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
         let alpha = alpha(self.effects().len(), *reason == CellEnding::Precision);
@@ -262,7 +262,7 @@ mod tests {
     /// A slot of 100 ns of one arm on `lane`: 40 ns of processor time, `stalled_ns` of neighbours, the rest asleep.
     fn slot(lane: u32, block: u32, stalled_ns: u64) -> Slot {
         let ran = Slot { wall_ns: 100, client_cpu_ns: 25, server_cpu_ns: 15, ..Slot::default() };
-        Slot { client: lane, block, n: 1, n_g: 1, stalled_ns: Some(stalled_ns), ..ran }
+        Slot { lane: lane, block, operations: 1, counted: 1, stalled_ns: Some(stalled_ns), ..ran }
     }
 
     fn slept(slots: &[Slot]) -> (f64, bool) {

@@ -2,27 +2,27 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use tithe_machine::launch::Missing;
-use tithe_model::complaint::Complaint;
+use tithe_model::diagnostic::Diagnostic;
 
 use crate::exit::{self, Stop};
 
-/// All complaints about the experiment `text` called `name`.
-pub fn about(name: &str, text: &str, complaints: &[Complaint]) -> Stop {
+/// All diagnostics about the experiment `text` called `name`.
+pub fn about(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Stop {
     // Passwords are masked letter by letter, so that places stay the same.
     let text = tithe_model::experiment::mask_passwords(text);
     let renderer = Renderer::styled();
     let mut message = String::new();
-    for complaint in complaints {
-        let mut group = Group::with_title(Level::ERROR.primary_title(&complaint.problem));
-        if let Some(range) = &complaint.range {
+    for diagnostic in diagnostics {
+        let mut group = Group::with_title(Level::ERROR.primary_title(&diagnostic.problem));
+        if let Some(range) = &diagnostic.range {
             let annotation = AnnotationKind::Primary.span(range.start.min(text.len())..range.end.min(text.len()));
             group = group.element(Snippet::source(&text).path(name).annotation(annotation));
         }
-        group = group.element(Level::HELP.message(&complaint.help));
+        group = group.element(Level::HELP.message(&diagnostic.help));
         message.push_str(&renderer.render(&[group]));
         message.push_str("\n\n");
     }
-    let count = complaints.len();
+    let count = diagnostics.len();
     message.push_str(&format!(
         "tithe: {count} {} in {name}; nothing was started\n",
         if count == 1 { "problem" } else { "problems" }

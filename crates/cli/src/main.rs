@@ -92,7 +92,7 @@ pub struct RunArgs {
     resume: Option<PathBuf>,
     /// Add a second instance of the baseline; if it differs from the first, no cost is believed
     #[arg(long)]
-    guard_arm: bool,
+    aa_arm: bool,
     /// Measure until every arm's answer is certain, however wide its interval
     #[arg(long)]
     until_decided: bool,

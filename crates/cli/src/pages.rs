@@ -6,9 +6,9 @@
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 
 use tithe_harness::volumes;
-use tithe_machine::{materials::Materials, secret::Secret};
+use tithe_machine::{credentials::Credentials, secret::Secret};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment::{self, OptionValue},
     record::Role,
 };
@@ -48,15 +48,19 @@ fn index(databases: &[&'static dyn Product]) -> String {
         "As soon as one arm has one, the others get a plain volume of the same size, so that like is compared with like.\n\n",
     );
     for volume in volumes::PROTECTIONS {
-        let ProtectionEntry { id, title, guards_against, .. } = volume.entry();
-        let _ = writeln!(text, "- [{title}]({VOLUMES}/{id}.md): guards against {}", lowered(guards_against));
+        let ProtectionEntry { id, title, protects_against, .. } = volume.entry();
+        let _ = writeln!(text, "- [{title}]({VOLUMES}/{id}.md): protects against {}", lowered(protects_against));
     }
     for database in databases {
         let _ = write!(text, "\n## [{}]({}.md)\n\n", database.title(), database.id());
         for protection in database.protections() {
-            let ProtectionEntry { id, title, guards_against, .. } = protection.entry();
-            let _ =
-                writeln!(text, "- [{title}]({}/{id}.md): guards against {}", database.id(), lowered(guards_against));
+            let ProtectionEntry { id, title, protects_against, .. } = protection.entry();
+            let _ = writeln!(
+                text,
+                "- [{title}]({}/{id}.md): protects against {}",
+                database.id(),
+                lowered(protects_against)
+            );
         }
     }
     text + WRITTEN
@@ -80,14 +84,14 @@ fn of_database(database: &'static dyn Product) -> String {
         }
     };
     let _ = write!(text, "In an experiment: `database = \"{}\"`. {how}\n\n## Protections\n\n", database.id());
-    text.push_str("| protection | guards against | leaves open |\n| --- | --- | --- |\n");
+    text.push_str("| protection | protects against | leaves open |\n| --- | --- | --- |\n");
     for protection in database.protections() {
-        let ProtectionEntry { id, title, guards_against, leaves_open, .. } = protection.entry();
+        let ProtectionEntry { id, title, protects_against, leaves_open, .. } = protection.entry();
         let _ = writeln!(
             text,
             "| [{title}]({}/{id}.md) | {} | {} |",
             database.id(),
-            cell(guards_against),
+            cell(protects_against),
             cell(leaves_open)
         );
     }
@@ -114,12 +118,12 @@ fn of_protection(owner: &str, protection: &'static dyn Protection) -> String {
     let chosen = chosen(protection);
     let entry = protection.entry();
     let mut text = format!(
-        "# {}: {}\n\nIn an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Guards against** {}\n\n**Leaves open** {}\n",
+        "# {}: {}\n\nIn an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Protects against** {}\n\n**Leaves open** {}\n",
         owner,
         entry.title,
         entry.id,
         if entry.attachable { ", also on an attached server" } else { "" },
-        entry.guards_against,
+        entry.protects_against,
         entry.leaves_open
     );
     text.push_str(&options(entry.options));
@@ -153,7 +157,7 @@ fn options(options: &[OptionEntry]) -> String {
             OptionKind::Text => "text".to_owned(),
             OptionKind::Flag => "`true`, `false`".to_owned(),
         };
-        let default = match option.default.map(Default::value) {
+        let default = match option.default.map(DefaultValue::value) {
             Some(OptionValue::Number(number)) => format!("`{number}`"),
             Some(OptionValue::Text(text)) => format!("`\"{text}\"`"),
             Some(OptionValue::Flag(flag)) => format!("`{flag}`"),
@@ -187,8 +191,10 @@ fn evidence_of_choice(
     checks: &[Box<dyn Evidence>],
 ) -> String {
     let options = protection.entry().options.iter();
-    let names: Vec<_> =
-        options.filter(|option| matches!(option.default, Some(Default::Text("")))).map(|option| option.name).collect();
+    let names: Vec<_> = options
+        .filter(|option| matches!(option.default, Some(DefaultValue::Text(""))))
+        .map(|option| option.name)
+        .collect();
     let mut given = chosen.clone();
     given.options.extend(names.iter().map(|name| ((*name).to_owned(), OptionValue::Text("…".to_owned()))));
     let others = protection.evidence(&given);
@@ -245,15 +251,15 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
 }
 
 /// Certificates and keys that do not exist, for plans and pages, which make none.
-pub fn placeholders() -> Materials {
-    let file = |name: &str| PathBuf::from("{materials}").join(name);
-    Materials {
+pub fn placeholders() -> Credentials {
+    let file = |name: &str| PathBuf::from("{credentials}").join(name);
+    Credentials {
         authority: file("authority.pem"),
         server_certificate: file("server.pem"),
         server_key: file("server.key"),
         client_certificate: file("client.pem"),
         client_key: file("client.key"),
-        stranger: file("stranger.pem"),
+        untrusted_authority: file("untrusted.pem"),
         password: Secret::new(*b"not a password"),
         key: Secret::new([0; 32]),
         second_key: Secret::new([0; 32]),

@@ -67,11 +67,11 @@ pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Expe
     let base = arguments.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let read_named = |path: &str| std::fs::read_to_string(base.join(path));
     let mut experiment = parse::parse(&text, &catalogue, &read_named)
-        .map_err(|complaints| complain::about(&name, &text, &complaints))?;
+        .map_err(|diagnostics| complain::about(&name, &text, &diagnostics))?;
     scale(&mut experiment, arguments)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     change(&mut experiment);
-    let plan = plan::plan(experiment, &catalogue).map_err(|complaints| complain::about(&name, &text, &complaints))?;
+    let plan = plan::plan(experiment, &catalogue).map_err(|diagnostics| complain::about(&name, &text, &diagnostics))?;
     of_plan(text, plan, arguments)
 }
 

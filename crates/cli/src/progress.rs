@@ -148,7 +148,7 @@ impl<'a> Progress<'a> {
         }
         for (frame, slots) in frames.into_values() {
             self.spend(frame, &slots);
-            if let Some(live) = self.live.as_mut().filter(|_| frame.spoiled.is_none()) {
+            if let Some(live) = self.live.as_mut().filter(|_| frame.invalid.is_none()) {
                 live.push(&slots);
             }
         }
@@ -229,12 +229,12 @@ impl Observer for Progress<'_> {
                     let (sign, word, _) = words::finding(finding.role, finding.verdict);
                     self.say(&format!(
                         "  {sign} {name}, {when} measuring: {}: {word}: {}",
-                        finding.claim, finding.guarded
+                        finding.claim, finding.protected
                     ));
                 }
             }
-            Event::FrameDone { frame, spoiled: Some(reason), .. } => {
-                self.say(&format!("  frame {frame} is spoiled: {reason}"))
+            Event::FrameDone { frame, invalid: Some(reason), .. } => {
+                self.say(&format!("  frame {frame} is invalid: {reason}"))
             }
             Event::CellDone { reason, .. } => {
                 let frames = self.end(reason);
@@ -255,7 +255,7 @@ impl Observer for Progress<'_> {
         self.frame_took_s = frame.duration_ns as f64 / 1e9;
         self.spend(frame, slots);
         let Some(live) = &mut self.live else { return false };
-        if frame.spoiled.is_some() {
+        if frame.invalid.is_some() {
             return false;
         }
         live.push(slots);

@@ -6,7 +6,7 @@ use tithe_analysis::{
     Analysis,
     assess::Assessor,
     report::{
-        html::{Story, Teller},
+        html::{PageData, PageDataBuilder},
         json,
     },
 };
@@ -21,7 +21,7 @@ pub struct Assessed {
     /// The analysis.
     pub analysis: Analysis,
     /// What a page tells beyond it.
-    pub story: Story,
+    pub page_data: PageData,
     /// Frames that could not be used because their records are damaged, a line each.
     pub damage: Vec<String>,
 }
@@ -41,8 +41,8 @@ pub fn read(path: &Path) -> Result<Assessed, Stop> {
 fn document(path: &Path) -> Result<Assessed, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| "it is no text, and so no report as JSON".to_owned())?;
-    let (analysis, story) = json::read(&text)?;
-    Ok(Assessed { analysis, story, damage: Vec::new() })
+    let (analysis, page_data) = json::read(&text)?;
+    Ok(Assessed { analysis, page_data, damage: Vec::new() })
 }
 
 /// Assesses the run folder at `path` with one cell in memory at a time.
@@ -52,17 +52,21 @@ fn document(path: &Path) -> Result<Assessed, String> {
 pub fn assess(path: &Path) -> Result<Assessed, Fault> {
     let (mut records, parts): (Records, Parts) = folder::open(path)?;
     let mut assessor = Assessor::new(&records);
-    let mut teller = Teller::default();
+    let mut builder = PageDataBuilder::default();
     let mut all_damage = Vec::new();
     for cell in 0..records.plan.cells.len() {
         let CellRecords { frames, slots, damage } = parts.cell(cell)?;
         (records.frames, records.slots) = (frames, slots);
         all_damage.extend(damage);
         assessor.next_cell(&records);
-        teller.hear(&records.frames, records.plan.experiment.arms.len());
+        builder.add_cell(&records.frames, records.plan.experiment.arms.len());
     }
     records.damage = all_damage;
-    Ok(Assessed { analysis: assessor.finish(&records), story: teller.tell(&experiment(path)), damage: records.damage })
+    Ok(Assessed {
+        analysis: assessor.finish(&records),
+        page_data: builder.build(&experiment(path)),
+        damage: records.damage,
+    })
 }
 
 /// The experiment file as the run folder at `path` keeps it; empty where it cannot be read.

@@ -5,7 +5,7 @@
 //! accounts; each product reads them, and judges them without asking anything more.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::observation::{Feature, Observation, Scope, State};
+use tithe_plugin::matrix::{Feature, FeatureStatus, Scope, State};
 
 use crate::{evidence::Attempt, target::Target};
 
@@ -73,8 +73,8 @@ impl Judgement {
     }
 
     /// The cell of `feature`.
-    pub fn of(self, feature: Feature) -> Observation {
-        Observation::new(feature, self.state, self.scope, self.seen)
+    pub fn of(self, feature: Feature) -> FeatureStatus {
+        FeatureStatus::new(feature, self.state, self.scope, self.seen)
     }
 }
 
@@ -135,7 +135,7 @@ pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, open: 
 }
 
 /// Both rows of the matrix that are about clients: they say the same for a product whose clients talk to one server.
-pub fn client_rows(transport: Judgement) -> [Observation; 2] {
+pub fn client_rows(transport: Judgement) -> [FeatureStatus; 2] {
     [Feature::Transport, Feature::ClientToNode].map(|feature| transport.clone().of(feature))
 }
 
@@ -151,13 +151,13 @@ pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
 }
 
 /// Features that a product does not have.
-pub fn not_offered(features: &[(Feature, &str)]) -> Vec<Observation> {
+pub fn not_offered(features: &[(Feature, &str)]) -> Vec<FeatureStatus> {
     features.iter().map(|(feature, why)| Judgement::whole(State::NotOffered, *why).of(*feature)).collect()
 }
 
 /// A look that may fail: then the cell says why.
-pub fn observe(feature: Feature, look: impl FnOnce() -> Result<Judgement, Fault>) -> Observation {
-    look().unwrap_or_else(|fault| Judgement::unseen(fault.to_string())).of(feature)
+pub fn inspect_feature(feature: Feature, judge: impl FnOnce() -> Result<Judgement, Fault>) -> FeatureStatus {
+    judge().unwrap_or_else(|fault| Judgement::unseen(fault.to_string())).of(feature)
 }
 
 #[cfg(test)]

@@ -86,8 +86,8 @@ mod tests {
     fn every_protection_says_what_it_is() {
         for database in all() {
             for protection in arms::all(*database) {
-                let ProtectionEntry { id, title, guards_against, leaves_open, .. } = *protection.entry();
-                assert!([id, title, guards_against, leaves_open].iter().all(|text| !text.is_empty()), "{id} {title}");
+                let ProtectionEntry { id, title, protects_against, leaves_open, .. } = *protection.entry();
+                assert!([id, title, protects_against, leaves_open].iter().all(|text| !text.is_empty()), "{id} {title}");
             }
         }
     }

@@ -13,7 +13,7 @@ use std::{
 use tithe_machine::{fault::Fault, sandbox::process};
 
 /// How long a download may take.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// How one database is downloaded.
 pub struct Download {
@@ -90,7 +90,7 @@ impl Download {
 pub fn run(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
     let mut command = Command::new("mvn");
     command.args(["--batch-mode", "--quiet"]).args(arguments).current_dir(folder);
-    let output = process::finish(&mut command, PATIENCE).map_err(|error| match error.kind() {
+    let output = process::finish(&mut command, TIMEOUT).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Fault::Machine(
             "mvn is not in PATH: install Maven and a JDK (Debian, Ubuntu: apt-get install maven default-jdk-headless)"
                 .to_owned(),
@@ -98,7 +98,7 @@ pub fn run(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
         _ => Fault::machine("cannot start mvn", error),
     })?;
     let output = output.ok_or_else(|| {
-        let minutes = PATIENCE.as_secs() / 60;
+        let minutes = TIMEOUT.as_secs() / 60;
         Fault::Machine(format!("mvn did not end within {minutes} min and was killed: is the network slow or cut off?"))
     })?;
     if output.status.success() {

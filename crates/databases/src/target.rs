@@ -154,11 +154,11 @@ impl Product {
         };
         let Target { host, port, user, database, password, tls, .. } =
             launched(host, *port, self.user, self.database, setup);
-        let materials = &setup.materials;
+        let credentials = &setup.credentials;
         let tls = tls.map(|tls| ReachTls {
-            authority: materials.authority.clone(),
+            authority: credentials.authority.clone(),
             versions: tls.versions,
-            identity: (materials.client_certificate.clone(), materials.client_key.clone()),
+            identity: (credentials.client_certificate.clone(), credentials.client_key.clone()),
             mutual: tls.identity.is_some(),
         });
         Ok(Reach { host, port, user, database, password, tls })
@@ -218,13 +218,13 @@ impl Product {
 /// The target of clients of a server that Tithe launched: everything follows from the set-up.
 pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup) -> Target {
     let must_ask = matches!(setup.authentication, Authentication::Password { .. });
-    let materials = &setup.materials;
+    let credentials = &setup.credentials;
     let tls = match setup.transport {
         Transport::Plain => None,
         Transport::Tls { version, mutual, resumption } => Some(Tls {
-            authority: Some(materials.authority.clone()),
+            authority: Some(credentials.authority.clone()),
             versions: vec![version],
-            identity: mutual.then(|| (materials.client_certificate.clone(), materials.client_key.clone())),
+            identity: mutual.then(|| (credentials.client_certificate.clone(), credentials.client_key.clone())),
             resumption,
         }),
     };
@@ -233,7 +233,7 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
         port,
         user: user.to_owned(),
         database: database.to_owned(),
-        password: must_ask.then(|| materials.password.clone()),
+        password: must_ask.then(|| credentials.password.clone()),
         must_ask,
         tls,
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tithe_machine::{
+    credentials::Credentials,
     launch::{Command, Content, Launch, Step},
-    materials::Materials,
     secret::Secret,
 };
 use tithe_model::experiment::{self, OptionValue};
@@ -12,18 +12,18 @@ use tithe_plugin::{protection::Protection, setup::Setup};
 
 /// A plain set-up with made-up paths.
 pub fn plain() -> Setup {
-    let materials = Materials {
+    let credentials = Credentials {
         authority: "/m/ca.pem".into(),
         server_certificate: "/m/server.pem".into(),
         server_key: "/m/server.key".into(),
         client_certificate: "/m/client.pem".into(),
         client_key: "/m/client.key".into(),
-        stranger: "/m/stranger.pem".into(),
+        untrusted_authority: "/m/untrusted.pem".into(),
         password: Secret::new("correct horse"),
         key: Secret::new([7; 32]),
         second_key: Secret::new([8; 32]),
     };
-    Setup::plain(BTreeMap::new(), materials)
+    Setup::plain(BTreeMap::new(), credentials)
 }
 
 /// The protection `id` of `all` with its defaults, but for `options`.

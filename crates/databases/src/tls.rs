@@ -3,7 +3,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -14,12 +14,12 @@ use tithe_plugin::{
     workload::Workload,
 };
 
-use crate::evidence::{Doors, tls_negotiated::TlsNegotiated, tls_resumed::TlsResumed};
+use crate::evidence::{ConnectionProbes, tls_negotiated::TlsNegotiated, tls_resumed::TlsResumed};
 
 /// The protection `tls` of one product. Begins as [`Tls::of`]; a product says what is different with it.
 pub struct Tls {
     /// How its checks knock at the server's doors.
-    pub doors: &'static Doors,
+    pub probes: &'static ConnectionProbes,
     /// What it is: [`ENTRY`], or what differs from it.
     pub entry: &'static ProtectionEntry,
     /// What an installation lacks for it.
@@ -38,10 +38,10 @@ pub const fn options_without_resumption(version: &'static str, mutual: &'static 
         OptionEntry {
             name: "version",
             kind: OptionKind::Choice(&["1.3", "1.2"]),
-            default: Some(Default::Text("1.3")),
+            default: Some(DefaultValue::Text("1.3")),
             help: version,
         },
-        OptionEntry { name: "mutual", kind: OptionKind::Flag, default: Some(Default::Flag(false)), help: mutual },
+        OptionEntry { name: "mutual", kind: OptionKind::Flag, default: Some(DefaultValue::Flag(false)), help: mutual },
     ]
 }
 
@@ -51,7 +51,7 @@ pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntr
     let resumption = OptionEntry {
         name: "resumption",
         kind: OptionKind::Flag,
-        default: Some(Default::Flag(false)),
+        default: Some(DefaultValue::Flag(false)),
         help: "New connections resume the TLS session of an earlier one, as far as the server lets them; the evidence \
                says how many did. It matters where connections are opened while measuring (`reconnect_every`).",
     };
@@ -62,7 +62,7 @@ pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntr
 pub const ENTRY: ProtectionEntry = ProtectionEntry {
     id: "tls",
     title: "TLS",
-    guards_against: "whoever reads or changes what travels between client and server, or poses as the server.",
+    protects_against: "whoever reads or changes what travels between client and server, or poses as the server.",
     leaves_open: "data in the server's memory, files and logs; when and how much is sent.",
     options: &options(VERSION, MUTUAL),
     attachable: true,
@@ -71,8 +71,8 @@ pub const ENTRY: ProtectionEntry = ProtectionEntry {
 
 impl Tls {
     /// TLS of a product that is checked through `doors`, with nothing particular about it.
-    pub const fn of(doors: &'static Doors) -> Self {
-        Self { doors, entry: &ENTRY, needs: |_| Ok(()) }
+    pub const fn of(probes: &'static ConnectionProbes) -> Self {
+        Self { probes, entry: &ENTRY, needs: |_| Ok(()) }
     }
 }
 
@@ -92,9 +92,9 @@ impl Protection for Tls {
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
         let transport = transport(chosen);
         let mut checks: Vec<Box<dyn Evidence>> =
-            vec![Box::new(TlsNegotiated::new(self.doors, transport)), Box::new(WireCanary::new(Targets::Everything))];
+            vec![Box::new(TlsNegotiated::new(self.probes, transport)), Box::new(WireCanary::new(Targets::Everything))];
         if matches!(transport, Transport::Tls { resumption: true, .. }) {
-            checks.push(Box::new(TlsResumed::new(self.doors)));
+            checks.push(Box::new(TlsResumed::new(self.probes)));
         }
         checks
     }

@@ -1,7 +1,7 @@
 //! YCSB's records by key over any [`SqlSession`]: one table, a key column, one column a field.
 //!
 //! Databases differ in how a table is qualified and quoted and in how a transaction begins and ends; that is
-//! the [`Dialect`]. Creating the table is left to the database, because its column types are its own.
+//! the [`YcsbDialect`]. Creating the table is left to the database, because its column types are its own.
 
 use std::os::fd::RawFd;
 
@@ -15,7 +15,7 @@ pub const KEY_COLUMN: &str = "ycsb_key";
 
 /// How a database writes what the SQL standard leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dialect {
+pub struct YcsbDialect {
     /// Schema of the table; `None` where a table needs none.
     pub schema: Option<&'static str>,
     /// Sign around a name: `"` in the standard.
@@ -28,7 +28,7 @@ pub struct Dialect {
     pub warm: &'static [&'static str],
 }
 
-impl Dialect {
+impl YcsbDialect {
     /// `name` between quotes. Names are letters, digits and underscores, so nothing in them needs escaping.
     pub fn quoted(&self, name: &str) -> String {
         let quote = self.quote;
@@ -69,16 +69,16 @@ impl YcsbOverSql {
     ///
     /// # Errors
     /// When the table, its key or one of its fields is not there.
-    pub fn new(sql: Box<dyn SqlSession>, table: &Table, dialect: &Dialect) -> Result<Self, Fault> {
+    pub fn new(sql: Box<dyn SqlSession>, table: &Table, dialect: &YcsbDialect) -> Result<Self, Fault> {
         let texts = Texts { table: table.clone(), dialect: *dialect };
         let statements = vec![None; KINDS * (table.fields + 1)];
         let mut session = Self { sql, texts, statements, parameters: Vec::new(), columns: Columns::Fields };
-        session.statement(Kind::Read, Fields::All)?;
+        session.statement(StatementKind::Read, Fields::All)?;
         Ok(session)
     }
 
     /// The statement for `kind` on `fields`, prepared now if it was never used.
-    fn statement(&mut self, kind: Kind, fields: Fields) -> Result<Statement, Fault> {
+    fn statement(&mut self, kind: StatementKind, fields: Fields) -> Result<Statement, Fault> {
         let slot = kind as usize * (self.texts.table.fields + 1)
             + match fields {
                 Fields::All => 0,
@@ -95,7 +95,7 @@ impl YcsbOverSql {
     /// Executes `kind` on `fields` with parameters in the order of the statement's text.
     fn execute<'a>(
         &mut self,
-        kind: Kind,
+        kind: StatementKind,
         fields: Fields,
         parameters: impl Iterator<Item = Parameter<'a>>,
     ) -> Result<(), Fault> {
@@ -148,23 +148,27 @@ impl KeyValueSession for YcsbOverSql {
         self.columns = Columns::of(request);
         let bytes = |&(_, value): &(usize, _)| Parameter::Bytes(value);
         match *request {
-            Request::Read { key, fields } => self.execute(Kind::Read, fields, [Parameter::Text(key)].into_iter()),
+            Request::Read { key, fields } => {
+                self.execute(StatementKind::Read, fields, [Parameter::Text(key)].into_iter())
+            }
             Request::Update { key, values } => {
                 let fields = match values {
                     [(field, _)] => Fields::One(*field),
                     _ => Fields::All,
                 };
-                self.execute(Kind::Update, fields, values.iter().map(bytes).chain([Parameter::Text(key)]))
+                self.execute(StatementKind::Update, fields, values.iter().map(bytes).chain([Parameter::Text(key)]))
             }
             Request::Insert { key, values } => {
                 let parameters = [Parameter::Text(key)].into_iter().chain(values.iter().map(bytes));
-                self.execute(Kind::Insert, Fields::All, parameters)
+                self.execute(StatementKind::Insert, Fields::All, parameters)
             }
             Request::Scan { start, count, fields } => {
                 let parameters = [Parameter::Text(start), Parameter::Integer(i64::from(count))];
-                self.execute(Kind::Scan, fields, parameters.into_iter())
+                self.execute(StatementKind::Scan, fields, parameters.into_iter())
             }
-            Request::Delete { key } => self.execute(Kind::Delete, Fields::All, [Parameter::Text(key)].into_iter()),
+            Request::Delete { key } => {
+                self.execute(StatementKind::Delete, Fields::All, [Parameter::Text(key)].into_iter())
+            }
         }
     }
 
@@ -187,7 +191,7 @@ impl KeyValueSession for YcsbOverSql {
 
 /// What a statement does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StatementKind {
     Read,
     Update,
     Insert,
@@ -195,31 +199,31 @@ enum Kind {
     Delete,
 }
 
-/// Number of [`Kind`]s.
+/// Number of [`StatementKind`]s.
 const KINDS: usize = 5;
 
 /// Writes the statements.
 struct Texts {
     table: Table,
-    dialect: Dialect,
+    dialect: YcsbDialect,
 }
 
 impl Texts {
-    fn text(&self, kind: Kind, fields: Fields) -> String {
+    fn text(&self, kind: StatementKind, fields: Fields) -> String {
         let table = self.dialect.qualified(&self.table);
         let key = self.dialect.quoted(KEY_COLUMN);
         match kind {
-            Kind::Read => format!("SELECT {} FROM {table} WHERE {key} = ?", self.list(fields, "")),
-            Kind::Update => format!("UPDATE {table} SET {} WHERE {key} = ?", self.list(fields, " = ?")),
-            Kind::Insert => {
+            StatementKind::Read => format!("SELECT {} FROM {table} WHERE {key} = ?", self.list(fields, "")),
+            StatementKind::Update => format!("UPDATE {table} SET {} WHERE {key} = ?", self.list(fields, " = ?")),
+            StatementKind::Insert => {
                 let signs = ", ?".repeat(self.table.fields);
                 format!("INSERT INTO {table} ({key}, {}) VALUES (?{signs})", self.list(fields, ""))
             }
-            Kind::Scan => {
+            StatementKind::Scan => {
                 let fields = self.list(fields, "");
                 format!("SELECT {key}, {fields} FROM {table} WHERE {key} >= ? ORDER BY {key} LIMIT ?")
             }
-            Kind::Delete => format!("DELETE FROM {table} WHERE {key} = ?"),
+            StatementKind::Delete => format!("DELETE FROM {table} WHERE {key} = ?"),
         }
     }
 
@@ -299,7 +303,8 @@ mod tests {
 
     use super::*;
 
-    const STANDARD: Dialect = Dialect { schema: None, quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT", warm: &[] };
+    const STANDARD: YcsbDialect =
+        YcsbDialect { schema: None, quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT", warm: &[] };
 
     fn table() -> Table {
         Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() }
@@ -381,7 +386,7 @@ mod tests {
         }
     }
 
-    fn session(columns: usize, dialect: &Dialect) -> (YcsbOverSql, Arc<Mutex<Vec<String>>>) {
+    fn session(columns: usize, dialect: &YcsbDialect) -> (YcsbOverSql, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::default();
         let sql = Transcript { lines: Arc::clone(&lines), prepared: 0, columns };
         (YcsbOverSql::new(Box::new(sql), &table(), dialect).unwrap(), lines)
@@ -442,7 +447,8 @@ mod tests {
 
     #[test]
     fn a_dialect_qualifies_quotes_and_groups() {
-        let dialect = Dialect { schema: Some("tithe"), quote: '`', begin_bulk: "START", end_bulk: "END", warm: &[] };
+        let dialect =
+            YcsbDialect { schema: Some("tithe"), quote: '`', begin_bulk: "START", end_bulk: "END", warm: &[] };
         let (mut session, lines) = session(0, &dialect);
         session.begin_bulk().unwrap();
         session.end_bulk().unwrap();

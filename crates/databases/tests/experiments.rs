@@ -10,7 +10,7 @@ use std::{
 use expect_test::expect;
 use tithe_harness::{arms, catalogue};
 use tithe_model::{
-    catalogue::{Catalogue, Default, OptionEntry, OptionKind},
+    catalogue::{Catalogue, DefaultValue, OptionEntry, OptionKind},
     experiment::{self, OptionValue},
     parse, plan,
 };
@@ -37,23 +37,23 @@ fn every_experiment_makes_a_plan() {
         let text = fs::read_to_string(&path).expect("a file");
         let read = |name: &str| fs::read_to_string(path.with_file_name(name));
         let experiment = match parse::parse(&text, &catalogue, &read) {
-            Err(complaints) if complaints.iter().any(|it| it.problem.starts_with("there is no database")) => {
+            Err(diagnostics) if diagnostics.iter().any(|it| it.problem.starts_with("there is no database")) => {
                 eprintln!("LEFT OUT, its database is not in this build: {}", path.display());
                 continue;
             }
-            outcome => outcome.unwrap_or_else(|complaints| panic!("{}: {complaints:?}", path.display())),
+            outcome => outcome.unwrap_or_else(|diagnostics| panic!("{}: {diagnostics:?}", path.display())),
         };
         for described in &experiment.workloads {
             tithe_workloads::make(described, &experiment.data, experiment.measure.seed)
                 .unwrap_or_else(|problem| panic!("{}: {problem}", path.display()));
         }
-        plan::plan(experiment, &catalogue).unwrap_or_else(|complaints| panic!("{}: {complaints:?}", path.display()));
+        plan::plan(experiment, &catalogue).unwrap_or_else(|diagnostics| panic!("{}: {diagnostics:?}", path.display()));
     }
 }
 
 /// Every way to ask for `protection`: its defaults, and each word and switch of each option in turn.
 fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
-    let usual = |option: &OptionEntry| match (option.default.map(Default::value), option.kind) {
+    let usual = |option: &OptionEntry| match (option.default.map(DefaultValue::value), option.kind) {
         (Some(value), _) => value,
         (None, OptionKind::Choice(words)) => OptionValue::Text(words[0].to_owned()),
         (None, kind) => panic!("an example for {}: {kind:?}", option.name),
@@ -86,17 +86,17 @@ fn with_setting(database: &dyn Product, chosen: &experiment::Protection, name: &
     let options: String = chosen.options.iter().map(option).collect();
     format!(
         "title = \"t\"\ndatabase = \"{}\"\ndata.records = 1000\n[settings]\n{name:?} = \"1\"\n[[workload]]\nycsb = \"c\"\n\
-         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"guarded\"\nprotections = [{{ use = \"{}\"{options} }}]\n",
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"protected\"\nprotections = [{{ use = \"{}\"{options} }}]\n",
         database.id(),
         chosen.id,
     )
 }
 
 /// What is said of line 5; empty where nothing is.
-fn complaint_about(text: &str, catalogue: &Catalogue) -> String {
-    let complaints = parse::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into())).err();
+fn diagnostic_about(text: &str, catalogue: &Catalogue) -> String {
+    let diagnostics = parse::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into())).err();
     let line = |at: usize| 1 + text[..at].matches('\n').count();
-    let about = complaints.into_iter().flatten().filter(|it| it.range.as_ref().is_some_and(|at| line(at.start) == 5));
+    let about = diagnostics.into_iter().flatten().filter(|it| it.range.as_ref().is_some_and(|at| line(at.start) == 5));
     about.map(|it| it.problem).collect()
 }
 
@@ -112,7 +112,7 @@ fn every_setting_of_a_protection_is_refused() {
                 protection.apply(&chosen, &mut setup);
                 for name in setup.settings.keys() {
                     for spelled in [name.clone(), name.to_ascii_uppercase()] {
-                        match complaint_about(&with_setting(*database, &chosen, &spelled), &catalogue) {
+                        match diagnostic_about(&with_setting(*database, &chosen, &spelled), &catalogue) {
                             said if said.contains("cannot be set") => refused += 1,
                             said if said.is_empty() => drop(combined.insert(format!("{} {spelled}", database.id()))),
                             said => panic!("{} {spelled}: {said}", database.id()),
@@ -143,8 +143,8 @@ fn settings_that_a_launch_writes_for_a_protection_are_refused() {
     ] {
         let Some(database) = tithe_databases::all().iter().find(|database| database.id() == id) else { continue };
         let protection = arms::named(*database, use_).expect("a protection");
-        let said = complaint_about(&with_setting(*database, &ways(protection)[0], name), &catalogue);
-        assert_eq!(said, format!("`{name}` cannot be set: the protection `{use_}` of arm `guarded` sets it"));
+        let said = diagnostic_about(&with_setting(*database, &ways(protection)[0], name), &catalogue);
+        assert_eq!(said, format!("`{name}` cannot be set: the protection `{use_}` of arm `protected` sets it"));
     }
 }
 
@@ -156,7 +156,7 @@ fn settings_of_other_protections_are_free() {
     for database in tithe_databases::all().iter().filter(|database| ["postgres", "redis"].contains(&database.id())) {
         let tls = arms::named(*database, "tls").expect("a protection");
         for name in ["log_statement", "appendonly"] {
-            assert_eq!(complaint_about(&with_setting(*database, &ways(tls)[0], name), &catalogue), "");
+            assert_eq!(diagnostic_about(&with_setting(*database, &ways(tls)[0], name), &catalogue), "");
         }
     }
 }

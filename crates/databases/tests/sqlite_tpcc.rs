@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, path::Path};
 use tithe_databases::sqlite::Sqlite;
 use tithe_machine::{
     clock::Clock,
+    credentials::Credentials,
     fault::Fault,
     launch::{Install, Place, Server},
-    materials::Materials,
     secret::Secret,
 };
 use tithe_plugin::{
@@ -26,8 +26,8 @@ use tithe_workloads::tpcc::Tpcc;
 use tpcc::Arm;
 
 fn setup() -> Setup {
-    let materials = Materials::without_files(Secret::random(16), Secret::random(32));
-    Setup::plain(BTreeMap::from([("synchronous".to_owned(), "OFF".to_owned())]), materials)
+    let credentials = Credentials::without_files(Secret::random(16), Secret::random(32));
+    Setup::plain(BTreeMap::from([("synchronous".to_owned(), "OFF".to_owned())]), credentials)
 }
 
 fn server(setup: &Setup, folder: &Path) -> Server {
@@ -45,7 +45,7 @@ fn with_arm(change: impl FnOnce(&mut Setup), workload: &Tpcc, test: impl FnOnce(
 }
 
 fn columns(share: f64, cipher: ColumnCipher) -> impl FnOnce(&mut Setup) {
-    move |setup| setup.columns = Some(Columns { cipher, ..Columns::of_share(share, setup.materials.key.clone()) })
+    move |setup| setup.columns = Some(Columns { cipher, ..Columns::of_share(share, setup.credentials.key.clone()) })
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn encrypted_columns_are_proven() {
             with_arm(
                 |setup| columns.apply(&chosen, setup),
                 &workload,
-                |guarded| {
-                    guarded.load();
-                    let seen = tpcc::evidence(*columns, &chosen, guarded, plain);
+                |protected| {
+                    protected.load();
+                    let seen = tpcc::evidence(*columns, &chosen, protected, plain);
                     assert_eq!(seen, ["ciphertext-seen: holds", "wrong-column-key: holds", "disk-canary: holds"]);
-                    guarded.check(true).expect("the evidence leaves nothing behind");
+                    protected.check(true).expect("the evidence leaves nothing behind");
                 },
             );
         },
@@ -185,7 +185,7 @@ fn what_cannot_be_encrypted_is_refused() {
         let mut told = String::new();
         let change = |setup: &mut Setup| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
-            setup.columns = Some(Columns { names, ..Columns::of_share(share, setup.materials.key.clone()) });
+            setup.columns = Some(Columns { names, ..Columns::of_share(share, setup.credentials.key.clone()) });
         };
         with_arm(change, &workload, |arm| {
             told = data::create(arm.database, arm.server, arm.setup, arm.workload).expect_err("refused").to_string();
@@ -224,12 +224,12 @@ fn another_key_does_not_open_the_books() {
     let workload = tpcc::workload(&[("compute", "client")]);
     with_arm(columns(1.0, ColumnCipher::Sm4Gcm), &workload, |arm| {
         arm.load();
-        let mut stranger = arm.setup.clone();
-        columns(1.0, ColumnCipher::Sm4Gcm)(&mut stranger);
-        if let Some(columns) = &mut stranger.columns {
+        let mut wrong_key = arm.setup.clone();
+        columns(1.0, ColumnCipher::Sm4Gcm)(&mut wrong_key);
+        if let Some(columns) = &mut wrong_key.columns {
             columns.key = Secret::random(32);
         }
-        let outcome = Arm { setup: &stranger, ..arm }.check(true);
+        let outcome = Arm { setup: &wrong_key, ..arm }.check(true);
         assert!(matches!(&outcome, Err(Fault::Wrong(text)) if text.contains("does not decrypt")), "{outcome:?}");
     });
 }

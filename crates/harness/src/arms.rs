@@ -1,10 +1,10 @@
 //! What the arms of an experiment ask for: their protections by name, their set-ups, and whether all of it can be had.
 
 use tithe_machine::{
+    credentials::Credentials,
     fault::Fault,
     launch::Server,
-    materials::Materials,
-    sandbox::{companion::Companion, site::Layout},
+    sandbox::{companion::Companion, volume_builder::Layout},
     watch::swap::{self, Swap},
 };
 use tithe_model::{
@@ -60,14 +60,14 @@ impl<'a> Resolved<'a> {
     ///
     /// # Errors
     /// When a key is not where the plan says.
-    pub fn setup(&self, plan: &Plan, cell: &Cell, materials: &Materials) -> Result<Setup, Fault> {
+    pub fn setup(&self, plan: &Plan, cell: &Cell, credentials: &Credentials) -> Result<Setup, Fault> {
         let mut settings = plan.experiment.settings.clone();
         settings.extend(plan.experiment.resources[cell.resources].settings.clone());
-        let mut setup = Setup::plain(settings, materials.clone());
+        let mut setup = Setup::plain(settings, credentials.clone());
         setup.clients = cell.clients;
         self.protect(&mut setup);
         setup.fetch_keys()?;
-        volumes::level(&plan.experiment.arms, &mut setup);
+        volumes::equalise(&plan.experiment.arms, &mut setup);
         Ok(setup)
     }
 

@@ -73,7 +73,7 @@ impl RunFolder {
             text.push_str(&slots::line(slot));
         }
         replace(&path.join("slots.csv"), text.as_bytes())?;
-        // A line that a kill cut in half would spoil the one that follows it.
+        // A line that a kill cut in half would invalidate the one that follows it.
         replace(&path.join("frames.jsonl"), &lines(&records.frames)?)?;
         replace(&path.join("evidence.jsonl"), &lines(&records.findings)?)?;
         replace(&path.join("events.jsonl"), &lines(&records.events)?)?;
@@ -177,7 +177,7 @@ impl RunFolder {
 }
 
 /// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out; a frame
-/// whose slots are damaged is spoiled. Frames and slots come cell by cell.
+/// whose slots are damaged is invalid. Frames and slots come cell by cell.
 ///
 /// # Errors
 /// When it is not a run folder, of another format, or its files do not belong together.
@@ -221,7 +221,7 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
         slots: Vec::new(),
         damage: Vec::new(),
     };
-    refuse("its files do not belong together", path, &strangers(&records))?;
+    refuse("its files do not belong together", path, &mismatches(&records))?;
     Ok((records, parts))
 }
 
@@ -239,25 +239,25 @@ fn refuse(what: &str, path: &Path, flaws: &[String]) -> Result<(), Fault> {
 }
 
 /// What of the records is about cells and arms that the plan does not have.
-fn strangers(records: &Records) -> Vec<String> {
+fn mismatches(records: &Records) -> Vec<String> {
     let Records { plan, cells, findings, .. } = records;
     let arms = plan.experiment.arms.len();
-    let mut strangers = Vec::new();
+    let mut mismatches = Vec::new();
     if cells.len() != plan.cells.len() {
-        strangers.push(format!("cells.json has {} cells, plan.json {}", cells.len(), plan.cells.len()));
+        mismatches.push(format!("cells.json has {} cells, plan.json {}", cells.len(), plan.cells.len()));
     }
     let of_others = |(_, facts): &(usize, &CellFacts)| !facts.arms.is_empty() && facts.arms.len() != arms;
     for (cell, facts) in cells.iter().enumerate().filter(of_others) {
-        strangers.push(format!("cell {cell} of cells.json has {} arms, plan.json {arms}", facts.arms.len()));
+        mismatches.push(format!("cell {cell} of cells.json has {} arms, plan.json {arms}", facts.arms.len()));
     }
     let unknown = |finding: &Finding| finding.cell as usize >= plan.cells.len() || finding.arm as usize >= arms;
     if let Some(line) = findings.iter().position(unknown) {
-        strangers.push(format!(
+        mismatches.push(format!(
             "line {} of evidence.jsonl is about a cell or an arm that plan.json does not have",
             line + 1
         ));
     }
-    strangers
+    mismatches
 }
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@
 //! read, and logins are tried that must be refused, which a server may log. Only [`with_canary`] writes: into a table
 //! of its own, which it removes.
 //!
-//! Every answer has a [`Scope`](tithe_plugin::observation::Scope): what one account met at the door says nothing of other
+//! Every answer has a [`Scope`](tithe_plugin::matrix::Scope): what one account met at the door says nothing of other
 //! accounts, so a server is judged whole only where the account may read the rules and lists of it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,8 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{Evidence, Scene, seen_by},
-    observation::{Feature, Observation},
+    evidence::{CheckContext, Evidence, seen_by},
+    matrix::{Feature, FeatureStatus},
     product::{CanaryChecks, Product},
     session::Table,
     setup::Setup,
@@ -31,10 +31,10 @@ pub fn with_canary(
     product: &dyn Product,
     server: &Server,
     setup: &Setup,
-    cells: &mut [Observation],
+    cells: &mut [FeatureStatus],
 ) -> Result<(), Fault> {
     let Some(find) = product.canary_checks() else {
-        let looked_for = |cell: &&mut Observation| [Feature::AtRest, Feature::Auditing].contains(&cell.feature);
+        let looked_for = |cell: &&mut FeatureStatus| [Feature::AtRest, Feature::Auditing].contains(&cell.feature);
         cells
             .iter_mut()
             .filter(looked_for)
@@ -53,17 +53,20 @@ pub fn with_canary(
         let checks = [on_disk(Places::DATA), on_disk(Places::JOURNAL)].into_iter().chain(of_log);
         for (number, (feature, check)) in (0..).zip(checks) {
             let nonce = nonce.wrapping_add(number);
-            let mut scene = Scene {
+            let mut context = CheckContext {
                 database: product,
                 server: &server,
                 setup,
                 table: &table,
-                guarded: true,
+                protected: true,
                 nonce,
                 narrowed: None,
             };
-            let sight = seen_by(&*check, &mut scene);
-            cells.iter_mut().filter(|cell| cell.feature == feature).for_each(|cell| cell.add(&check.claim(), &sight));
+            let observation = seen_by(&*check, &mut context);
+            cells
+                .iter_mut()
+                .filter(|cell| cell.feature == feature)
+                .for_each(|cell| cell.add(&check.claim(), &observation));
         }
     });
     // Whatever was seen or not, nothing of it stays.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tithe_machine::{
-    cgroup::{self, Limits},
+    cgroup::{self, GroupLimits},
     launch::Missing,
     proc::value,
 };
@@ -14,11 +14,11 @@ use tithe_model::{
 use tithe_plugin::database::Database;
 
 /// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
-pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> Limits {
+pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> GroupLimits {
     let limits = experiment.resources[resources].limits;
     // A limit below what counts as data at all is refused as too small for the server.
     let memory_bytes = limits.memory.map(|memory| memory.bytes(data_bytes(experiment, workload)));
-    Limits { cpus: limits.cpus, memory_bytes, account: false }
+    GroupLimits { cpus: limits.cpus, memory_bytes, account: false }
 }
 
 /// Bytes of the data set of the workload numbered `workload`, as [`Experiment::data_bytes`].
@@ -57,7 +57,7 @@ fn too_small(
     database: &dyn Database,
     experiment: &Experiment,
     described: &experiment::Resources,
-    limits: Limits,
+    limits: GroupLimits,
 ) -> Option<Missing> {
     let (limit, needed) = (limits.memory_bytes?, needed(database, experiment, described)?);
     (limit < needed).then(|| Missing {

@@ -4,11 +4,11 @@
 //! estimated here, and nothing printed.
 
 mod cache;
-mod kept;
+mod data_sets;
+mod epoch_setup;
+mod invalid;
 mod proof;
 mod rotating;
-mod spoiled;
-mod stage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,12 +33,12 @@ use crate::{
     arms::{self, Resolved},
     folder::{RunFolder, file_name},
     limits,
-    load::frame::{ArmRig, Rig},
+    load::frame::{CellRunner, StartedArm},
 };
-use kept::Kept;
+use data_sets::DataSets;
+use epoch_setup::EpochSetup;
+use invalid::InvalidInARow;
 use rotating::Rotations;
-use spoiled::SpoiledInARow;
-use stage::Stage;
 
 /// Sees what happens, and decides when a cell has been measured enough.
 pub trait Observer {
@@ -110,73 +110,73 @@ impl<'a> Run<'a> {
         // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames
         // say so.
         let _home = Home::hold().ok();
-        let mut diary = Diary { folder, observer };
+        let mut event_log = EventLog { folder, observer };
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        diary.tell(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
+        event_log.add(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
         if let Some(words) = arms::swap_warning(self.product, &self.plan.experiment, &swap::swaps()) {
-            diary.warn(words)?;
+            event_log.warn(words)?;
         }
-        let kept = Kept::new(diary.folder.path());
-        let mut carried = Carried {
+        let data_sets = DataSets::new(event_log.folder.path());
+        let mut run_state = RunState {
             served: Served::default(),
-            kept,
+            data_sets,
             rotations: Rotations::default(),
-            spoiled: SpoiledInARow::default(),
+            invalid: InvalidInARow::default(),
         };
-        carried.served.add(before.iter().flat_map(|records| &records.slots));
+        run_state.served.add(before.iter().flat_map(|records| &records.slots));
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
             match before.and_then(|records| records.cells[number].ending.as_ref()) {
                 None | Some(CellEnding::Interrupted) => {}
-                Some(CellEnding::Failed(fault)) => self.take_up_again(number, fault, &mut diary)?,
+                Some(CellEnding::Failed(fault)) => self.take_up_again(number, fault, &mut event_log)?,
                 Some(CellEnding::Precision | CellEnding::Decided | CellEnding::Budget) => continue,
             }
-            diary.tell(Event::CellStarted { cell: number as u32 })?;
-            let reason = match self.cell(number, &mut carried, before, &mut diary) {
+            event_log.add(Event::CellStarted { cell: number as u32 })?;
+            let reason = match self.cell(number, &mut run_state, before, &mut event_log) {
                 Ok(reason) => reason,
                 Err(fault) => {
                     ending = Ending::Failed;
-                    diary.warn(format!("cell {}: {fault}", self.plan.cells[number].id))?;
+                    event_log.warn(format!("cell {}: {fault}", self.plan.cells[number].id))?;
                     CellEnding::Failed(fault.to_string())
                 }
             };
             let later = &self.plan.cells[number + 1..];
-            carried.kept.let_go(|workload| later.iter().any(|cell| cell.workload == workload));
+            run_state.data_sets.let_go(|workload| later.iter().any(|cell| cell.workload == workload));
             let interrupted = self.cancelled();
             if !interrupted {
-                diary.folder.cell(number, |facts| facts.ending = Some(reason.clone()))?;
+                event_log.folder.cell(number, |facts| facts.ending = Some(reason.clone()))?;
             }
-            diary.tell(Event::CellDone { cell: number as u32, reason })?;
+            event_log.add(Event::CellDone { cell: number as u32, reason })?;
             if interrupted {
-                diary.tell(Event::RunDone { interrupted })?;
+                event_log.add(Event::RunDone { interrupted })?;
                 return Ok(Ending::Interrupted);
             }
         }
-        diary.tell(Event::RunDone { interrupted: false })?;
+        event_log.add(Event::RunDone { interrupted: false })?;
         Ok(ending)
     }
 
     /// Forgets that cell `number` has failed with `fault`, and says so.
-    fn take_up_again(&self, number: usize, fault: &str, diary: &mut Diary<'_>) -> Result<(), Fault> {
-        diary.folder.cell(number, |facts| facts.ending = None)?;
-        diary.warn(format!("cell {} is taken up again, which had failed: {fault}", self.plan.cells[number].id))
+    fn take_up_again(&self, number: usize, fault: &str, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
+        event_log.folder.cell(number, |facts| facts.ending = None)?;
+        event_log.warn(format!("cell {} is taken up again, which had failed: {fault}", self.plan.cells[number].id))
     }
 
     /// Measures one cell over its epochs; returns why it ended.
     fn cell(
         &self,
         number: usize,
-        carried: &mut Carried,
+        run_state: &mut RunState,
         before: Option<&Records>,
-        diary: &mut Diary<'_>,
+        event_log: &mut EventLog<'_>,
     ) -> Result<CellEnding, Fault> {
-        let mut cell = self.with_rate(number, &carried.served)?;
+        let mut cell = self.with_rate(number, &run_state.served)?;
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
         cell.restarts &= !self.rotates;
-        carried.rotations = Rotations::default();
-        carried.spoiled = SpoiledInARow::default();
+        run_state.rotations = Rotations::default();
+        run_state.invalid = InvalidInARow::default();
         if let Some(words) = limits::crowding(self.product, &self.plan.experiment, cell.resources) {
-            diary.warn(format!("cell {}: {words}", cell.id))?;
+            event_log.warn(format!("cell {}: {words}", cell.id))?;
         }
         let done =
             before.map_or(&[][..], |records| &records.frames[..]).iter().filter(|frame| frame.cell as usize == number);
@@ -190,8 +190,8 @@ impl<'a> Run<'a> {
         let epochs = cell.epochs.max(epochs_done + 1);
         loop {
             let load_ns = left_ns / u64::from((epochs - epoch).max(1));
-            let part = Part { number, cell: &cell, epoch, first: frame, load_ns };
-            let Epoch { frames, load_ns, enough } = self.epoch(&part, carried, diary)?;
+            let part = EpochPlan { number, cell: &cell, epoch, first: frame, load_ns };
+            let Epoch { frames, load_ns, enough } = self.epoch(&part, run_state, event_log)?;
             frame += frames;
             left_ns = left_ns.saturating_sub(load_ns);
             epoch += 1;
@@ -209,98 +209,108 @@ impl<'a> Run<'a> {
     }
 
     /// One fresh start of every arm.
-    fn epoch(&self, part: &Part<'_>, carried: &mut Carried, diary: &mut Diary<'_>) -> Result<Epoch, Fault> {
-        let mut stage = Stage::new(self.product, diary.folder, self.plan.experiment.encrypted_swap_bytes)?;
-        let result = self.measure(part, &mut stage, carried, diary);
-        if let Err(fault) = stage.clear(self.workloads[part.cell.workload].as_ref()) {
-            diary.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
+    fn epoch(
+        &self,
+        part: &EpochPlan<'_>,
+        run_state: &mut RunState,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<Epoch, Fault> {
+        let mut epoch_setup =
+            EpochSetup::new(self.product, event_log.folder, self.plan.experiment.encrypted_swap_bytes)?;
+        let result = self.measure(part, &mut epoch_setup, run_state, event_log);
+        if let Err(fault) = epoch_setup.clear(self.workloads[part.cell.workload].as_ref()) {
+            event_log
+                .warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
         }
-        stage.keep_logs(diary.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
+        epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
         // A server that has died explains a broken connection better than the connection does.
-        let result = result.map_err(|fault| stage.ended().map_or(fault, Fault::Connection));
-        drop(stage);
-        sandbox::left_behind().into_iter().try_for_each(|words| diary.warn(words))?;
+        let result = result.map_err(|fault| epoch_setup.ended().map_or(fault, Fault::Connection));
+        drop(epoch_setup);
+        sandbox::left_behind().into_iter().try_for_each(|words| event_log.warn(words))?;
         result
     }
 
-    /// Sets the stage, proves, measures frame by frame, and proves again.
+    /// Sets the epoch up, proves, measures frame by frame, and proves again.
     fn measure(
         &self,
-        part: &Part<'_>,
-        stage: &mut Stage<'_>,
-        carried: &mut Carried,
-        diary: &mut Diary<'_>,
+        part: &EpochPlan<'_>,
+        epoch_setup: &mut EpochSetup<'_>,
+        run_state: &mut RunState,
+        event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
-        let Part { number, cell, epoch, first, load_ns } = *part;
+        let EpochPlan { number, cell, epoch, first, load_ns } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
-        stage.set(self, part, &mut carried.kept, diary)?;
+        epoch_setup.set(self, part, &mut run_state.data_sets, event_log)?;
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
-        let rig = Rig::new(self.product, workload, cell, number as u32, slot_fixed, stage.take_rigs());
-        let mut rig = rig.left_cold(cold).at_desks(stage.take_desks()).standing_in(stage.stands_in(cell, self.rotates));
-        let arms = rig.arms().len();
-        rig = rig.in_frames_of(cell.budget_ns(arms) / u64::from(FRAMES_MIN));
+        let runner = CellRunner::new(self.product, workload, cell, number as u32, slot_fixed, epoch_setup.take_arms());
+        let mut runner = runner
+            .left_cold(cold)
+            .in_workspaces(epoch_setup.take_workspaces())
+            .pausing_in(epoch_setup.pauses_in(cell, self.rotates));
+        let arms = runner.arms().len();
+        runner = runner.in_frames_of(cell.budget_ns(arms) / u64::from(FRAMES_MIN));
         if self.cancelled() {
             return Ok(Epoch::default());
         }
-        self.settle(rig.arms(), workload)?;
-        self.prove(part, Phase::Before, rig.arms(), diary)?;
+        self.quiesce(runner.arms(), workload)?;
+        self.prove(part, Phase::Before, runner.arms(), event_log)?;
         // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
         // the least tidy, and every protection would look cheaper than it is.
-        self.settle(rig.arms(), workload)?;
-        if let Some(how) = self.empty_cache(cell, stage, rig.arms_mut())? {
-            self.note(number, diary, |_| Some((Fact::Cache, how.clone())))?;
+        self.quiesce(runner.arms(), workload)?;
+        if let Some(how) = self.empty_cache(cell, epoch_setup, runner.arms_mut())? {
+            self.note(number, event_log, |_| Some((Fact::Cache, how.clone())))?;
         }
         let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
-        rig.warm_up_next(warmup_ns);
-        let mut caches = Caches::of(self.cache_use(rig.arms()));
-        let rotating = self.rotate(&rig)?;
+        runner.warm_up_next(warmup_ns);
+        let mut caches = Caches::of(self.cache_use(runner.arms()));
+        let rotating = self.rotate(&runner)?;
         let (mut measured, mut spent_ns) = (0, 0);
         let mut enough = false;
         let mut free = 0;
         let last_epoch = epoch + 1 >= cell.epochs;
         let free_frames = if last_epoch { cell.free_frames } else { 0 };
         while !self.cancelled() {
-            let is_free = spent_ns + rig.frame_ns() > load_ns || enough;
+            let is_free = spent_ns + runner.frame_ns() > load_ns || enough;
             if is_free && free >= free_frames {
                 break;
             }
             if cell.restarts && measured + free > 0 {
-                caches.stop(&self.cache_use(rig.arms()));
-                stage.restart(rig.arms_mut(), cold)?;
-                caches.begun = self.cache_use(rig.arms());
-                rig.warm_up_next(warmup_ns);
+                caches.stop(&self.cache_use(runner.arms()));
+                epoch_setup.restart(runner.arms_mut(), cold)?;
+                caches.begun = self.cache_use(runner.arms());
+                runner.warm_up_next(warmup_ns);
             }
-            let Some((frame, slots)) = rig.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
+            let Some((frame, slots)) = runner.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
                 break;
             };
-            diary.folder.frame(self.plan, &frame, &slots)?;
-            let spoiled = frame.spoiled.clone();
-            diary.tell(Event::FrameDone { cell: number as u32, frame: frame.frame, spoiled })?;
+            event_log.folder.frame(self.plan, &frame, &slots)?;
+            let invalid = frame.invalid.clone();
+            event_log.add(Event::FrameDone { cell: number as u32, frame: frame.frame, invalid })?;
             if is_free {
                 free += 1;
             } else {
                 // Every planned epoch is run, whatever the precision: they carry what differs between starts.
-                enough = diary.observer.frame(&frame, &slots) && last_epoch;
-                carried.served.add(&slots);
+                enough = event_log.observer.frame(&frame, &slots) && last_epoch;
+                run_state.served.add(&slots);
                 measured += 1;
                 spent_ns += cell.load_ns(&frame, &slots, arms);
             }
-            if let Some(words) = stage.ended() {
+            if let Some(words) = epoch_setup.ended() {
                 return Err(Fault::Connection(words));
             }
             if !is_free {
-                carried.spoiled.add(frame.spoiled.as_deref())?;
+                run_state.invalid.add(frame.invalid.as_deref())?;
             }
             if rotating.failed() {
                 break;
             }
         }
-        rotating.end(&mut carried.rotations)?;
-        self.tell_rotations(number, &carried.rotations, diary)?;
-        caches.stop(&self.cache_use(rig.arms()));
-        self.note(number, diary, |arm| caches.hits(arm))?;
-        self.prove(part, Phase::After, rig.arms(), diary)?;
+        rotating.end(&mut run_state.rotations)?;
+        self.tell_rotations(number, &run_state.rotations, event_log)?;
+        caches.stop(&self.cache_use(runner.arms()));
+        self.note(number, event_log, |arm| caches.hits(arm))?;
+        self.prove(part, Phase::After, runner.arms(), event_log)?;
         Ok(Epoch { frames: measured, load_ns: spent_ns, enough })
     }
 
@@ -319,24 +329,29 @@ impl<'a> Run<'a> {
     }
 
     /// Empties the page cache where the resources of `cell` ask for it; when and how, in words.
-    fn empty_cache(&self, cell: &Cell, stage: &mut Stage<'_>, arms: &mut [ArmRig]) -> Result<Option<String>, Fault> {
+    fn empty_cache(
+        &self,
+        cell: &Cell,
+        epoch_setup: &mut EpochSetup<'_>,
+        arms: &mut [StartedArm],
+    ) -> Result<Option<String>, Fault> {
         let limits = self.plan.experiment.resources[cell.resources].limits;
         if limits.cold {
-            let how = stage.restart(arms, true)?.unwrap_or_default();
+            let how = epoch_setup.restart(arms, true)?.unwrap_or_default();
             let when = if cell.restarts { "frame" } else { "epoch" };
             return Ok(Some(format!("emptied before each {when}: servers stopped, then {how}")));
         }
         if limits.memory.is_some() {
             // A page is on the account of whoever read it first: what Tithe has copied and searched would be a cache
             // that the limit of no server holds.
-            let how = stage.empty_cache()?;
+            let how = epoch_setup.empty_cache()?;
             return Ok(Some(format!("emptied before each epoch, servers fill it on their own account: {how}")));
         }
         Ok(None)
     }
 
     /// How much the cache of each arm's server has been used so far.
-    fn cache_use(&self, arms: &[ArmRig]) -> Vec<Option<CacheUse>> {
+    fn cache_use(&self, arms: &[StartedArm]) -> Vec<Option<CacheUse>> {
         arms.iter().map(|arm| self.product.cache_use(&arm.server, &arm.setup)).collect()
     }
 
@@ -344,18 +359,18 @@ impl<'a> Run<'a> {
     fn note(
         &self,
         cell: usize,
-        diary: &mut Diary<'_>,
+        event_log: &mut EventLog<'_>,
         fact: impl Fn(usize) -> Option<(Fact, String)>,
     ) -> Result<(), Fault> {
-        diary.folder.cell(cell, |known| {
+        event_log.folder.cell(cell, |known| {
             for (arm, known) in known.arms.iter_mut().enumerate() {
                 fact(arm).into_iter().for_each(|(fact, text)| known.tell(fact, text));
             }
         })
     }
 
-    fn settle(&self, arms: &[ArmRig], workload: &dyn Workload) -> Result<(), Fault> {
-        arms.iter().try_for_each(|arm| data::settle(self.product, &arm.server, &arm.setup, workload))
+    fn quiesce(&self, arms: &[StartedArm], workload: &dyn Workload) -> Result<(), Fault> {
+        arms.iter().try_for_each(|arm| data::quiesce(self.product, &arm.server, &arm.setup, workload))
     }
 
     fn cancelled(&self) -> bool {
@@ -394,17 +409,17 @@ impl Caches {
 }
 
 /// What one cell leaves for those that follow.
-struct Carried {
+struct RunState {
     served: Served,
-    kept: Kept,
+    data_sets: DataSets,
     /// Those of the cell that is being measured, all epochs together.
     rotations: Rotations,
     /// Those of the cell that is being measured, all epochs together.
-    spoiled: SpoiledInARow,
+    invalid: InvalidInARow,
 }
 
 /// The frames of a cell between two starts of its servers.
-struct Part<'a> {
+struct EpochPlan<'a> {
     number: usize,
     cell: &'a Cell,
     epoch: u32,
@@ -436,24 +451,24 @@ fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Records>
 }
 
 /// Where everything that happens is kept and told.
-struct Diary<'a> {
+struct EventLog<'a> {
     folder: &'a mut RunFolder,
     observer: &'a mut dyn Observer,
 }
 
-impl Diary<'_> {
-    fn tell(&mut self, event: Event) -> Result<(), Fault> {
+impl EventLog<'_> {
+    fn add(&mut self, event: Event) -> Result<(), Fault> {
         self.folder.event(&event)?;
         self.observer.event(&event);
         Ok(())
     }
 
     fn warn(&mut self, message: String) -> Result<(), Fault> {
-        self.tell(Event::Warning { message })
+        self.add(Event::Warning { message })
     }
 
     fn found(&mut self, finding: Finding) -> Result<(), Fault> {
         self.folder.finding(&finding)?;
-        self.tell(Event::Evidence(finding))
+        self.add(Event::Evidence(finding))
     }
 }

@@ -22,14 +22,14 @@ use crate::{fault::Fault, proc::value};
 const PERIOD_US: u64 = 10_000;
 
 /// How long processes that were killed may take to leave a group.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What stands before the number of processes that were ended for want of memory, in both versions' files.
 const KILLS: &str = "oom_kill ";
 
 /// What a group of processes may use.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Limits {
+pub struct GroupLimits {
     /// Processors.
     pub cpus: Option<f64>,
     /// Memory, page cache included, bytes.
@@ -38,7 +38,7 @@ pub struct Limits {
     pub account: bool,
 }
 
-impl Limits {
+impl GroupLimits {
     /// True when something is limited.
     pub fn confine(&self) -> bool {
         self.cpus.is_some() || self.memory_bytes.is_some()
@@ -171,7 +171,7 @@ pub fn account_of(process: i32) -> Option<Account> {
 }
 
 /// What stands in the way of `limits` on this machine, one sentence; `None` where nothing does.
-pub fn lacks(limits: Limits) -> Option<String> {
+pub fn lacks(limits: GroupLimits) -> Option<String> {
     let found = Controllers::find();
     let missing = [
         ("cpu", limits.cpus.is_some() && found.cpu.is_none()),
@@ -194,7 +194,7 @@ pub fn lacks(limits: Limits) -> Option<String> {
 pub struct Group {
     /// One folder with version 2, one a controller with version 1.
     folders: Vec<PathBuf>,
-    limits: Limits,
+    limits: GroupLimits,
     unified: bool,
 }
 
@@ -203,7 +203,7 @@ impl Group {
     ///
     /// # Errors
     /// When a controller is missing or the kernel refuses.
-    pub fn make(name: &str, limits: Limits) -> Result<Self, Fault> {
+    pub fn make(name: &str, limits: GroupLimits) -> Result<Self, Fault> {
         if let Some(reason) = lacks(limits) {
             return Err(Fault::Machine(reason));
         }
@@ -235,14 +235,14 @@ impl Group {
     /// When the kernel refuses.
     pub fn add(&self, process: i32) -> Result<(), Fault> {
         let write = |mut door: File| door.write_all(process.to_string().as_bytes());
-        self.doors()?.into_iter().try_for_each(write).map_err(|error| Fault::machine("control group", error))
+        self.task_files()?.into_iter().try_for_each(write).map_err(|error| Fault::machine("control group", error))
     }
 
     /// What a process is put in by writing to.
     ///
     /// # Errors
     /// When the groups are gone.
-    pub fn doors(&self) -> Result<Vec<File>, Fault> {
+    pub fn task_files(&self) -> Result<Vec<File>, Fault> {
         let open = |folder: &PathBuf| OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
         self.folders.iter().map(open).collect::<io::Result<_>>().map_err(|error| Fault::machine("control group", error))
     }
@@ -278,7 +278,7 @@ impl Drop for Group {
 }
 
 /// The files to write, by the folder of their controller.
-fn settings(found: &Controllers, limits: Limits) -> Vec<(PathBuf, Vec<(&'static str, String)>)> {
+fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'static str, String)>)> {
     let mut all = Vec::new();
     if let (Some(cpus), Some(place)) = (limits.cpus, &found.cpu) {
         // Processors are at most 1024: far below what a u64 holds.
@@ -328,7 +328,7 @@ pub fn remove_abandoned(sandbox: &Path) {
 fn remove(folder: &Path) {
     let begun = Instant::now();
     while let Err(error) = fs::remove_dir(folder) {
-        if error.raw_os_error() != Some(libc::EBUSY) || begun.elapsed() > PATIENCE {
+        if error.raw_os_error() != Some(libc::EBUSY) || begun.elapsed() > TIMEOUT {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -348,7 +348,7 @@ mod tests {
     const OWN: &str = "4:memory:/outer/inner\n1:cpu,cpuacct:/\n0::/\n";
 
     fn written(mounts: &str, read: &dyn Fn(&Path) -> String) -> String {
-        let limits = Limits { cpus: Some(1.5), memory_bytes: Some(64 << 20), account: true };
+        let limits = GroupLimits { cpus: Some(1.5), memory_bytes: Some(64 << 20), account: true };
         let all = settings(&Controllers::parse(mounts, OWN, read), limits).into_iter();
         let line = |place: &Path, (file, value): (&str, String)| format!("{} {file} = {value}\n", place.display());
         all.flat_map(|(place, files)| files.into_iter().map(move |file| line(&place, file))).collect()
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
     fn a_child_is_in_its_group_from_the_start_and_the_group_vanishes() {
-        let limits = Limits { cpus: Some(0.5), memory_bytes: Some(32 << 20), account: true };
+        let limits = GroupLimits { cpus: Some(0.5), memory_bytes: Some(32 << 20), account: true };
         if let Some(reason) = lacks(limits) {
             assert!(std::env::var_os("CI").is_none(), "{reason}");
             eprintln!("SKIPPED: {reason}");

@@ -52,9 +52,9 @@ impl Clock {
     ///
     /// getrusage(2). Where the kernel counts by ticks, one reading is a guess and the sum over many slots is not: a
     /// tick falls into either mode as often as the thread is in it.
-    pub fn thread_modes(&self) -> Option<Modes> {
+    pub fn thread_cpu_times(&self) -> Option<CpuTimes> {
         match self {
-            Self::Real => Modes::of_this_thread(),
+            Self::Real => CpuTimes::of_this_thread(),
             Self::Virtual(_) => None,
         }
     }
@@ -100,14 +100,14 @@ impl Clock {
 
 /// Processor time by the mode of the processor, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Modes {
+pub struct CpuTimes {
     /// In user mode: the program's own work.
     pub user_ns: u64,
     /// In the kernel, on behalf of the program: network, files, memory.
     pub system_ns: u64,
 }
 
-impl Modes {
+impl CpuTimes {
     fn of_this_thread() -> Option<Self> {
         // SAFETY: `usage` is zeroed plain data and lives through the call, which fills it.
         let usage = unsafe {
@@ -132,7 +132,7 @@ impl Modes {
     }
 }
 
-impl std::ops::AddAssign for Modes {
+impl std::ops::AddAssign for CpuTimes {
     fn add_assign(&mut self, more: Self) {
         self.user_ns += more.user_ns;
         self.system_ns += more.system_ns;

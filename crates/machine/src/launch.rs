@@ -161,7 +161,7 @@ pub struct Stored {
     /// Everything of the set-up that decides how rows are stored there and who may ask for them, but for keys and for
     /// what clients encrypt. Where in doubt a setting belongs to it: servers for which it is the same are started on
     /// copies of each other's data.
-    pub alike: Vec<String>,
+    pub storage_settings: Vec<String>,
 }
 
 /// A running server of one arm.

@@ -1,17 +1,17 @@
 //! The machine under a measurement: what may be started, stopped, limited and watched on it.
 //!
 //! [`sandbox`] is the only place that starts anything; [`cgroup`] limits and counts; [`proc`], [`watch`] and [`clock`]
-//! look at processor time, memory, bytes, pressure and clocks. [`launch`], [`materials`] and [`sight`] are plain data
-//! that are handed to it and come back. It knows no database, no protection and no workload.
+//! look at processor time, memory, bytes, pressure and clocks. [`launch`], [`credentials`] and [`observation`] are
+//! plain data that are handed to it and come back. It knows no database, no protection and no workload.
 
 pub mod cgroup;
 pub mod clock;
+pub mod credentials;
 pub mod descriptors;
 pub mod fault;
 pub mod launch;
-pub mod materials;
+pub mod observation;
 pub mod proc;
 pub mod sandbox;
 pub mod secret;
-pub mod sight;
 pub mod watch;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::clock::{self, Modes};
+use crate::clock::{self, CpuTimes};
 
 /// Who does the work for one connection.
 #[derive(Debug, Clone)]
@@ -36,10 +36,10 @@ impl ServerTask {
 }
 
 /// One look at every process of the machine, to sum up servers with all their descendants.
-pub struct Census {
+pub struct ProcessSnapshot {
     children: HashMap<i32, Vec<i32>>,
     reaped_ns: HashMap<i32, u64>,
-    modes: HashMap<i32, Modes>,
+    cpu_times: HashMap<i32, CpuTimes>,
 }
 
 /// What a server with all its descendants has used so far. Levels and sums, not growth.
@@ -48,7 +48,7 @@ pub struct TreeUsage {
     /// Processor time, ended children included, ns.
     pub cpu_ns: u64,
     /// The same by mode, in ticks of 10 ms as a rule (proc(5), `utime` and `stime`); `None` where it is not looked at.
-    pub modes: Option<Modes>,
+    pub cpu_times: Option<CpuTimes>,
     /// Bytes fetched from storage.
     pub read_bytes: Option<u64>,
     /// Bytes sent to storage.
@@ -59,13 +59,13 @@ pub struct TreeUsage {
     pub memory_bytes: u64,
 }
 
-impl Census {
+impl ProcessSnapshot {
     /// Looks at `/proc`.
     pub fn take() -> Self {
-        let mut census = Self { children: HashMap::new(), reaped_ns: HashMap::new(), modes: HashMap::new() };
+        let mut snapshot = Self { children: HashMap::new(), reaped_ns: HashMap::new(), cpu_times: HashMap::new() };
         // SAFETY: sysconf has no preconditions.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-        let Ok(entries) = std::fs::read_dir("/proc") else { return census };
+        let Ok(entries) = std::fs::read_dir("/proc") else { return snapshot };
         for process in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
             let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
             let fields: Vec<&str> = stat_fields(&stat).collect();
@@ -73,12 +73,12 @@ impl Census {
                 continue;
             }
             let field = |number: usize| fields.get(number).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
-            census.children.entry(field(1) as i32).or_default().push(process);
+            snapshot.children.entry(field(1) as i32).or_default().push(process);
             let ns = |number: usize| field(number).max(0) as u64 * (1_000_000_000 / ticks);
-            census.reaped_ns.insert(process, ns(13) + ns(14));
-            census.modes.insert(process, Modes { user_ns: ns(11) + ns(13), system_ns: ns(12) + ns(14) });
+            snapshot.reaped_ns.insert(process, ns(13) + ns(14));
+            snapshot.cpu_times.insert(process, CpuTimes { user_ns: ns(11) + ns(13), system_ns: ns(12) + ns(14) });
         }
-        census
+        snapshot
     }
 
     /// The server `process` and all its descendants.
@@ -100,8 +100,8 @@ impl Census {
         let mut shared = 0;
         for member in self.tree(process) {
             usage.cpu_ns += self.reaped_ns.get(&member).copied().unwrap_or(0);
-            if let Some(modes) = self.modes.get(&member) {
-                *usage.modes.get_or_insert_default() += *modes;
+            if let Some(cpu_times) = self.cpu_times.get(&member) {
+                *usage.cpu_times.get_or_insert_default() += *cpu_times;
             }
             usage.cpu_ns += cpu_clock(member).map_or(0, clock::read);
             if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
@@ -154,24 +154,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn census_finds_a_child_below_its_parent() {
+    fn a_snapshot_finds_a_child_below_its_parent() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
-        let tree = Census::take().tree(std::process::id() as i32);
+        let tree = ProcessSnapshot::take().tree(std::process::id() as i32);
         child.kill().expect("sleep can be killed");
         child.wait().expect("sleep ends");
         assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
     }
 
-    /// A tick more or less stands between the clocks. They are read one after the other, so the process stands still
+    /// A tick more or less stands between the clocks. They are read one after the other, so the process is paused
     /// then.
     #[test]
-    fn modes_add_up_to_the_processor_time() {
+    fn cpu_times_add_up_to_the_processor_time() {
         // Should this test die, the kernel ends the shell after a minute of its processor time.
         let script = "ulimit -t 60; while :; do :; done";
         let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
         let process = child.id() as i32;
         let pause = || std::thread::sleep(std::time::Duration::from_millis(10));
-        while Census::take().usage(process).cpu_ns < 100_000_000 {
+        while ProcessSnapshot::take().usage(process).cpu_ns < 100_000_000 {
             assert_eq!(child.try_wait().expect("a state"), None, "no processor time was seen");
             pause();
         }
@@ -180,11 +180,11 @@ mod tests {
         while !std::fs::read_to_string(format!("/proc/{process}/stat")).expect("its state").contains(") T ") {
             pause();
         }
-        let usage = Census::take().usage(process);
+        let usage = ProcessSnapshot::take().usage(process);
         child.kill().expect("sh can be killed");
         child.wait().expect("sh ends");
-        let modes = usage.modes.expect("this process can be seen");
-        let apart = usage.cpu_ns.abs_diff(modes.user_ns + modes.system_ns);
+        let cpu_times = usage.cpu_times.expect("this process can be seen");
+        let apart = usage.cpu_ns.abs_diff(cpu_times.user_ns + cpu_times.system_ns);
         assert!(apart < 50_000_000, "{usage:?}");
     }
 

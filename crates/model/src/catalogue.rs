@@ -136,9 +136,9 @@ pub struct ProtectionEntry {
     pub id: &'static str,
     /// Name in reports.
     pub title: &'static str,
-    /// What it guards against, one sentence.
-    pub guards_against: &'static str,
-    /// What it does not guard against, one sentence.
+    /// What it protects against, one sentence.
+    pub protects_against: &'static str,
+    /// What it does not protect against, one sentence.
     pub leaves_open: &'static str,
     /// Its options.
     pub options: &'static [OptionEntry],
@@ -154,7 +154,7 @@ impl ProtectionEntry {
     pub const BARE: Self = Self {
         id: "",
         title: "",
-        guards_against: "",
+        protects_against: "",
         leaves_open: "",
         options: &[],
         attachable: false,
@@ -205,14 +205,14 @@ pub struct OptionEntry {
     /// What it takes.
     pub kind: OptionKind,
     /// Used when the experiment does not say; `None` makes the option required.
-    pub default: Option<Default>,
+    pub default: Option<DefaultValue>,
     /// One sentence for `tithe ls` and the generated page.
     pub help: &'static str,
 }
 
 /// A default value that a `static` can hold.
 #[derive(Debug, Clone, Copy)]
-pub enum Default {
+pub enum DefaultValue {
     /// A number.
     Number(f64),
     /// A text.
@@ -221,7 +221,7 @@ pub enum Default {
     Flag(bool),
 }
 
-impl Default {
+impl DefaultValue {
     /// The same as an experiment file would give it.
     pub fn value(self) -> OptionValue {
         match self {

@@ -50,7 +50,7 @@ impl Fact {
 
 impl ArmFacts {
     /// What is told of `fact`; `None` where it does not apply.
-    pub fn told(&self, fact: Fact) -> Option<&str> {
+    pub fn reported(&self, fact: Fact) -> Option<&str> {
         self.facts.get(fact.name()).map(String::as_str)
     }
 
@@ -67,10 +67,10 @@ mod tests {
     #[test]
     fn what_is_told_stands_under_its_name() {
         let mut facts = ArmFacts::default();
-        assert_eq!(facts.told(Fact::DataSet), None);
+        assert_eq!(facts.reported(Fact::DataSet), None);
         facts.tell(Fact::DataSet, "loaded by plain".to_owned());
         facts.tell(Fact::DataSet, "loaded by tls".to_owned());
-        assert_eq!(facts.told(Fact::DataSet), Some("loaded by tls"));
+        assert_eq!(facts.reported(Fact::DataSet), Some("loaded by tls"));
         assert_eq!(facts.facts, [("data set".to_owned(), "loaded by tls".to_owned())].into());
     }
 }

@@ -5,7 +5,7 @@
 //! [`record`]; how a quantity is written in [`quantity`].
 
 pub mod catalogue;
-pub mod complaint;
+pub mod diagnostic;
 pub mod ending;
 pub mod experiment;
 pub mod fact;

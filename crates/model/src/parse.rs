@@ -24,7 +24,7 @@ use reader::{Item, Problems, Table, Text};
 
 use crate::{
     catalogue::{Catalogue, OfferedDatabase, plain_name},
-    complaint::Complaint,
+    diagnostic::Diagnostic,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
     },
@@ -48,7 +48,7 @@ const RECONNECT_MAX: u64 = 1_000_000_000;
 ///
 /// `read` fetches a file that the experiment names (a YCSB property file), by the path as written.
 ///
-/// No complaint quotes a password. The text around it may hold one: show it through
+/// No diagnostic quotes a password. The text around it may hold one: show it through
 /// [`mask_passwords`](crate::experiment::mask_passwords).
 ///
 /// # Errors
@@ -57,7 +57,7 @@ pub fn parse(
     text: &str,
     catalogue: &Catalogue,
     read: &dyn Fn(&str) -> io::Result<String>,
-) -> Result<Experiment, Vec<Complaint>> {
+) -> Result<Experiment, Vec<Diagnostic>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut problems = Problems::new(text, &errors);
     let top = Table::open(&keys::TOP, &[], document.get_ref(), 0..0, &mut problems);
@@ -71,16 +71,16 @@ pub fn parse(
 /// As [`parse`], for bytes of unknown origin.
 ///
 /// # Errors
-/// As [`parse`]; bytes that are not UTF-8 are a complaint at the first of them.
+/// As [`parse`]; bytes that are not UTF-8 are a diagnostic at the first of them.
 pub fn parse_bytes(
     bytes: &[u8],
     catalogue: &Catalogue,
     read: &dyn Fn(&str) -> io::Result<String>,
-) -> Result<Experiment, Vec<Complaint>> {
+) -> Result<Experiment, Vec<Diagnostic>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let start = error.valid_up_to();
         let end = error.error_len().map_or(bytes.len(), |length| start + length);
-        vec![Complaint::at(start..end, "not a text in UTF-8", "save the file as UTF-8")]
+        vec![Diagnostic::at(start..end, "not a text in UTF-8", "save the file as UTF-8")]
     })?;
     parse(text, catalogue, read)
 }
@@ -96,9 +96,9 @@ fn experiment(
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
     let mut arms = arms::arms(top, database, catalogue, problems);
     let attached = is_attached(&arms);
-    let (measure, guard_arm) = measure(top, problems);
-    if guard_arm {
-        arms.extend(guard(&arms));
+    let (measure, aa_arm) = measure(top, problems);
+    if aa_arm {
+        arms.extend(aa_arm_of(&arms));
     }
     let switched = arms.iter().any(|arm| !arm.on.is_empty());
     let resources = resources(top, database, &arms, switched, problems);
@@ -122,15 +122,15 @@ fn experiment(
 
 /// Tithe's own second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the
 /// set-up's. Of an arm of the file's that protects nothing Tithe does not know what else makes it differ.
-pub fn guard(arms: &[Arm]) -> Option<Arm> {
+pub fn aa_arm_of(arms: &[Arm]) -> Option<Arm> {
     let baseline = arms.first()?;
-    if arms.iter().any(|arm| arm.guard) {
+    if arms.iter().any(|arm| arm.aa) {
         return None;
     }
     let taken = |name: &str| arms.iter().any(|arm| arm.name == name);
-    let numbered = (2..).map(|number| format!("guard {number}"));
-    let name = std::iter::once("guard".to_owned()).chain(numbered).find(|name| !taken(name))?;
-    Some(Arm { name, guard: true, ..baseline.clone() })
+    let numbered = (2..).map(|number| format!("A/A {number}"));
+    let name = std::iter::once("A/A".to_owned()).chain(numbered).find(|name| !taken(name))?;
+    Some(Arm { name, aa: true, ..baseline.clone() })
 }
 
 /// The numbers of clients of a sweep; empty without one.
@@ -418,7 +418,7 @@ pub const DESIGNS: &[(&str, Design)] = &[
     ("sequential", Design::Sequential),
 ];
 
-/// How to measure, and whether a guard arm was asked for.
+/// How to measure, and whether an A/A arm was asked for.
 fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
     const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
     let mut measure = Measure {
@@ -468,19 +468,19 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
     measure.design = table.get("design").and_then(|item| item.choice(DESIGNS, problems)).unwrap_or(measure.design);
     measure.pin = table.get("pin").and_then(|item| item.flag(problems)).unwrap_or(measure.pin);
     measure.until_decided = table.get("until_decided").and_then(|item| item.flag(problems)).unwrap_or(false);
-    let guard_arm = table.get("guard_arm").and_then(|item| item.flag(problems)).unwrap_or(false);
-    (measure, guard_arm)
+    let aa_arm = table.get("aa_arm").and_then(|item| item.flag(problems)).unwrap_or(false);
+    (measure, aa_arm)
 }
 
 /// Complains about a budget or slot that makes no plan, at the key, else at its table, else at the end.
 fn check_plan(experiment: &Experiment, catalogue: &Catalogue, top: &Table<'_>, problems: &mut Problems) {
     let end = problems.end;
-    for objection in plan::objections(experiment, &plan::cells(experiment, catalogue)) {
+    for plan_problem in plan::plan_problems(experiment, &plan::cells(experiment, catalogue)) {
         let table = top.table("measure", &keys::MEASURE, problems);
         let range = match &table {
-            Some(table) => table.get(objection.key).map_or(table.place.clone(), |item| item.range),
+            Some(table) => table.get(plan_problem.key).map_or(table.place.clone(), |item| item.range),
             None => end..end,
         };
-        problems.at(range, objection.problem, objection.help);
+        problems.at(range, plan_problem.problem, plan_problem.help);
     }
 }

@@ -14,7 +14,7 @@ pub use outline::{disk_bytes, outline};
 
 use crate::{
     catalogue::{Catalogue, WorkloadShape},
-    complaint::Complaint,
+    diagnostic::Diagnostic,
     experiment::{Arrivals, Design, Experiment, Limits, Workload},
     quantity,
     record::{Frame, Slot},
@@ -54,7 +54,7 @@ const SLOT_PROGRAM_NS: u64 = 3000 * MS;
 const SECOND_NS: u64 = 1000 * MS;
 
 /// Carry-over from the arm before ends after 0.5 to 1 ms, whatever the length of the slot.
-const GUARD_NS: u64 = MS;
+const SETTLING_NS: u64 = MS;
 
 /// Data fit in memory up to this part of it: indexes, what pages leave free and the server itself need the rest.
 const FITS: f64 = 0.5;
@@ -115,7 +115,7 @@ pub struct Cell {
     /// Length of a slot, ns.
     pub slot_ns: u64,
     /// Part of the slot, from its start, whose operations do not count for latency: carry-over from the arm before, ns.
-    pub guard_ns: u64,
+    pub settling_ns: u64,
     /// Load before the first slot of a frame, so that fresh connections are warm, ns per arm.
     pub warmup_ns: u64,
     /// Blocks in a frame.
@@ -172,17 +172,17 @@ impl Cell {
 /// # Errors
 /// A budget that buys too few frames, and a slot that is too short for its load. An experiment that came from
 /// [`parse`](crate::parse::parse) has neither.
-pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<Complaint>> {
+pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<Diagnostic>> {
     let cells = cells(&experiment, catalogue);
-    let complaints: Vec<Complaint> = objections(&experiment, &cells)
+    let diagnostics: Vec<Diagnostic> = plan_problems(&experiment, &cells)
         .into_iter()
-        .map(|objection| Complaint::general(objection.problem, objection.help))
+        .map(|plan_problem| Diagnostic::general(plan_problem.problem, plan_problem.help))
         .collect();
-    if complaints.is_empty() { Ok(Plan { format: FORMAT, experiment, cells }) } else { Err(complaints) }
+    if diagnostics.is_empty() { Ok(Plan { format: FORMAT, experiment, cells }) } else { Err(diagnostics) }
 }
 
 /// Why an experiment makes no plan.
-pub(crate) struct Objection {
+pub(crate) struct PlanProblem {
     /// The key of `[measure]` that it is about.
     pub key: &'static str,
     pub problem: String,
@@ -272,7 +272,7 @@ fn cell(
         reconnect_every: experiment.resources[resources].reconnect_every.or(experiment.load.reconnect_every),
         seed,
         slot_ns,
-        guard_ns: if program { 0 } else { GUARD_NS.min(slot_ns / 4) },
+        settling_ns: if program { 0 } else { SETTLING_NS.min(slot_ns / 4) },
         warmup_ns: if program { 0 } else { WARMUP_NS.min(WARMUP_TOTAL_NS / arms) },
         blocks,
         frames_max: 0,
@@ -328,22 +328,22 @@ fn slot_min_ns(arrivals: Arrivals, clients: u32) -> u64 {
 }
 
 /// What stands against running `cells`.
-pub(crate) fn objections(experiment: &Experiment, cells: &[Cell]) -> Vec<Objection> {
-    let objections = [slot_objection(cells), program_objection(cells), budget_objection(experiment, cells)];
-    objections.into_iter().flatten().collect()
+pub(crate) fn plan_problems(experiment: &Experiment, cells: &[Cell]) -> Vec<PlanProblem> {
+    let plan_problems = [slot_objection(cells), program_objection(cells), budget_objection(experiment, cells)];
+    plan_problems.into_iter().flatten().collect()
 }
 
 /// What cannot be asked of another program.
-fn program_objection(cells: &[Cell]) -> Option<Objection> {
+fn program_objection(cells: &[Cell]) -> Option<PlanProblem> {
     let cell = cells.iter().find(|cell| cell.program)?;
     if cell.design == Design::Duet {
-        return Some(Objection {
+        return Some(PlanProblem {
             key: "design",
             problem: format!("the load of cell `{}` comes from another program, which cannot change arms", cell.id),
             help: "leave `design` out: such a load is measured in slices".to_owned(),
         });
     }
-    (!cell.slot_ns.is_multiple_of(SECOND_NS)).then(|| Objection {
+    (!cell.slot_ns.is_multiple_of(SECOND_NS)).then(|| PlanProblem {
         key: "slot",
         problem: format!(
             "the load of cell `{}` comes from another program, which cannot run for {}",
@@ -354,11 +354,11 @@ fn program_objection(cells: &[Cell]) -> Option<Objection> {
     })
 }
 
-fn slot_objection(cells: &[Cell]) -> Option<Objection> {
+fn slot_objection(cells: &[Cell]) -> Option<PlanProblem> {
     let minimum = |cell: &Cell| slot_min_ns(cell.arrivals, cell.clients);
     let short = cells.iter().filter(|cell| cell.slot_ns < minimum(cell)).max_by_key(|cell| minimum(cell))?;
     let minimum = minimum(short);
-    Some(Objection {
+    Some(PlanProblem {
         key: "slot",
         problem: format!(
             "a slot of {} is too short for this rate",
@@ -372,14 +372,14 @@ fn slot_objection(cells: &[Cell]) -> Option<Objection> {
     })
 }
 
-fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<Objection> {
+fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProblem> {
     let short =
         cells.iter().filter(|cell| cell.frames_max < FRAMES_MIN).max_by_key(|cell| needed_ns(experiment, cell))?;
     let needed_s = needed_ns(experiment, short) as f64 / 1e9 * cells.len() as f64;
     let needed =
         if needed_s <= 120.0 { format!("{} s", needed_s.ceil()) } else { format!("{} min", (needed_s / 60.0).ceil()) };
     let cells_text = if cells.len() == 1 { String::new() } else { format!(" shared by {} cells", cells.len()) };
-    Some(Objection {
+    Some(PlanProblem {
         key: "budget",
         problem: format!(
             "a budget of {}{cells_text} buys {} frames of cell `{}`, and an interval needs {FRAMES_MIN}",

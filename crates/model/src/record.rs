@@ -20,17 +20,17 @@ pub struct Slot {
     /// Block within the frame.
     pub block: u32,
     /// Lane: the client thread with all its connections.
-    pub client: u32,
+    pub lane: u32,
     /// Index of the arm in the experiment.
     pub arm: u32,
     /// Operations that started in this slot and succeeded.
-    pub n: u64,
-    /// Of those, the ones that started after the guard.
-    pub n_g: u64,
+    pub operations: u64,
+    /// Of those, the ones that started after the settling time.
+    pub counted: u64,
     /// From the slot's first operation to the end of its last, ns.
     pub wall_ns: u64,
-    /// Sum of the latencies of the operations, and of opening connections, that started after the guard, ns.
-    pub wall_g_ns: u64,
+    /// Sum of the latencies of the operations, and of opening connections, that started after the settling time, ns.
+    pub latency_sum_ns: u64,
     /// Processor time of the client thread, ns.
     pub client_cpu_ns: u64,
     /// Processor time of the server processes or threads of this lane's connections, ns; 0 where they cannot be seen.
@@ -78,16 +78,16 @@ pub struct Frame {
     /// How long it took with connecting and warm-up, ns.
     pub duration_ns: u64,
     /// Why this frame must not be used; it keeps its record.
-    pub spoiled: Option<String>,
+    pub invalid: Option<String>,
     /// True when nothing was bound to a processor: such frames are shown beside the others and decide nothing.
     #[serde(default)]
     pub free: bool,
     /// Length of its slots, ns; the plan's, or longer where carry-over asked for it.
     #[serde(default)]
     pub slot_ns: u64,
-    /// Its guard, ns; the plan's, or longer.
+    /// Its settling time, ns; the plan's, or longer.
     #[serde(default)]
-    pub guard_ns: u64,
+    pub settling_ns: u64,
     /// How it is known what neighbours took of its slots.
     #[serde(default)]
     pub stalls: Stalls,
@@ -100,17 +100,17 @@ pub struct Frame {
 /// What one arm did during a frame.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ArmFrame {
-    /// Operations that succeeded in slots that count, guard included.
+    /// Operations that succeeded in slots that count, settling time included.
     pub operations: u64,
-    /// Operations that succeeded in slots that only settle the machine and do not count; their bytes are in the
+    /// Operations that succeeded in lead-in slots, which do not count; their bytes are in the
     /// counters.
     #[serde(default)]
-    pub operations_settling: u64,
+    pub operations_lead_in: u64,
     /// Operations that failed; never part of the throughput.
     pub failed: u64,
     /// Operations that an open loop intended but did not start or finish in its slot.
-    pub undrained: u64,
-    /// Latency from the actual start, after the guard, ns, by operation (`READ`, `UPDATE`, …).
+    pub unfinished: u64,
+    /// Latency from the actual start, after the settling time, ns, by operation (`READ`, `UPDATE`, …).
     pub latency: BTreeMap<String, Histogram>,
     /// Latency from the intended start, ns, by operation; empty in a closed loop.
     pub intended: BTreeMap<String, Histogram>,
@@ -130,7 +130,7 @@ pub struct ArmFrame {
 impl ArmFrame {
     /// All operations of the measured part of the frame: those that the counters were spent on.
     pub fn all_operations(&self) -> u64 {
-        self.operations + self.operations_settling
+        self.operations + self.operations_lead_in
     }
 }
 
@@ -200,7 +200,7 @@ pub struct Finding {
     pub cell: u32,
     /// Epoch within the cell.
     pub epoch: u32,
-    /// Index of the guarded arm.
+    /// Index of the protected arm.
     pub arm: u32,
     /// When it was looked at.
     pub phase: Phase,
@@ -214,8 +214,8 @@ pub struct Finding {
     pub role: Role,
     /// The outcome.
     pub verdict: Verdict,
-    /// What was seen on the guarded arm.
-    pub guarded: String,
+    /// What was seen on the protected arm.
+    pub protected: String,
     /// What was seen on the plain arm, or of the check's own control.
     pub control: String,
 }
@@ -248,9 +248,9 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Holds on the guarded arm, and does not hold on the plain arm.
+    /// Holds on the protected arm, and does not hold on the plain arm.
     Holds,
-    /// Does not hold on the guarded arm.
+    /// Does not hold on the protected arm.
     Fails,
     /// The check proves nothing here: its positive control failed, or it could not look.
     CannotTell,
@@ -303,7 +303,7 @@ pub enum Event {
         /// The frame's number.
         frame: u32,
         /// Why it must not be used.
-        spoiled: Option<String>,
+        invalid: Option<String>,
     },
     /// A cell ended.
     CellDone {

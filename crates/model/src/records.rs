@@ -41,7 +41,7 @@ pub struct Records {
     pub findings: Vec<Finding>,
     /// What happened.
     pub events: Vec<Event>,
-    /// Frames whose slots are damaged, which are spoiled for that: each with the file and its line.
+    /// Frames whose slots are damaged, which are invalid for that: each with the file and its line.
     pub damage: Vec<String>,
 }
 

@@ -96,16 +96,16 @@ pub struct Place {
 /// signed-rank interval stands.
 pub fn frame_order(seed: u64, frame: u32, blocks: u32, arms: usize) -> Vec<Place> {
     let mut random = SplitMix64::new(seed ^ u64::from(frame).wrapping_mul(0xD1B5_4A32_D192_ED03).wrapping_add(1));
-    let settling = drawn_order(&mut random, arms);
+    let lead_in = drawn_order(&mut random, arms);
     if arms == 2 {
-        return alternating(&settling, blocks);
+        return alternating(&lead_in, blocks);
     }
     if arms < 2 {
         return (0..blocks).map(|block| Place { block: Some(block), arm: 0 }).collect();
     }
-    let counted = (0..).zip(balanced_blocks(settling[arms - 1], blocks, arms, &mut random));
+    let counted = (0..).zip(balanced_blocks(lead_in[arms - 1], blocks, arms, &mut random));
     let place = |block: Option<u32>, order: Vec<usize>| order.into_iter().map(move |arm| Place { block, arm });
-    place(None, settling).chain(counted.flat_map(|(block, order)| place(Some(block), order))).collect()
+    place(None, lead_in).chain(counted.flat_map(|(block, order)| place(Some(block), order))).collect()
 }
 
 fn alternating(first: &[usize], blocks: u32) -> Vec<Place> {
@@ -182,8 +182,8 @@ mod tests {
         let first = places[0].arm;
         let alternating: Vec<usize> = (0..11).map(|slot| (first + slot) % 2).collect();
         assert_eq!(arms_of(&places), alternating);
-        let settling: Vec<usize> = (0..places.len()).filter(|slot| places[*slot].block.is_none()).collect();
-        assert_eq!(settling, [0, 1, 6]);
+        let lead_in: Vec<usize> = (0..places.len()).filter(|slot| places[*slot].block.is_none()).collect();
+        assert_eq!(lead_in, [0, 1, 6]);
         let firsts: std::collections::BTreeSet<usize> =
             (0..20).map(|frame| frame_order(7, frame, 4, 2)[0].arm).collect();
         assert_eq!(firsts.len(), 2, "the direction is drawn");

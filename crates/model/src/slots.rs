@@ -3,7 +3,7 @@
 use crate::record::Slot;
 
 /// Column names of `slots.csv`.
-pub const COLUMNS: &str = "cell,frame,block,client,arm,n,n_g,wall_ns,wall_g_ns,client_cpu_ns,server_cpu_ns,wait_ns,\
+pub const COLUMNS: &str = "cell,frame,block,lane,arm,operations,counted,wall_ns,latency_sum_ns,client_cpu_ns,server_cpu_ns,wait_ns,\
      stalled_ns";
 
 /// Columns that files of every build have: the first ones.
@@ -15,12 +15,12 @@ pub fn line(slot: &Slot) -> String {
         cell,
         frame,
         block,
-        client,
+        lane,
         arm,
-        n,
-        n_g,
+        operations,
+        counted,
         wall_ns,
-        wall_g_ns,
+        latency_sum_ns,
         client_cpu_ns,
         server_cpu_ns,
         wait_ns,
@@ -28,7 +28,7 @@ pub fn line(slot: &Slot) -> String {
     } = slot;
     let stalled_ns = stalled_ns.map(|ns| ns.to_string()).unwrap_or_default();
     format!(
-        "{cell},{frame},{block},{client},{arm},{n},{n_g},{wall_ns},{wall_g_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns},\
+        "{cell},{frame},{block},{lane},{arm},{operations},{counted},{wall_ns},{latency_sum_ns},{client_cpu_ns},{server_cpu_ns},{wait_ns},\
          {stalled_ns}\n"
     )
 }
@@ -55,8 +55,20 @@ pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
     let fields: Vec<u64> = first.iter().map(|text| number(text)).collect::<Result<_, _>>()?;
     // The column that older builds did not write may be empty, too.
     let stalled_ns = last.iter().find(|text| !text.is_empty()).map(|text| number(text)).transpose()?;
-    let [cell, frame, block, client, arm, n, n_g, wall_ns, wall_g_ns, client_cpu_ns, server_cpu_ns, wait_ns] =
-        fields[..]
+    let [
+        cell,
+        frame,
+        block,
+        lane,
+        arm,
+        operations,
+        counted,
+        wall_ns,
+        latency_sum_ns,
+        client_cpu_ns,
+        server_cpu_ns,
+        wait_ns,
+    ] = fields[..]
     else {
         return Err(format!("it has {} fields", fields.len()));
     };
@@ -65,12 +77,12 @@ pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
         cell: small(cell)?,
         frame: small(frame)?,
         block: small(block)?,
-        client: small(client)?,
+        lane: small(lane)?,
         arm: small(arm)?,
-        n,
-        n_g,
+        operations,
+        counted,
         wall_ns,
-        wall_g_ns,
+        latency_sum_ns,
         client_cpu_ns,
         server_cpu_ns,
         wait_ns,
@@ -88,12 +100,12 @@ mod tests {
             cell: 1,
             frame: 2,
             block: 3,
-            client: 4,
+            lane: 4,
             arm: 5,
-            n: 6,
-            n_g: 7,
+            operations: 6,
+            counted: 7,
             wall_ns: 8,
-            wall_g_ns: 9,
+            latency_sum_ns: 9,
             client_cpu_ns: 10,
             server_cpu_ns: 11,
             wait_ns: 12,

@@ -59,7 +59,7 @@ fn examples_are_experiments() {
     assert_eq!(examples().len(), 3, "an example was not found");
     for example in examples() {
         let experiment = parse(example, &catalogue, &catalogue::read);
-        let experiment = experiment.unwrap_or_else(|complaints| panic!("{example}\n{complaints:#?}"));
+        let experiment = experiment.unwrap_or_else(|diagnostics| panic!("{example}\n{diagnostics:#?}"));
         plan(experiment, &catalogue).expect("what was parsed can be planned");
     }
 }
@@ -107,10 +107,10 @@ fn every_field_of_a_frame() {
         epoch: 0,
         start_unix_ns: 0,
         duration_ns: 0,
-        spoiled: None,
+        invalid: None,
         free: false,
         slot_ns: 0,
-        guard_ns: 0,
+        settling_ns: 0,
         stalls: Stalls::Pressure,
         arms: vec![ArmFrame::default()],
         host: Host::default(),
@@ -151,7 +151,7 @@ fn every_field_of_the_other_files() {
         claim: String::new(),
         role: Role::Claim,
         verdict: Verdict::CannotTell,
-        guarded: String::new(),
+        protected: String::new(),
         control: String::new(),
     };
     check_rows("### evidence.jsonl", &fields(&finding), true);
@@ -182,7 +182,7 @@ fn every_event() {
         Event::RunStarted { tithe: String::new(), resumed: false },
         Event::CellStarted { cell },
         Event::ArmStarted { cell, epoch, arm, version: String::new() },
-        Event::FrameDone { cell, frame, spoiled: None },
+        Event::FrameDone { cell, frame, invalid: None },
         Event::CellDone { cell, reason: CellEnding::Budget },
         Event::Warning { message: String::new() },
         Event::RunDone { interrupted: false },

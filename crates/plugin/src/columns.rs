@@ -22,7 +22,7 @@ use self::cipher::{FieldAad, FieldCipher};
 pub use self::sql::{Chosen, connect_sql};
 use crate::{
     database::{Connect, Database},
-    session::{Around, Connection, KeyValueSession, Progress, Request, Rows, Session, Table},
+    session::{Connection, KeyValueSession, Progress, Request, Rows, Session, SessionWrapper, Table},
     setup::{Columns, Setup},
 };
 
@@ -135,7 +135,7 @@ impl KeyValueSession for Encrypted {
             wrong: &mut self.wrong,
         };
         let progress = self.inner.advance(&mut decrypt)?;
-        // The rest of the answer must be taken before the session can go on, so the complaint waits for its end.
+        // The rest of the answer must be taken before the session can go on, so the diagnostic waits for its end.
         match (progress, self.wrong.take()) {
             (Progress::Done(_), Some(wrong)) => Err(Fault::Wrong(wrong)),
             (progress, wrong) => {
@@ -158,7 +158,7 @@ impl KeyValueSession for Encrypted {
     }
 }
 
-impl Around for Encrypted {
+impl SessionWrapper for Encrypted {
     fn inner(&self) -> &dyn Connection {
         self.inner.as_ref()
     }

@@ -58,12 +58,12 @@ pub fn remove(database: &dyn Database, server: &Server, setup: &Setup, workload:
 /// Brings everything written so far to where it ends up.
 ///
 /// # Errors
-/// As [`Database::settle`].
-pub fn settle(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+/// As [`Database::quiesce`].
+pub fn quiesce(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
     if !workload.tables().is_empty() {
-        sql_of(database)?.settle(server, setup, &names(workload))?;
+        sql_of(database)?.quiesce(server, setup, &names(workload))?;
     }
-    database.settle(server, setup, &workload.table())
+    database.quiesce(server, setup, &workload.table())
 }
 
 fn names(workload: &dyn Workload) -> Vec<&'static str> {

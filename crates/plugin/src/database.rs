@@ -14,7 +14,7 @@ use tithe_machine::{
 use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 
 use crate::{
-    observation::Observation,
+    matrix::FeatureStatus,
     rotation::Rotator,
     session::{Session, SqlSession, Table},
     setup::{Reach, Setup},
@@ -117,10 +117,10 @@ pub trait Database: Sync {
     ///
     /// # Errors
     /// When the server refuses.
-    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
+    fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
     /// Has a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files:
-    /// [`Database::settle`] leaves it to such a server's owner when pages are written. A launched server needs no more
+    /// [`Database::quiesce`] leaves it to such a server's owner when pages are written. A launched server needs no more
     /// than settling.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ pub trait Database: Sync {
     ///
     /// # Errors
     /// When the server cannot be reached; what could not be seen on one that can is an observation.
-    fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Observation>, Fault> {
+    fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
     }
 
@@ -248,11 +248,11 @@ pub trait SqlDatabase: Sync {
     /// When the server refuses.
     fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
 
-    /// Brings the tables `names` to where they end up, as [`Database::settle`].
+    /// Brings the tables `names` to where they end up, as [`Database::quiesce`].
     ///
     /// # Errors
     /// When the server refuses.
-    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+    fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
 }
 
 /// What `database` offers for workloads on SQL tables.

@@ -1,9 +1,9 @@
 //! What proves that a protection was on.
 //!
 //! A check looks at one arm and says what it saw. Whether that proves anything is decided here, once, for
-//! all checks: it must be protected on the guarded arm *and* exposed on the plain arm of the same cell.
+//! all checks: it must be protected on the protected arm *and* exposed on the plain arm of the same cell.
 
-use tithe_machine::{fault::Fault, launch::Server, sight::Sight};
+use tithe_machine::{fault::Fault, launch::Server, observation::Observation};
 use tithe_model::record::{Role, Verdict};
 
 use crate::{
@@ -20,12 +20,12 @@ pub trait Evidence: Send + Sync {
     /// What must hold, one sentence without a full stop: `no field value of an encrypted column on disk`.
     fn claim(&self) -> String;
 
-    /// Looks at the arm of `scene`. Called outside measured slots; may write canaries, open connections, run
+    /// Looks at the arm of `context`. Called outside measured slots; may write canaries, open connections, run
     /// statements.
     ///
     /// # Errors
     /// The fault on its way: it saw nothing then, see [`seen_by`].
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault>;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault>;
 
     /// Its name: [`CheckEntry::id`].
     fn id(&self) -> &'static str {
@@ -66,12 +66,13 @@ impl CheckEntry {
 pub enum Control {
     /// The same look at the plain arm must find it exposed.
     PlainArm,
-    /// The check plants its own control on the guarded arm, and says [`Sight::Unknown`] when it does not see it.
+    /// The check plants its own control on the protected arm, and says [`Observation::Unknown`] when it does not see
+    /// it.
     Own,
 }
 
 /// One arm, as a check sees it.
-pub struct Scene<'a> {
+pub struct CheckContext<'a> {
     /// The database.
     pub database: &'a dyn Database,
     /// The arm's server.
@@ -80,15 +81,15 @@ pub struct Scene<'a> {
     pub setup: &'a Setup,
     /// The measured table.
     pub table: &'a Table,
-    /// True for the guarded arm.
-    pub guarded: bool,
+    /// True for the protected arm.
+    pub protected: bool,
     /// A number that is fresh for every look, so that canaries are never those of an earlier look.
     pub nonce: u64,
     /// Set by a check that could judge less than its claim says: the words that the claim gets then.
     pub narrowed: Option<&'static str>,
 }
 
-impl Scene<'_> {
+impl CheckContext<'_> {
     /// Opens a session as the measured clients do.
     ///
     /// # Errors
@@ -120,24 +121,24 @@ impl Scene<'_> {
     }
 }
 
-/// What `check` sees on the arm of `scene`: nothing, where it failed on its way.
-pub fn seen_by(check: &dyn Evidence, scene: &mut Scene<'_>) -> Sight {
-    check.look(scene).unwrap_or_else(Sight::from)
+/// What `check` sees on the arm of `context`: nothing, where it failed on its way.
+pub fn seen_by(check: &dyn Evidence, context: &mut CheckContext<'_>) -> Observation {
+    check.observe(context).unwrap_or_else(Observation::from)
 }
 
-/// The claim of `check`, narrowed to what its look at the guarded arm could judge.
+/// The claim of `check`, narrowed to what its look at the protected arm could judge.
 pub fn claimed(check: &dyn Evidence, narrowed: Option<&str>) -> String {
     narrowed.map_or_else(|| check.claim(), |words| format!("{} ({words})", check.claim()))
 }
 
 /// Decides what two looks prove together.
-pub fn judge(control: Control, guarded: &Sight, plain: Option<&Sight>) -> Verdict {
-    match (guarded, control, plain) {
-        (Sight::Exposed(_), _, _) => Verdict::Fails,
-        (Sight::Unknown(_), _, _) => Verdict::CannotTell,
-        (Sight::Protected(_), Control::Own, _) => Verdict::Holds,
-        (Sight::Protected(_), Control::PlainArm, Some(Sight::Exposed(_))) => Verdict::Holds,
-        (Sight::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,
+pub fn judge(control: Control, protected: &Observation, plain: Option<&Observation>) -> Verdict {
+    match (protected, control, plain) {
+        (Observation::Exposed(_), _, _) => Verdict::Fails,
+        (Observation::Unknown(_), _, _) => Verdict::CannotTell,
+        (Observation::Protected(_), Control::Own, _) => Verdict::Holds,
+        (Observation::Protected(_), Control::PlainArm, Some(Observation::Exposed(_))) => Verdict::Holds,
+        (Observation::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,
     }
 }
 

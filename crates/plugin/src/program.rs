@@ -58,7 +58,7 @@ pub trait Program: Send + Sync {
     ///
     /// # Errors
     /// [`Fault::Wrong`] with what is missing or does not fit together.
-    fn read(&self, at: &At<'_>, job: &Job, printed: &str) -> Result<Told, Fault>;
+    fn read(&self, at: &At<'_>, job: &Job, printed: &str) -> Result<Reported, Fault>;
 
     /// Words that it sends when it works, by which its talk is known on the wire; `None` where there are none.
     fn needle(&self) -> Option<&[u8]>;
@@ -97,7 +97,7 @@ pub struct Job {
 
 /// What a program says of one slice.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Told {
+pub struct Reported {
     /// Transactions that succeeded.
     pub transactions: u64,
     /// Transactions that failed.
@@ -112,7 +112,7 @@ pub struct Told {
     pub intended: Histogram,
 }
 
-impl Told {
+impl Reported {
     /// Sum of the latencies, ns. Where the program does not say it, that of clients which were never idle (Little's
     /// law).
     pub fn latency_sum_ns(&self, job: &Job) -> u64 {
@@ -121,7 +121,7 @@ impl Told {
 
     /// Transactions that were intended and not done. The program draws when to begin, so that only what is missing
     /// beyond three standard deviations of a Poisson count is missing for want of time.
-    pub fn undrained(&self, job: &Job) -> u64 {
+    pub fn unfinished(&self, job: &Job) -> u64 {
         let intended = job.rate.unwrap_or(0.0) * job.seconds as f64;
         let missing = intended - (self.transactions + self.failed) as f64;
         if missing > 3.0 * intended.sqrt() { missing as u64 } else { 0 }

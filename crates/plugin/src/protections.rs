@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -43,7 +43,7 @@ impl Protection for ColumnsProtection {
         &ProtectionEntry {
             id: "columns",
             title: "column encryption by the client",
-            guards_against: "Whoever reads field values in the server's memory, files, logs or backups, or on the \
+            protects_against: "Whoever reads field values in the server's memory, files, logs or backups, or on the \
                              wire.",
             leaves_open: "Keys, the other fields, lengths and access patterns are visible, older values can be put \
                           back, and the client holds the key.",
@@ -51,7 +51,7 @@ impl Protection for ColumnsProtection {
                 OptionEntry {
                     name: "share",
                     kind: OptionKind::Number { low: 0.0, high: 1.0 },
-                    default: Some(Default::Number(1.0)),
+                    default: Some(DefaultValue::Number(1.0)),
                     help: "Share of the fields that is encrypted, from the first on; of SQL tables 0.2 for \
                            identifiers, 0.5 for prices, dates and quantities too, 1 for all; 0 prices the wrapping \
                            alone.",
@@ -59,34 +59,34 @@ impl Protection for ColumnsProtection {
                 OptionEntry {
                     name: "names",
                     kind: OptionKind::Text,
-                    default: Some(Default::Text("")),
+                    default: Some(DefaultValue::Text("")),
                     help: "Columns of SQL tables or fields of records (`field0,field3`) by name, with commas between \
                            them, in place of a share.",
                 },
                 OptionEntry {
                     name: "cipher",
                     kind: OptionKind::Choice(&["aes-256-gcm", "sm4-128-gcm"]),
-                    default: Some(Default::Text("aes-256-gcm")),
+                    default: Some(DefaultValue::Text("aes-256-gcm")),
                     help: "The cipher; columns that the server compares are encrypted by the same one in SIV mode.",
                 },
                 OptionEntry {
                     name: "mode",
                     kind: OptionKind::Choice(&["randomised", "deterministic"]),
-                    default: Some(Default::Text("randomised")),
+                    default: Some(DefaultValue::Text("randomised")),
                     help: "Of records by key: whether equal values of a field never look equal or, in SIV mode, always \
                            do; in SQL tables each column's use decides.",
                 },
                 OptionEntry {
                     name: "key_file",
                     kind: OptionKind::Text,
-                    default: Some(Default::Text("")),
+                    default: Some(DefaultValue::Text("")),
                     help: "File with the key, 32 bytes or 64 hexadecimal digits, named from the root on and for its \
                            owner's eyes alone; without it or `key_variable` each run makes a key.",
                 },
                 OptionEntry {
                     name: "key_variable",
                     kind: OptionKind::Text,
-                    default: Some(Default::Text("")),
+                    default: Some(DefaultValue::Text("")),
                     help: "Name of an environment variable with the key, 64 hexadecimal digits; never the key itself.",
                 },
             ],
@@ -105,7 +105,7 @@ impl Protection for ColumnsProtection {
             names: names(chosen),
             deterministic: is_deterministic(chosen),
             cipher,
-            key: setup.materials.key.clone(),
+            key: setup.credentials.key.clone(),
             key_place: KeyPlace {
                 file: given(chosen, "key_file").map(PathBuf::from),
                 variable: given(chosen, "key_variable").map(str::to_owned),
@@ -175,7 +175,7 @@ impl Protection for OrdinaryStatements {
         &ProtectionEntry {
             id: "ordinary-statements",
             title: "ordinary statements, computing in the server",
-            guards_against: "Nothing: it is there to price the statements that column encryption needs.",
+            protects_against: "Nothing: it is there to price the statements that column encryption needs.",
             leaves_open: "Everything.",
             attachable: true,
             ..ProtectionEntry::BARE

@@ -24,9 +24,9 @@ impl Served {
     pub fn add<'a>(&mut self, slots: impl IntoIterator<Item = &'a Slot>) {
         for slot in slots {
             let work = self.0.entry((slot.cell, slot.arm)).or_default();
-            work.operations += slot.n;
+            work.operations += slot.operations;
             work.wall_ns += slot.wall_ns;
-            work.lanes = work.lanes.max(slot.client + 1);
+            work.lanes = work.lanes.max(slot.lane + 1);
         }
     }
 

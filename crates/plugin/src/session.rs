@@ -69,7 +69,7 @@ pub trait Connection: Send {
 }
 
 /// A session around another one, as the one that encrypts columns: its connection is that of the inner session.
-pub trait Around: Send {
+pub trait SessionWrapper: Send {
     /// The inner session.
     fn inner(&self) -> &dyn Connection;
 
@@ -77,7 +77,7 @@ pub trait Around: Send {
     fn inner_mut(&mut self) -> &mut dyn Connection;
 }
 
-impl<S: Around> Connection for S {
+impl<S: SessionWrapper> Connection for S {
     fn descriptor(&self) -> Option<RawFd> {
         self.inner().descriptor()
     }
@@ -332,21 +332,21 @@ pub trait SqlSession: Connection {
 }
 
 /// How long a server may say nothing before it counts as dead, s: a minute without any answer is not slowness.
-pub const PATIENCE_S: u16 = 60;
+pub const TIMEOUT_S: u16 = 60;
 
 /// Waits until a pending connection can go on.
 ///
 /// # Errors
-/// When the machine cannot wait, or nothing happens for [`PATIENCE_S`] seconds.
+/// When the machine cannot wait, or nothing happens for [`TIMEOUT_S`] seconds.
 pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
-    wait_ready_for(connection, PATIENCE_S)
+    wait_ready_for(connection, TIMEOUT_S)
 }
 
-/// The same with a patience of its own, seconds.
+/// The same with a timeout of its own, seconds.
 ///
 /// # Errors
 /// As [`wait_ready`].
-pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, patience_s: u16) -> Result<(), Fault> {
+pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, timeout_s: u16) -> Result<(), Fault> {
     let Some(descriptor) = connection.descriptor() else { return Ok(()) };
     let mut events = libc::POLLIN;
     if connection.wants_write() {
@@ -354,8 +354,8 @@ pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, patience_s: u16) -
     }
     let mut poll = libc::pollfd { fd: descriptor, events, revents: 0 };
     // SAFETY: `poll` is one valid pollfd for the whole call.
-    match unsafe { libc::poll(&raw mut poll, 1, i32::from(patience_s) * 1000) } {
-        0 => Err(Fault::Connection(format!("the server did not answer for {patience_s} s"))),
+    match unsafe { libc::poll(&raw mut poll, 1, i32::from(timeout_s) * 1000) } {
+        0 => Err(Fault::Connection(format!("the server did not answer for {timeout_s} s"))),
         -1 => {
             let error = std::io::Error::last_os_error();
             if error.kind() == std::io::ErrorKind::Interrupted { Ok(()) } else { Err(error.into()) }

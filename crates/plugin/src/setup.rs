@@ -12,9 +12,9 @@ pub use self::{
     key_place::{KEY_BYTES, KeyPlace},
     selection::Selection,
 };
-use tithe_machine::{fault::Fault, materials::Materials, secret::Secret};
+use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
 
-use crate::{sql::Compute, volume::Asked};
+use crate::{sql::Compute, volume::VolumeSpec};
 
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub struct Setup {
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
     /// The data files are encrypted by the database with another key, again and again, while they are measured:
-    /// [`Materials::second_key`] takes turns with the key of `at_rest`.
+    /// [`Credentials::second_key`] takes turns with the key of `at_rest`.
     pub rotates: bool,
     /// Gives the key of encryption at rest; `None` where Tithe makes one.
     pub key_server: Option<KeyServer>,
@@ -43,16 +43,16 @@ pub struct Setup {
     /// Where the clients of this arm compute with values; `None` leaves it to the workload.
     pub compute: Option<Compute>,
     /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
-    pub volume: Option<Asked>,
+    pub volume: Option<VolumeSpec>,
     /// Connections that are busy at the same time.
     pub clients: u32,
     /// Certificates, keys and passwords of this run; the protections choose among them.
-    pub materials: Materials,
+    pub credentials: Credentials,
 }
 
 impl Setup {
     /// A plain set-up with nothing protected.
-    pub fn plain(settings: BTreeMap<String, String>, materials: Materials) -> Self {
+    pub fn plain(settings: BTreeMap<String, String>, credentials: Credentials) -> Self {
         Self {
             settings,
             create_arguments: Vec::new(),
@@ -67,13 +67,13 @@ impl Setup {
             compute: None,
             volume: None,
             clients: 1,
-            materials,
+            credentials,
         }
     }
 
     /// True when its volume is encrypted with another key, again and again, while it is measured.
     pub fn rotates_volume(&self) -> bool {
-        self.volume.as_ref().is_some_and(|asked| asked.rotates)
+        self.volume.as_ref().is_some_and(|spec| spec.rotates)
     }
 
     /// True when a key is changed while it is measured, by the database or below it.
@@ -102,7 +102,7 @@ impl Setup {
 
     /// The set-up of a client that brings nothing of Tithe's own: no settings, certificates, passwords or keys.
     pub fn bare() -> Self {
-        Self::plain(BTreeMap::new(), Materials::without_files(Secret::new([]), Secret::new([])))
+        Self::plain(BTreeMap::new(), Credentials::without_files(Secret::new([]), Secret::new([])))
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! With it the whole program runs without a server: plan, load, evidence, frames, statistics, report. Records are kept
 //! in memory and written to a file when told to settle, so that evidence about files is evidence about real files.
-//! Under a virtual [`Clock`](tithe_machine::clock::Clock) each operation advances the lane's time by an invented service time;
-//! under the real clock it takes no time of its own. Noise follows from the lane and its invented time alone, so the
-//! same plan gives the same run on every machine.
+//! Under a virtual [`Clock`](tithe_machine::clock::Clock) each operation advances the lane's time by an invented
+//! service time; under the real clock it takes no time of its own. Noise follows from the lane and its invented time
+//! alone, so the same plan gives the same run on every machine.
 //!
 //! Left out: durability, transactions, a wire, a server process.
 
@@ -136,7 +136,7 @@ impl Database for Simulation {
         store::remove(server)
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+    fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         store::find(server)?.write(setup.at_rest.as_ref())
     }
 

@@ -7,7 +7,7 @@
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     /// A whole number of 32 bits.
     Integer,
     /// A whole number of 64 bits.
@@ -18,7 +18,7 @@ pub enum Kind {
 
 /// What a value tells whoever reads it; sets of columns to protect are made from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holds {
+pub enum Sensitivity {
     /// Which thing it is: an identifier, an order number.
     Identifier,
     /// A price, a balance, a date, a quantity.
@@ -33,9 +33,9 @@ pub struct Column {
     /// Its name.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// What its values tell.
-    pub holds: Holds,
+    pub holds: Sensitivity,
     /// Set where statements compare the column for equality: columns of one domain may be compared with each other.
     pub domain: Option<&'static str>,
     /// True when it may be NULL.
@@ -44,7 +44,7 @@ pub struct Column {
 
 impl Column {
     /// A column that is never NULL and never compared.
-    pub const fn new(name: &'static str, kind: Kind, holds: Holds) -> Self {
+    pub const fn new(name: &'static str, kind: ColumnType, holds: Sensitivity) -> Self {
         Self { name, kind, holds, domain: None, nullable: false }
     }
 
@@ -130,9 +130,9 @@ pub fn definition(table: &SqlTable, dialect: &Dialect, stored: &dyn Fn(&Column) 
     let column = |column: &Column| {
         let kind = match (stored(column), column.kind) {
             (Some(length), _) => (dialect.bytes)(length),
-            (None, Kind::Integer) => dialect.integer.to_owned(),
-            (None, Kind::Long) => dialect.long.to_owned(),
-            (None, Kind::Text(length)) => (dialect.text)(length),
+            (None, ColumnType::Integer) => dialect.integer.to_owned(),
+            (None, ColumnType::Long) => dialect.long.to_owned(),
+            (None, ColumnType::Text(length)) => (dialect.text)(length),
         };
         let null = if column.nullable { "" } else { " NOT NULL" };
         format!("{} {kind}{null}", column.name)
@@ -201,9 +201,9 @@ mod tests {
     static TABLES: [SqlTable; 1] = [SqlTable {
         name: "thing",
         columns: &[
-            Column::new("t_id", Kind::Integer, Holds::Identifier).compared("thing"),
-            Column::new("t_price", Kind::Long, Holds::Figure).nullable(),
-            Column::new("t_name", Kind::Text(24), Holds::Remark),
+            Column::new("t_id", ColumnType::Integer, Sensitivity::Identifier).compared("thing"),
+            Column::new("t_price", ColumnType::Long, Sensitivity::Figure).nullable(),
+            Column::new("t_name", ColumnType::Text(24), Sensitivity::Remark),
         ],
         key: &["t_id"],
         indexes: &[&["t_name", "t_id"]],

@@ -2,12 +2,12 @@
 
 use tithe_machine::{
     fault::Fault,
+    observation::Observation,
     sandbox::{
         companion::Companion,
-        site::{Layout, Site},
+        volume_builder::{Layout, VolumeBuilder},
     },
     secret::Secret,
-    sight::Sight,
 };
 use tithe_model::experiment::Protection as Chosen;
 
@@ -16,29 +16,29 @@ use crate::rotation::Rotator;
 /// A kind of volume.
 pub trait Volume: Sync + std::fmt::Debug {
     /// What it consists of, one line each, from the image up to the folder. Pure.
-    fn layers(&self, asked: &Asked) -> Vec<String>;
+    fn layers(&self, spec: &VolumeSpec) -> Vec<String>;
 
     /// Makes it: from the empty image of `site` to a file system at its folder.
     ///
     /// # Errors
     /// The first step that failed, in the words of its tool.
-    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault>;
+    fn set_up(&self, spec: &VolumeSpec, builder: &mut VolumeBuilder<'_>) -> Result<(), Fault>;
 
     /// The name in `/proc/crypto` of what the kernel encrypts with: `xts(aes)`. `None` where the kernel encrypts
     /// nothing.
-    fn kernel_cipher(&self, asked: &Asked) -> Option<String>;
+    fn kernel_cipher(&self, spec: &VolumeSpec) -> Option<String>;
 
     /// Looks whether what stands on the disk says that it is encrypted as asked for.
     ///
     /// # Errors
     /// When it cannot be read.
-    fn header(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault>;
+    fn header(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault>;
 
     /// Looks whether a wrong key is refused, and whether the right one is not.
     ///
     /// # Errors
     /// When it could not be tried.
-    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault>;
+    fn wrong_key(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault>;
 
     /// What encrypts the mounted volume with another key, by programs that `companion` runs.
     ///
@@ -51,7 +51,7 @@ pub trait Volume: Sync + std::fmt::Debug {
 
 /// The volume that an arm is to have.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct VolumeSpec {
     /// Its kind.
     pub kind: &'static dyn Volume,
     /// The protection that asked for it; `None` for the plain volume of an arm that is compared with one that asked.
@@ -64,7 +64,7 @@ pub struct Asked {
     pub rotates: bool,
 }
 
-impl Asked {
+impl VolumeSpec {
     /// What `chosen` asks for: `bytes` under `key`.
     pub fn of(kind: &'static dyn Volume, chosen: &Chosen, bytes: u64, key: &Secret) -> Self {
         Self { kind, chosen: Some(chosen.clone()), bytes, key: key.clone(), rotates: false }
@@ -81,7 +81,7 @@ impl Asked {
     }
 
     /// A key that is not the volume's.
-    pub fn stranger(&self) -> Secret {
+    pub fn wrong_key(&self) -> Secret {
         Secret::new(self.key.expose().iter().map(|byte| !byte).collect::<Vec<u8>>())
     }
 }

@@ -25,12 +25,12 @@ pub use cursor::{Cursor, Format};
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 
-use crate::session::PATIENCE_S;
+use crate::session::TIMEOUT_S;
 
 /// How long to wait for a server that accepts no connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a blocking connection waits for an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(PATIENCE_S as u64);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_S as u64);
 /// Bytes asked of the kernel at once: a scan of a hundred records of 1 KB takes few calls.
 const READ_SIZE: usize = 64 * 1024;
 /// The input buffer is made larger or moved together when less than this is free.

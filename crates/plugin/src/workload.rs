@@ -107,7 +107,7 @@ pub trait ArmState: Send + Sync + std::any::Any {
 /// `submit` (after it) and `advance` until the operation is done.
 pub trait Client: Send {
     /// Says which of all clients this is, from 0 on, before the first `seed`.
-    fn take_seat(&mut self, _number: u64) {}
+    fn set_number(&mut self, _number: u64) {}
 
     /// Says where to compute with values, in place of what the workload says, before the first `submit`.
     fn compute_in(&mut self, _compute: Compute) {}
@@ -145,8 +145,8 @@ pub trait Client: Send {
     /// Takes what has arrived, checks it, sends a further request where the operation has one.
     ///
     /// # Errors
-    /// [`Fault::Server`] counts as a failed operation, [`Fault::Wrong`] spoils the frame, anything else ends it.
-    fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault>;
+    /// [`Fault::Server`] counts as a failed operation, [`Fault::Wrong`] invalidates the frame, anything else ends it.
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault>;
 
     /// Statements sent so far; 0 of a client on records by key.
     fn statements(&self) -> u64 {
@@ -158,7 +158,7 @@ pub trait Client: Send {
 }
 
 /// Records parts of a compound operation (the read and the update of a read-modify-write).
-pub trait Parts {
+pub trait PartRecorder {
     /// Part `operation` has just ended; it began when the one before it ended, or when the whole was submitted.
     fn part(&mut self, operation: usize);
 }

@@ -20,7 +20,8 @@ const FEWEST: u64 = 20;
 /// True when a figure of arm `arm`, over operations that began `from_ns` after their slot or later, is certain to be
 /// moved by more than half a percent.
 pub(super) fn is_felt(measured: &Measured<'_>, arm: usize, from_ns: u64) -> bool {
-    let moved = |(baseline, guarded): (&ArmFrame, &ArmFrame)| Some(left(guarded, from_ns)? - left(baseline, from_ns)?);
+    let moved =
+        |(baseline, protected): (&ArmFrame, &ArmFrame)| Some(left(protected, from_ns)? - left(baseline, from_ns)?);
     let moved: Vec<f64> = measured.pairs(arm).filter_map(moved).collect();
     let interval = infer(&moved, 1.0 - CONFIDENCE).interval;
     interval.low > FELT || interval.high < -FELT

@@ -93,9 +93,9 @@ impl Counted {
         let alone: Vec<Spent> = measured.arm(arm).filter_map(|frame| self.spent(frame)).collect();
         let both: Vec<(Spent, Spent)> = measured
             .pairs(arm)
-            .filter_map(|(plain, guarded)| Some((self.spent(plain)?, self.spent(guarded)?)))
+            .filter_map(|(plain, protected)| Some((self.spent(plain)?, self.spent(protected)?)))
             .collect();
-        let (plain, guarded): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
+        let (plain, protected): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
         let amount = |spent: Spent| format!("{} {}", significant(spent.per_operation()), self.noun);
         let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
         let with_difference = |estimate| Estimate {
@@ -106,7 +106,7 @@ impl Counted {
         let state = |effect, outcome, text| {
             Some(with_difference(stated(figure(), self.title, effect, outcome, text, alone.len())))
         };
-        match (plain.cost > 0.0, guarded.cost > 0.0) {
+        match (plain.cost > 0.0, protected.cost > 0.0) {
             (true, true) => {
                 let effect = ratio_effect(&both, measured.alpha);
                 let estimate = || with_difference(ratio(measured, figure(), self.title, effect, both.len()));
@@ -114,7 +114,7 @@ impl Counted {
             }
             _ if self.sampled => None,
             (false, true) => {
-                let text = format!("{}, none on the plain arm", amount(guarded));
+                let text = format!("{}, none on the plain arm", amount(protected));
                 state(certain(f64::INFINITY), Outcome::Costs, text)
             }
             (true, false) => {
@@ -122,11 +122,11 @@ impl Counted {
                 state(certain(f64::NEG_INFINITY), Outcome::Gains, text)
             }
             (false, false) => {
-                let guarded: Spent = alone.into_iter().sum();
+                let protected: Spent = alone.into_iter().sum();
                 let unseen = measured.arm(0).all(|frame| (self.read)(&frame.counters).is_none());
-                (unseen && guarded.cost > 0.0).then(|| {
+                (unseen && protected.cost > 0.0).then(|| {
                     let effect = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
-                    let text = format!("{}, not to be seen on the plain arm", amount(guarded));
+                    let text = format!("{}, not to be seen on the plain arm", amount(protected));
                     stated(figure(), self.title, effect, Outcome::TooNoisy, text, measured.frames.len())
                 })
             }

@@ -2,13 +2,13 @@
 
 use tithe_model::record::ArmFacts;
 
-/// The lines that only the plain arm has (`-` in front), then those that only the guarded arm has (`+`).
-pub(super) fn difference(plain: &ArmFacts, guarded: &ArmFacts) -> Vec<String> {
+/// The lines that only the plain arm has (`-` in front), then those that only the protected arm has (`+`).
+pub(super) fn difference(plain: &ArmFacts, protected: &ArmFacts) -> Vec<String> {
     let only = |here: &ArmFacts, there: &ArmFacts, sign: char| -> Vec<String> {
         let lines = here.configuration.iter().filter(|line| !there.configuration.contains(line));
         lines.map(|line| format!("{sign}{line}")).collect()
     };
-    [only(plain, guarded, '-'), only(guarded, plain, '+')].concat()
+    [only(plain, protected, '-'), only(protected, plain, '+')].concat()
 }
 
 #[cfg(test)]
@@ -21,8 +21,8 @@ mod tests {
             configuration: lines.iter().map(|line| (*line).to_owned()).collect(),
             ..ArmFacts::default()
         };
-        let (plain, guarded) = (facts(&["port = 1", "ssl = off"]), facts(&["ssl = on", "port = 1", "cipher = x"]));
-        assert_eq!(difference(&plain, &guarded), ["-ssl = off", "+ssl = on", "+cipher = x"]);
+        let (plain, protected) = (facts(&["port = 1", "ssl = off"]), facts(&["ssl = on", "port = 1", "cipher = x"]));
+        assert_eq!(difference(&plain, &protected), ["-ssl = off", "+ssl = on", "+cipher = x"]);
         assert_eq!(difference(&plain, &plain), [""; 0]);
     }
 }

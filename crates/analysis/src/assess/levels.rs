@@ -76,16 +76,16 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
 /// Operations per second of all lanes of `arm` together, in its own slots; `None` when it has none.
 pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
     let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
-    let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.n, sum.1 + slot.wall_ns));
+    let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.operations, sum.1 + slot.wall_ns));
     let lanes = crate::stopping::lanes(of_arm());
     (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
 }
 
 /// New-Orders of `arm` a minute; `None` where the workload has none. What share of the operations they are is known of
-/// those behind the guard.
+/// those behind the settling time.
 fn new_orders_a_minute(frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
     let new_orders = frame.record.arms[arm].latency.get("NEW-ORDER")?.total();
-    let all: u64 = frame.slots.iter().filter(|slot| slot.arm as usize == arm).map(|slot| slot.n_g).sum();
+    let all: u64 = frame.slots.iter().filter(|slot| slot.arm as usize == arm).map(|slot| slot.counted).sum();
     Some(throughput(&frame.slots, arm)? * 60.0 * new_orders as f64 / all as f64)
 }
 

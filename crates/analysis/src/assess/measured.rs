@@ -30,7 +30,7 @@ pub(super) struct Measured<'a> {
     /// Frames in which nothing was bound to a processor.
     pub free: Vec<MeasuredFrame<'a>>,
     /// Frames that do not count, with the reason.
-    pub spoiled: Vec<(u32, String)>,
+    pub invalid: Vec<(u32, String)>,
     /// Epochs that any record of the cell belongs to.
     pub epochs: BTreeSet<u32>,
     /// Client threads.
@@ -49,8 +49,8 @@ pub(super) struct Measured<'a> {
     pub precision: f64,
     /// Slot of the last frame, ns.
     pub slot_ns: u64,
-    /// Guard of the last frame, ns: at least the planned one.
-    pub guard_ns: u64,
+    /// Settling time of the last frame, ns: at least the planned one.
+    pub settling_ns: u64,
     /// Length of the last frame's slots, s: they may be longer than planned.
     pub frame_s: f64,
 }
@@ -60,7 +60,7 @@ impl<'a> Measured<'a> {
     pub fn new(records: &'a Records, index: usize) -> Self {
         let (cell, experiment) = (&records.plan.cells[index], &records.plan.experiment);
         let arms = experiment.arms.len();
-        let (frames, spoiled) = frames(records, index);
+        let (frames, invalid) = frames(records, index);
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
         let ended_by = |reason: CellEnding| records.cells[index].ending == Some(reason);
@@ -85,12 +85,12 @@ impl<'a> Measured<'a> {
                 / 1e9,
             arms: &experiment.arms,
             slot_ns: frames.last().map_or(cell.slot_ns, |frame| frame.record.slot_ns.max(cell.slot_ns)),
-            guard_ns: frames.last().map_or(cell.guard_ns, |frame| frame.record.guard_ns.max(cell.guard_ns)),
+            settling_ns: frames.last().map_or(cell.settling_ns, |frame| frame.record.settling_ns.max(cell.settling_ns)),
             by_decision: ended_by(CellEnding::Decided),
             cell,
             frames,
             free,
-            spoiled,
+            invalid,
         }
     }
 
@@ -152,10 +152,10 @@ impl<'a> Measured<'a> {
     }
 
     /// Share of its intended operations that arm `arm` did not start or finish in time.
-    pub fn undrained_share(&self, arm: usize) -> f64 {
-        let undrained: u64 = self.arm(arm).map(|frame| frame.undrained).sum();
+    pub fn unfinished_share(&self, arm: usize) -> f64 {
+        let unfinished: u64 = self.arm(arm).map(|frame| frame.unfinished).sum();
         let intended: u64 = self.arm(arm).map(intended).sum();
-        undrained as f64 / intended.max(1) as f64
+        unfinished as f64 / intended.max(1) as f64
     }
 
     /// Mean over the frames of what the machine did, as far as it could be seen.
@@ -179,33 +179,33 @@ impl<'a> Measured<'a> {
     }
 
     /// What the reader of any figure of this cell should know, without the final full stop.
-    pub fn complaints(&self) -> Vec<String> {
-        let mut complaints = Vec::new();
-        let begun = !self.frames.is_empty() || !self.spoiled.is_empty();
+    pub fn diagnostics(&self) -> Vec<String> {
+        let mut diagnostics = Vec::new();
+        let begun = !self.frames.is_empty() || !self.invalid.is_empty();
         if begun && self.frames.is_empty() {
-            complaints.push("no frame can be used".to_owned());
+            diagnostics.push("no frame can be used".to_owned());
         }
-        let short = |slot: &Slot| slot.n < MIN_OPERATIONS;
+        let short = |slot: &Slot| slot.operations < MIN_OPERATIONS;
         if !self.frames.is_empty() && self.frames.iter().all(|frame| frame.slots.iter().all(short)) {
-            complaints.push(format!("no slot holds {MIN_OPERATIONS} operations: make the slots longer (`slot_ms`)"));
+            diagnostics.push(format!("no slot holds {MIN_OPERATIONS} operations: make the slots longer (`slot_ms`)"));
         }
         for (index, arm) in self.arms.iter().enumerate() {
             let failed: u64 = self.arm(index).map(|frame| frame.failed).sum();
             let operations: u64 = self.arm(index).map(|frame| frame.operations).sum();
             if failed > 0 {
                 let of = failed + operations;
-                complaints.push(format!("{failed} of {of} operations of arm `{}` failed and are left out", arm.name));
+                diagnostics.push(format!("{failed} of {of} operations of arm `{}` failed and are left out", arm.name));
             }
         }
-        complaints.extend(self.checkpoint_phase());
-        complaints.extend(self.one_start());
+        diagnostics.extend(self.checkpoint_phase());
+        diagnostics.extend(self.one_start());
         if self.cell.design == Design::Sequential {
-            complaints.push(
+            diagnostics.push(
                 "the arms were measured one after the other: the intervals do not cover the drift of the machine"
                     .to_owned(),
             );
         }
-        complaints
+        diagnostics
     }
 
     /// Said where every figure stands on one start of each server: the luck of a start looks like a cost.
@@ -246,7 +246,7 @@ impl<'a> Measured<'a> {
 
 /// Operations that an arm was to do in a frame.
 pub(super) fn intended(frame: &ArmFrame) -> u64 {
-    frame.operations + frame.failed + frame.undrained
+    frame.operations + frame.failed + frame.unfinished
 }
 
 /// The frames of a cell that count, and those that do not with the reason.
@@ -262,22 +262,22 @@ fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32,
             frame.slots.push(*slot);
         }
     }
-    let (mut frames, mut spoiled, mut next) = (Vec::with_capacity(by_number.len()), Vec::new(), 0);
+    let (mut frames, mut invalid, mut next) = (Vec::with_capacity(by_number.len()), Vec::new(), 0);
     for (number, frame) in by_number {
         match number - next {
             0 => {}
-            1 => spoiled.push((next, "its record is missing".to_owned())),
+            1 => invalid.push((next, "its record is missing".to_owned())),
             // One row and not one a frame: a damaged number must not make us write billions.
-            gap => spoiled.push((next, format!("the records of {gap} frames from here on are missing"))),
+            gap => invalid.push((next, format!("the records of {gap} frames from here on are missing"))),
         }
         next = number.saturating_add(1);
-        if let Some(reason) = &frame.record.spoiled {
-            spoiled.push((number, reason.clone()));
+        if let Some(reason) = &frame.record.invalid {
+            invalid.push((number, reason.clone()));
         } else if frame.record.arms.len() != arms {
-            spoiled.push((number, format!("its record has {} arms and not {arms}", frame.record.arms.len())));
+            invalid.push((number, format!("its record has {} arms and not {arms}", frame.record.arms.len())));
         } else {
             frames.push(frame);
         }
     }
-    (frames, spoiled)
+    (frames, invalid)
 }

@@ -1,10 +1,10 @@
 //! Records → analysis.
 //!
 //! [`assess`] looks at each cell alone: `measured` picks the frames and slots that count, `levels` says how
-//! each arm did, `slots`, `percentiles`, `counters` and `sizes` compare the guarded arms with the
+//! each arm did, `slots`, `percentiles`, `counters` and `sizes` compare the protected arms with the
 //! baseline, `proof` and `difference` tell what the arm was. All of it is a pure function of the records.
 //!
-//! Left out: absolute comparisons between cells, and any figure of a frame that is spoiled or has no record.
+//! Left out: absolute comparisons between cells, and any figure of a frame that is invalid or has no record.
 
 mod carry_over;
 mod counters;
@@ -93,7 +93,7 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
     };
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
-    notes.extend(measured.complaints());
+    notes.extend(measured.diagnostics());
     notes.extend(stand_in::stand_ins(records.cells[index].arms.iter()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
@@ -130,7 +130,7 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
         host: mean_host(measured.frames.iter().map(|frame| &frame.record.host)),
         wait_share: measured.wait_share(),
         arms,
-        spoiled: measured.spoiled,
+        invalid: measured.invalid,
     }
 }
 
@@ -141,7 +141,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
     let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
     let plain = facts(0);
     let assess_arm = |(index, arm): (usize, &Arm)| {
-        let guarded = facts(index);
+        let protected = facts(index);
         let findings: Vec<Finding> = records
             .findings
             .iter()
@@ -151,7 +151,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
         ArmAnalysis {
             name: arm.name.clone(),
             protections: arm.protections.iter().map(|protection| protection.id.clone()).collect(),
-            difference: if index == 0 { Vec::new() } else { difference::difference(&plain, &guarded) },
+            difference: if index == 0 { Vec::new() } else { difference::difference(&plain, &protected) },
             proof: if arm.is_second(&arms[0]) {
                 crate::Proof::Baseline
             } else {
@@ -164,7 +164,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             },
             levels: levels[index].clone(),
             published: published::of(experiment, measured.cell, &arm.name),
-            facts: guarded,
+            facts: protected,
             findings,
         }
     };
@@ -195,9 +195,9 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
     for estimate in &mut estimates {
         let name = estimate.name.level();
         let of_arm = |arm: usize| levels[arm].iter().find(|level| level.name == name);
-        if let (Some(plain), Some(guarded)) = (of_arm(0), of_arm(arm)) {
-            estimate.levels = Some((plain.value, guarded.value));
-            estimate.unit = guarded.unit.clone();
+        if let (Some(plain), Some(protected)) = (of_arm(0), of_arm(arm)) {
+            estimate.levels = Some((plain.value, protected.value));
+            estimate.unit = protected.unit.clone();
         }
     }
     estimates
@@ -206,13 +206,13 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
 /// Said where Tithe's own second instance of the baseline differs from it in `primary`. An arm of the experiment's that
 /// protects nothing may differ for a reason that Tithe does not know, and says nothing about the others.
 fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<String> {
-    let is_guard = |index: &usize| arms[*index].guard;
+    let is_aa_arm = |index: &usize| arms[*index].aa;
     let differ = |index: &usize| slots::differs(measured, *index, primary);
     let told = |index: usize| {
         let name = &arms[index].name;
         format!("arm `{name}` protects nothing and still differs from the baseline: the set-up is not symmetric")
     };
-    (0..arms.len()).filter(is_guard).filter(differ).map(told).collect()
+    (0..arms.len()).filter(is_aa_arm).filter(differ).map(told).collect()
 }
 
 /// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still

@@ -72,8 +72,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
     let mut estimates = Vec::new();
     for operation in source.operations(measured, arm).into_iter().filter(|operation| both.contains(operation)) {
         let plain = source.histograms(measured, 0, operation);
-        let guarded = source.histograms(measured, arm, operation);
-        let frames: Vec<_> = plain.into_iter().zip(guarded).collect();
+        let protected = source.histograms(measured, arm, operation);
+        let frames: Vec<_> = plain.into_iter().zip(protected).collect();
         for rank in Rank::ALL {
             estimates.extend(estimate(measured, &source, operation, rank, &frames));
         }

@@ -67,14 +67,14 @@ fn is_cut_short(claims: &[&Finding], epoch: u32) -> bool {
 }
 
 fn quote(finding: &Finding) -> String {
-    let Finding { protection, claim, epoch, phase, guarded, control, .. } = finding;
+    let Finding { protection, claim, epoch, phase, protected, control, .. } = finding;
     let when = when(*phase, *epoch);
     let claim = claim.trim_end_matches('.');
     match finding.verdict {
         Verdict::CannotTell => {
-            format!("{protection}, {when}: {claim}: cannot tell; guarded: {guarded}; control: {control}")
+            format!("{protection}, {when}: {claim}: cannot tell; protected: {protected}; control: {control}")
         }
-        _ => format!("{protection}, {when}: {claim}: does not hold; seen: {guarded}"),
+        _ => format!("{protection}, {when}: {claim}: does not hold; seen: {protected}"),
     }
 }
 

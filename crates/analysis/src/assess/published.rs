@@ -29,7 +29,9 @@ fn cost(published: &Published) -> PublishedCost {
 /// The figures as they were printed.
 fn printed(value: &PublishedValue) -> String {
     match value {
-        PublishedValue::Levels { plain, guarded, unit } => format!("{plain} → {guarded} {unit}").trim_end().to_owned(),
+        PublishedValue::Levels { plain, protected, unit } => {
+            format!("{plain} → {protected} {unit}").trim_end().to_owned()
+        }
         PublishedValue::Change { from, to } if from == to => change(*from),
         PublishedValue::Change { from, to } => format!("{} to {}", change(*from), change(*to)),
     }
@@ -47,7 +49,7 @@ mod tests {
 
     #[test]
     fn figures_read_as_they_were_printed() {
-        let levels = PublishedValue::Levels { plain: 32.4, guarded: 40.9, unit: "µs".to_owned() };
+        let levels = PublishedValue::Levels { plain: 32.4, protected: 40.9, unit: "µs".to_owned() };
         assert_eq!(printed(&levels), "32.4 → 40.9 µs");
         assert_eq!(printed(&PublishedValue::Change { from: -0.05, to: -0.2 }), "−5% to −20%");
         assert_eq!(printed(&PublishedValue::Change { from: 0.265, to: 0.265 }), "+26.5%");

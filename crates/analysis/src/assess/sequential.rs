@@ -15,13 +15,13 @@ use crate::{
 /// The costs of arm `arm`, `primary` first.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let of = |(metric, title): (Metric, &str)| {
-        let (plain, guarded) = (costs(measured, 0, metric), costs(measured, arm, metric));
-        let frames = plain.len().min(guarded.len());
+        let (plain, protected) = (costs(measured, 0, metric), costs(measured, arm, metric));
+        let frames = plain.len().min(protected.len());
         let logarithms = |costs: &[f64]| costs.iter().map(|cost| cost.ln()).collect::<Vec<_>>();
-        let effect = welch(&logarithms(&plain), &logarithms(&guarded), measured.alpha);
+        let effect = welch(&logarithms(&plain), &logarithms(&protected), measured.alpha);
         let mut estimate = ratio(measured, Figure::Metric(metric), title, effect, frames);
         estimate.primary = metric == primary;
-        estimate.difference = (frames > 0).then(|| welch(&plain, &guarded, measured.alpha));
+        estimate.difference = (frames > 0).then(|| welch(&plain, &protected, measured.alpha));
         estimate.unit = "µs/op".into();
         estimate
     };
@@ -36,16 +36,16 @@ fn costs(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
     spent.map(|spent| spent.per_operation() / 1e3).filter(|cost| cost.is_finite() && *cost > 0.0).collect()
 }
 
-/// Difference of the means of `guarded` and `plain` with Welch's interval (Welch 1947, Satterthwaite's degrees of
+/// Difference of the means of `protected` and `plain` with Welch's interval (Welch 1947, Satterthwaite's degrees of
 /// freedom).
-fn welch(plain: &[f64], guarded: &[f64], alpha: f64) -> Interval {
-    let estimate = mean(guarded) - mean(plain);
-    if plain.len() < 2 || guarded.len() < 2 {
+fn welch(plain: &[f64], protected: &[f64], alpha: f64) -> Interval {
+    let estimate = mean(protected) - mean(plain);
+    if plain.len() < 2 || protected.len() < 2 {
         return Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY };
     }
-    let (a, b) = (variance(plain) / plain.len() as f64, variance(guarded) / guarded.len() as f64);
+    let (a, b) = (variance(plain) / plain.len() as f64, variance(protected) / protected.len() as f64);
     let each = |part: f64, count: usize| part * part / (count as f64 - 1.0);
-    let degrees = ((a + b).powi(2) / (each(a, plain.len()) + each(b, guarded.len()))).max(1.0);
+    let degrees = ((a + b).powi(2) / (each(a, plain.len()) + each(b, protected.len()))).max(1.0);
     let half = if a + b > 0.0 { t_upper(alpha / 2.0, degrees) * (a + b).sqrt() } else { 0.0 };
     Interval { estimate, low: estimate - half, high: estimate + half }
 }

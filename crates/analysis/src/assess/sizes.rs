@@ -37,7 +37,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
 fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let connecting = ratios(measured, arm, |frame| frame.connect_ns);
     let both = both(measured, arm, |frame| frame.connect_ns);
-    let differences: Vec<f64> = both.map(|(plain, guarded)| (guarded as f64 - plain as f64) / 1e3).collect();
+    let differences: Vec<f64> = both.map(|(plain, protected)| (protected as f64 - plain as f64) / 1e3).collect();
     let estimate = || Estimate {
         difference: difference(measured, &differences),
         unit: "µs".into(),
@@ -46,19 +46,19 @@ fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     (!connecting.is_empty()).then(estimate)
 }
 
-/// ln(guarded/plain) of every frame that has both.
+/// ln(protected/plain) of every frame that has both.
 fn ratios(measured: &Measured<'_>, arm: usize, read: impl Fn(&ArmFrame) -> u64) -> Vec<f64> {
-    both(measured, arm, read).map(|(plain, guarded)| (guarded as f64 / plain as f64).ln()).collect()
+    both(measured, arm, read).map(|(plain, protected)| (protected as f64 / plain as f64).ln()).collect()
 }
 
-/// What `read` takes from every frame in which both arms have some: plain, guarded.
+/// What `read` takes from every frame in which both arms have some: plain, protected.
 fn both<'a>(
     measured: &'a Measured<'_>,
     arm: usize,
     read: impl Fn(&ArmFrame) -> u64 + 'a,
 ) -> impl Iterator<Item = (u64, u64)> + 'a {
-    let both = measured.pairs(arm).map(move |(plain, guarded)| (read(plain), read(guarded)));
-    both.filter(|(plain, guarded)| *plain > 0 && *guarded > 0)
+    let both = measured.pairs(arm).map(move |(plain, protected)| (read(plain), read(protected)));
+    both.filter(|(plain, protected)| *plain > 0 && *protected > 0)
 }
 
 /// The ratio at the end of the last frame, between the 2.5 % and 97.5 % quantiles of all frames.

@@ -33,7 +33,7 @@ const SATURATED: f64 = 0.9;
 const DIFFERS_P: f64 = 0.01;
 
 /// An open loop that left a larger share of its operations undone was not at its rate.
-const UNDRAINED: f64 = 0.01;
+const UNFINISHED: f64 = 0.01;
 
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
@@ -56,8 +56,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         }
         estimate.flags.extend(limits(measured, arm, metric));
         estimate.flags.extend(measured.disturbances());
-        // Latencies count from the guard's end on, processor and wall time over the whole slot.
-        let from_ns = if metric == Metric::Time { measured.guard_ns } else { 0 };
+        // Latencies count from the end of the settling time on, processor and wall time over the whole slot.
+        let from_ns = if metric == Metric::Time { measured.settling_ns } else { 0 };
         if carry_over::is_felt(measured, arm, from_ns) {
             estimate.flags.push(Flag::CarryOver);
         }
@@ -115,7 +115,7 @@ pub(super) fn differs(measured: &Measured<'_>, arm: usize, metric: Metric) -> bo
 pub(super) fn limits_of_time(measured: &Measured<'_>, arm: usize) -> Vec<Flag> {
     let either = |holds: &dyn Fn(usize) -> bool| holds(0) || holds(arm);
     let mut flags = Vec::new();
-    if measured.open_loop() && either(&|arm| measured.undrained_share(arm) > UNDRAINED) {
+    if measured.open_loop() && either(&|arm| measured.unfinished_share(arm) > UNFINISHED) {
         flags.push(Flag::NotAtRate);
     }
     // Another program has as many threads as it likes: how much one of them runs is not known.
@@ -160,7 +160,7 @@ fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> (Option<Interva
         return (None, None);
     }
     let micros = |spent: Spent| Spent { cost: spent.cost / 1e3, ..spent };
-    let frames: Vec<_> = frames.into_iter().map(|(plain, guarded)| (micros(plain), micros(guarded))).collect();
+    let frames: Vec<_> = frames.into_iter().map(|(plain, protected)| (micros(plain), micros(protected))).collect();
     (Some(total), Some(total_difference(&frames, measured.alpha)))
 }
 
@@ -204,17 +204,17 @@ fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
 /// The share of the intended operations that an open loop did, as a cost: intended operations per operation done.
 fn achieved(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let spent = |frame| Spent { cost: intended(frame) as f64, operations: frame.operations as f64 };
-    let frames: Vec<_> = measured.pairs(arm).map(|(plain, guarded)| (spent(plain), spent(guarded))).collect();
+    let frames: Vec<_> = measured.pairs(arm).map(|(plain, protected)| (spent(plain), spent(protected))).collect();
     let effect = ratio_effect(&frames, measured.alpha);
     if !effect.estimate.is_finite() {
         return None;
     }
     let share = |sum: Spent| 100.0 / sum.per_operation();
-    let (plain, guarded) = (frames.iter().map(|it| it.0).sum(), frames.iter().map(|it| it.1).sum());
+    let (plain, protected) = (frames.iter().map(|it| it.0).sum(), frames.iter().map(|it| it.1).sum());
     let title = "share of the intended operations done";
     let mut estimate = ratio(measured, Figure::Throughput, title, effect, frames.len());
     estimate.text =
-        format!("{:.1}% of the intended operations done, {:.1}% on the plain arm", share(guarded), share(plain));
+        format!("{:.1}% of the intended operations done, {:.1}% on the plain arm", share(protected), share(plain));
     estimate.flags = limits_of_time(measured, arm);
     Some(estimate)
 }

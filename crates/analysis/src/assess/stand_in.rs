@@ -6,7 +6,7 @@ use tithe_model::{fact::Fact, record::ArmFacts};
 
 /// What answered in place of the product on any arm: a sentence each.
 pub(super) fn stand_ins<'a>(arms: impl Iterator<Item = &'a ArmFacts>) -> Vec<String> {
-    let named: BTreeSet<&str> = arms.filter_map(|arm| arm.told(Fact::StandIn)).collect();
+    let named: BTreeSet<&str> = arms.filter_map(|arm| arm.reported(Fact::StandIn)).collect();
     named.into_iter().map(|stand_in| format!("{stand_in}: no figure here is the product's")).collect()
 }
 

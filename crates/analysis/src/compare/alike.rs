@@ -73,12 +73,12 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
 
 /// Adds the arms that all `cells` have, and the reasons for those that they do not.
 pub(super) fn arms(runs: &[String], cells: &[&CellAnalysis], matches: &mut Vec<Match>, refused: &mut Vec<String>) {
-    let guarded = |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
-    let only = cells.iter().all(|cell| guarded(cell) == 1);
+    let protected = |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
+    let only = cells.iter().all(|cell| protected(cell) == 1);
     for arm in cells[0].arms.iter().filter(|arm| arm.proof != Proof::Baseline) {
         let same = |cell: &&CellAnalysis| -> Option<ArmAnalysis> {
-            let mut guarded = cell.arms.iter().filter(|other| other.proof != Proof::Baseline);
-            guarded.find(|other| only || other.name == arm.name).cloned()
+            let mut protected = cell.arms.iter().filter(|other| other.proof != Proof::Baseline);
+            protected.find(|other| only || other.name == arm.name).cloned()
         };
         let found: Vec<Option<ArmAnalysis>> = cells.iter().map(same).collect();
         if let Some(missing) = found.iter().position(Option::is_none) {
@@ -123,8 +123,9 @@ pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String
                 told.insert(format!("Cell {} of {name} is not in {}.", cell.id, runs[0]));
                 continue;
             };
-            let guarded = |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
-            if guarded(cell) == 1 && guarded(known) == 1 {
+            let protected =
+                |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
+            if protected(cell) == 1 && protected(known) == 1 {
                 continue;
             }
             for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline) {

@@ -28,7 +28,7 @@ pub struct Comparison {
 pub struct Match {
     /// The cell's short name.
     pub cell: String,
-    /// The arm's name; with several names where each run has one guarded arm of its own.
+    /// The arm's name; with several names where each run has one protected arm of its own.
     pub arm: String,
     /// What is compared: `net time per op`.
     pub title: String,
@@ -68,7 +68,7 @@ pub struct Difference<'a> {
 
 impl Difference<'_> {
     /// True where the interval leaves no doubt which cost is smaller.
-    pub fn told(&self) -> bool {
+    pub fn reported(&self) -> bool {
         self.by.low > 0.0
     }
 }
@@ -86,8 +86,8 @@ impl Match {
     /// The run that loses least beyond doubt.
     pub fn least(&self) -> Option<usize> {
         let differences = self.differences();
-        let told = !differences.is_empty() && differences.iter().all(Difference::told);
-        told.then(|| differences[0].less.run)
+        let reported = !differences.is_empty() && differences.iter().all(Difference::reported);
+        reported.then(|| differences[0].less.run)
     }
 
     /// Runs whose cost grew against the first run's by more than `threshold` (natural-log ratio): by the estimate,

@@ -1,4 +1,4 @@
-//! The costs as columns like those of Go's benchstat: name, plain, guarded, delta.
+//! The costs as columns like those of Go's benchstat: name, plain, protected, delta.
 //!
 //! `~` stands where no difference was found or it is too noisy to tell, as there. What is not benchstat's: the
 //! interval behind the delta, and a word where the protection was not proven to be on.
@@ -8,15 +8,15 @@ use crate::{Analysis, Estimate, Outcome, Proof};
 
 /// The costs that have levels, a line each, ending with a line break.
 pub fn render(analysis: &Analysis) -> String {
-    let mut rows = vec![["name", "plain", "guarded", "delta", ""].map(str::to_owned)];
+    let mut rows = vec![["name", "plain", "protected", "delta", ""].map(str::to_owned)];
     for cell in &analysis.cells {
         for arm in &cell.arms {
             for estimate in &arm.estimates {
-                let Some((plain, guarded)) = estimate.levels else { continue };
+                let Some((plain, protected)) = estimate.levels else { continue };
                 let name = format!("{}/{}/{}", cell.id, arm.name, estimate.name);
-                let [plain, guarded] =
-                    [plain, guarded].map(|level| number::amount(level, &estimate.unit).replace(' ', ""));
-                rows.push([one_word(&name), plain, guarded, delta(estimate), about(estimate, &arm.proof)]);
+                let [plain, protected] =
+                    [plain, protected].map(|level| number::amount(level, &estimate.unit).replace(' ', ""));
+                rows.push([one_word(&name), plain, protected, delta(estimate), about(estimate, &arm.proof)]);
             }
         }
     }

@@ -122,7 +122,7 @@ pub(super) mod tests {
             claim: String::new(),
             role,
             verdict,
-            guarded: String::new(),
+            protected: String::new(),
             control: String::new(),
         }
     }

@@ -63,7 +63,7 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
     let differences = matched.differences();
     let sentence = |difference: &Difference<'_>| {
         let Difference { less, more, by } = difference;
-        if difference.told() {
+        if difference.reported() {
             let by = number::cost(by, Outcome::Costs);
             format!(
                 "{} loses less than {}: {} against {}, a difference of {by}.",
@@ -92,7 +92,7 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
 
 fn row(comparison: &Comparison, side: &Side, widest: usize, scale: f64) -> String {
     let name = table::pad(&table::cut(&comparison.runs[side.run], widest), widest);
-    let figure = side.estimate.told();
+    let figure = side.estimate.reported();
     let figure = if matches!(side.proof, Proof::Proven | Proof::Baseline) { figure } else { format!("({figure})") };
     // What is too noisy to tell has no point.
     let noisy = side.estimate.verdict == Outcome::TooNoisy;

@@ -2,7 +2,7 @@
 //! under a published schema.
 //!
 //! The document is `{"format": 2, "tithe_report": …, "page": …}`: the analysis, and what a page tells beyond it.
-//! Effects are natural-log ratios guarded/plain; how figures that are not finite are written stands in
+//! Effects are natural-log ratios protected/plain; how figures that are not finite are written stands in
 //! [`figure`](crate::figure). [`read`] takes a document in again, and reports made from it are those of the run folder,
 //! byte for byte. Only `ycsb` cannot be made from one: it needs the histograms of single frames.
 
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use self::read::read;
-use super::html::Story;
+use super::html::PageData;
 use crate::Analysis;
 
 /// Version of the document; it grows when a reader of the old one could be misled.
@@ -25,9 +25,9 @@ pub fn schema() -> &'static str {
     include_str!("../../schema/report.schema.json")
 }
 
-/// The document on `analysis` and `story`, an estimate a line, ending with a line break.
-pub fn render(analysis: &Analysis, story: &Story) -> String {
-    let document = Document { format: FORMAT, tithe_report: Cow::Borrowed(analysis), page: Cow::Borrowed(story) };
+/// The document on `analysis` and `page_data`, an estimate a line, ending with a line break.
+pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
+    let document = Document { format: FORMAT, tithe_report: Cow::Borrowed(analysis), page: Cow::Borrowed(page_data) };
     let text = serde_json::to_string(&document);
     layout::laid_out(&text.expect("every map of a report has text for keys, and nothing else can fail"))
 }
@@ -37,7 +37,7 @@ pub fn render(analysis: &Analysis, story: &Story) -> String {
 struct Document<'a> {
     format: u32,
     tithe_report: Cow<'a, Analysis>,
-    page: Cow<'a, Story>,
+    page: Cow<'a, PageData>,
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct Status {
     pub frame: u32,
     /// Frames at which the cell ends at the latest.
     pub frames_max: u32,
-    /// Guarded arms with the present interval of their primary cost, natural-log ratio; `None` before there is one.
+    /// Protected arms with the present interval of their primary cost, natural-log ratio; `None` before there is one.
     pub arms: Vec<(String, Option<Interval>)>,
     /// Half-width at which an arm is precise enough, natural-log ratio.
     pub precision: f64,

@@ -63,7 +63,7 @@ fn claim(claim: &Claim) -> String {
     let when = if claim.when.is_empty() { String::new() } else { format!(" · {}", claim.when) };
     let mut text = format!("- {} **{}**: {}{when}", claim.mark, claim.word, escape(&claim.claim));
     for seen in &claim.seen {
-        for (label, quotation) in [("guarded", &seen.guarded), ("control", &seen.control)] {
+        for (label, quotation) in [("protected", &seen.protected), ("control", &seen.control)] {
             if !quotation.is_empty() {
                 text.push_str(&format!("\n  - {label}: {}", code(quotation)));
             }
@@ -159,7 +159,7 @@ mod tests {
     fn quotations_are_whole() {
         let text = render(&sample::full(), Form::Long);
         for finding in sample::full().cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.findings) {
-            assert!(finding.guarded.contains('\u{1b}') || text.contains(&finding.guarded), "{}", finding.guarded);
+            assert!(finding.protected.contains('\u{1b}') || text.contains(&finding.protected), "{}", finding.protected);
         }
     }
 }

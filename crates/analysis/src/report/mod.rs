@@ -3,9 +3,9 @@
 //! [`view`] decides what is said and in which order, as a list of blocks that know no medium; [`terminal`]
 //! and [`markdown`] only lay the blocks out; [`html`] draws. [`json`], [`csv`], [`benchstat`] and [`ycsb`] are for
 //! programs; of these [`json`] and [`csv`] are the whole analysis, with nothing rounded and nothing left out, and from
-//! [`json`] every other report but [`ycsb`] can be made again. [`live`] is the status line while a run is under way. [`number`] (on
-//! [`quantity`](tithe_model::quantity)) and [`words`] are the only places that turn figures and outcomes into text, so
-//! that every medium says the same thing in the same words.
+//! [`json`] every other report but [`ycsb`] can be made again. [`live`] is the status line while a run is under way.
+//! [`number`] (on [`quantity`](tithe_model::quantity)) and [`words`] are the only places that turn figures and outcomes
+//! into text, so that every medium says the same thing in the same words.
 //!
 //! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
 
@@ -50,7 +50,7 @@ mod tests {
         let long = terminal::Options { form: Form::Long, ..terminal::Options::default() };
         let text = terminal::render(&analysis, long);
         let paste = markdown::render(&analysis, Form::Long);
-        let page = html::render(&analysis, &html::Story::default());
+        let page = html::render(&analysis, &html::PageData::default());
         let all = [("text", &text), ("markdown", &paste), ("page", &page)];
         let told: String = all.iter().map(|(form, text)| format!("{form}\n{}", around(text, "48,310 op/s"))).collect();
         expect![[r#"
@@ -66,7 +66,7 @@ mod tests {
         .assert_eq(&told);
         assert!(all.iter().all(|(_, text)| !text.contains('∞')));
         let report: serde_json::Value =
-            serde_json::from_str(&json::render(&analysis, &html::Story::default())).expect("JSON");
+            serde_json::from_str(&json::render(&analysis, &html::PageData::default())).expect("JSON");
         let level = &report["tithe_report"]["cells"][0]["arms"][0]["levels"][1];
         expect![[r#"{"count":30,"high":null,"low":null,"name":"net","unit":"µs","value":38.42}"#]]
             .assert_eq(&level.to_string());

@@ -46,7 +46,7 @@ pub fn share(share: f64) -> String {
     format!("{}%", digits(100.0 * share))
 }
 
-/// A cost (natural-log ratio guarded/plain) as `+3.1% [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
+/// A cost (natural-log ratio protected/plain) as `+3.1% [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
 /// and as `~ −3.0% to +5.1%` when it is too noisy to tell.
 ///
 /// The estimate and both ends share their decimals, which follow from the width of the interval ([`shared`]). Ends
@@ -181,10 +181,10 @@ pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
 }
 
 /// How a level changed, both ends in one unit: `41.2 → 43.0 µs`.
-pub fn change(plain: f64, guarded: f64, unit: &str) -> String {
-    let (divisor, unit) = readable(plain.abs().max(guarded.abs()), unit);
+pub fn change(plain: f64, protected: f64, unit: &str) -> String {
+    let (divisor, unit) = readable(plain.abs().max(protected.abs()), unit);
     let text = |value: f64| fixed(value / divisor, decimals(value / divisor));
-    with_unit(format!("{} → {}", text(plain), text(guarded)), &unit)
+    with_unit(format!("{} → {}", text(plain), text(protected)), &unit)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tithe_model::{
 };
 
 use super::{
-    html::{Curve, Moment, Story},
+    html::{Curve, Moment, PageData},
     number,
 };
 use crate::{
@@ -110,7 +110,7 @@ fn finding(
         claim: check.1.to_owned(),
         role: Role::Claim,
         verdict,
-        guarded: seen[0].to_owned(),
+        protected: seen[0].to_owned(),
         control: seen[1].to_owned(),
     }
 }
@@ -360,7 +360,7 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         mode: "twin".to_owned(),
         slot_ms: 20.0,
         frames: 30,
-        spoiled: Vec::new(),
+        invalid: Vec::new(),
         epochs: 1,
         ending: Some(CellEnding::Precision),
         host: Host {
@@ -412,7 +412,7 @@ fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
 /// A cell with every kind of arm: proven, unproven, disproven, big, noisy and faster.
 pub(crate) fn full() -> Analysis {
     let mut cell = cell("c/in-memory", vec![plain(), tls(), audit(), luks(), columns(), noisy(), gains()]);
-    cell.spoiled = vec![
+    cell.invalid = vec![
         (7, "a server process was moved to another processor".to_owned()),
         (12, "the client was saturated".to_owned()),
         (19, "a server process was moved to another processor".to_owned()),
@@ -476,7 +476,7 @@ pub(super) fn open_loop() -> Analysis {
             findings.push(found);
         }
     }
-    let guarded = ArmAnalysis {
+    let protected = ArmAnalysis {
         findings,
         levels: vec![level("throughput", "op/s", 1_981.0, 0.004, 60)],
         estimates: vec![
@@ -512,7 +512,7 @@ pub(super) fn open_loop() -> Analysis {
         ending: Some(CellEnding::Budget),
         host: Host { load: 0.4, cpu_pressure: None, io_pressure: None, steal: None, throttled: None },
         wait_share: 0.002,
-        ..cell("a", vec![baseline, guarded])
+        ..cell("a", vec![baseline, protected])
     };
     analysis("TLS under an open loop", vec![open])
 }
@@ -546,8 +546,8 @@ pub(super) fn empty() -> Analysis {
     analysis("Nothing yet", Vec::new())
 }
 
-/// The story of a run of a minute.
-pub(super) fn story(analysis: &Analysis) -> Story {
+/// The page data of a run of a minute.
+pub(super) fn page_data(analysis: &Analysis) -> PageData {
     let curve = |cell: usize, operation: &str, arm: usize, factor: f64| Curve {
         cell,
         operation: operation.to_owned(),
@@ -564,10 +564,10 @@ pub(super) fn story(analysis: &Analysis) -> Story {
         io_pressure: None,
         steal: Some(0.004),
         load: 1.5,
-        spoiled: u32::from(number == 7),
+        invalid: u32::from(number == 7),
     };
-    let Some(first) = analysis.cells.first().filter(|cell| cell.frames > 0) else { return Story::default() };
-    Story {
+    let Some(first) = analysis.cells.first().filter(|cell| cell.frames > 0) else { return PageData::default() };
+    PageData {
         experiment: "title = \"A <b>bold</b> experiment\"\n[data]\nrecords = 1000\n".to_owned(),
         curves: (0..first.arms.len()).map(|arm| curve(0, "READ", arm, 1.0 + 0.2 * arm as f64)).collect(),
         moments: (0..24).map(moment).collect(),

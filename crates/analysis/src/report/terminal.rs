@@ -117,7 +117,7 @@ impl Page {
             self.line(&format!("{before}  {line}"));
         }
         if let Some(seen) = claim.seen.first() {
-            for (label, quotation) in [("guarded", &seen.guarded), ("control", &seen.control)] {
+            for (label, quotation) in [("protected", &seen.protected), ("control", &seen.control)] {
                 if !quotation.is_empty() {
                     let quotation = table::cut(quotation, self.width - INDENT - 24);
                     let line = format!("{}{label}  {quotation}", " ".repeat(15));
@@ -262,7 +262,7 @@ mod tests {
         let text = render(&sample::full(), Options { form: Form::Long, ..Options::default() });
         assert!(!text.contains('\u{1b}'));
         let quotation = text.lines().find(|line| line.contains("T1the")).unwrap_or_default().trim();
-        expect![[r#"guarded  canary "T1the-7f3a\u{1b}[31m" at 0x4f2200 of base/16384/16401"#]].assert_eq(quotation);
+        expect![[r#"protected  canary "T1the-7f3a\u{1b}[31m" at 0x4f2200 of base/16384/16401"#]].assert_eq(quotation);
     }
 
     fn without_escapes(text: &str) -> String {

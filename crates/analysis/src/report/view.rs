@@ -141,8 +141,8 @@ pub struct Claim {
 /// What one look at both arms saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// On the guarded arm.
-    pub guarded: String,
+    /// On the protected arm.
+    pub protected: String,
     /// On the plain arm, or of the check's own control.
     pub control: String,
 }
@@ -245,8 +245,8 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     if cell.frames > 0 {
         facts.push(("machine".to_owned(), host(cell)));
     }
-    if !cell.spoiled.is_empty() {
-        facts.push(("spoiled".to_owned(), spoiled(cell, form)));
+    if !cell.invalid.is_empty() {
+        facts.push(("invalid".to_owned(), invalid(cell, form)));
     }
     facts.push(("ended".to_owned(), words::ending(cell.ending.as_ref())));
     facts
@@ -269,9 +269,9 @@ fn host(cell: &CellAnalysis) -> String {
 }
 
 /// Frames that do not count, by reason: a failure is told, not left out.
-fn spoiled(cell: &CellAnalysis, form: Form) -> String {
+fn invalid(cell: &CellAnalysis, form: Form) -> String {
     let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
-    for (frame, reason) in &cell.spoiled {
+    for (frame, reason) in &cell.invalid {
         match reasons.iter_mut().find(|(known, _)| known == reason) {
             Some((_, frames)) => frames.push(*frame),
             None => reasons.push((reason, vec![*frame])),
@@ -284,7 +284,7 @@ fn spoiled(cell: &CellAnalysis, form: Form) -> String {
             format!("frame {}: {reason}", frames.join(", "))
         }
     });
-    format!("{} left out: {}", words::plural(cell.spoiled.len() as u64, "frame"), told.collect::<Vec<_>>().join("; "))
+    format!("{} left out: {}", words::plural(cell.invalid.len() as u64, "frame"), told.collect::<Vec<_>>().join("; "))
 }
 
 /// Where each arm is saturated and what it costs with few clients, at saturation, and below it.
@@ -366,7 +366,7 @@ impl Block {
                     claim
                         .seen
                         .iter_mut()
-                        .for_each(|seen| [&mut seen.guarded, &mut seen.control].into_iter().for_each(change));
+                        .for_each(|seen| [&mut seen.protected, &mut seen.control].into_iter().for_each(change));
                 }
             }
             Self::Verbatim(lines) => lines.iter_mut().for_each(change),

@@ -39,7 +39,7 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
 
 impl Estimate {
     /// The figure in one line, with its difference where it has one.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn reported(&self) -> String {
         number::in_line(&self.effect, self.difference.as_ref(), &self.unit, self.verdict)
     }
 }

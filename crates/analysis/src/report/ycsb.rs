@@ -1,8 +1,8 @@
 //! What each arm did, as the lines that YCSB's client prints at its end, for scripts that read those.
 //!
 //! One block a cell and arm, behind a line that begins with `#`, which such scripts pass over. Times are those of
-//! Tithe's slots after their guard; counts are of all frames that count. Left out: clean-up lines and status codes
-//! other than success and failure, which YCSB counts by its bindings.
+//! Tithe's slots after their settling time; counts are of all frames that count. Left out: clean-up lines and status
+//! codes other than success and failure, which YCSB counts by its bindings.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -29,7 +29,7 @@ pub fn render(records: &Records) -> String {
 
 fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
     let arms = records.plan.experiment.arms.len();
-    let counts = |frame: &&Frame| frame.cell == cell && frame.spoiled.is_none() && frame.arms.len() == arms;
+    let counts = |frame: &&Frame| frame.cell == cell && frame.invalid.is_none() && frame.arms.len() == arms;
     let frames: BTreeMap<u32, &Frame> =
         records.frames.iter().filter(counts).map(|frame| (frame.frame, frame)).collect();
     let slots = || {
@@ -38,7 +38,7 @@ fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
             .iter()
             .filter(|slot| slot.cell == cell && slot.arm as usize == arm && frames.contains_key(&slot.frame))
     };
-    let (wall_ns, done) = slots().fold((0, 0), |sum, slot| (sum.0 + slot.wall_ns, sum.1 + slot.n));
+    let (wall_ns, done) = slots().fold((0, 0), |sum, slot| (sum.0 + slot.wall_ns, sum.1 + slot.operations));
     let ran_ms = wall_ns as f64 / 1e6 / stopping::lanes(slots()).max(1) as f64;
     let _ = writeln!(text, "[OVERALL], RunTime(ms), {}", ran_ms.round());
     let _ = writeln!(

@@ -59,13 +59,13 @@ impl std::iter::Sum for Spent {
 
 /// What `slot` spent, in the sense of `metric`, ns.
 ///
-/// `Time` counts the operations that started after the guard. `Net` is wall time less the time in which neighbours had
-/// the processor and client or server could have run: what an operation takes when nobody is in the way. It is never
-/// less than the processor time of both, and nothing where neighbours cannot be told.
+/// `Time` counts the operations that started after the settling time. `Net` is wall time less the time in which
+/// neighbours had the processor and client or server could have run: what an operation takes when nobody is in the way.
+/// It is never less than the processor time of both, and nothing where neighbours cannot be told.
 pub fn spent(slot: &Slot, metric: Metric) -> Spent {
-    let all = |cost: f64| Spent { cost, operations: slot.n as f64 };
+    let all = |cost: f64| Spent { cost, operations: slot.operations as f64 };
     match metric {
-        Metric::Time => Spent { cost: slot.wall_g_ns as f64, operations: slot.n_g as f64 },
+        Metric::Time => Spent { cost: slot.latency_sum_ns as f64, operations: slot.counted as f64 },
         Metric::Net => all(slot.stalled_ns.map_or(0.0, |ns| slot.wall_ns as f64 - ns as f64)),
         Metric::Cpu => all(slot.client_cpu_ns as f64 + slot.server_cpu_ns as f64),
         Metric::ClientCpu => all(slot.client_cpu_ns as f64),
@@ -76,45 +76,47 @@ pub fn spent(slot: &Slot, metric: Metric) -> Spent {
 /// ns per operation of a slot; `None` where it has too few operations or no cost can be seen.
 pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
     let cost = spent(slot, metric).per_operation();
-    (slot.n >= MIN_OPERATIONS && slot.n_g >= 1 && cost > 0.0).then_some(cost)
+    (slot.operations >= MIN_OPERATIONS && slot.counted >= 1 && cost > 0.0).then_some(cost)
 }
 
-/// The effect of one frame: the midmean over blocks and lanes of ln(cost of `guarded` / cost of `plain`).
+/// The effect of one frame: the midmean over blocks and lanes of ln(cost of `protected` / cost of `plain`).
 ///
 /// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used, or when more than a
 /// tenth of the slots show no cost: where waiting takes nearly all of the time, what is left of it would be chosen by
 /// chance.
-pub fn frame_effect(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
-    let pairs = pairs(slots, plain, guarded, metric, fewest)?;
-    Some(midmean(&pairs.into_iter().map(|(plain, guarded)| guarded.ln() - plain.ln()).collect::<Vec<_>>()))
+pub fn frame_effect(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usize) -> Option<f64> {
+    let pairs = pairs(slots, plain, protected, metric, fewest)?;
+    Some(midmean(&pairs.into_iter().map(|(plain, protected)| protected.ln() - plain.ln()).collect::<Vec<_>>()))
 }
 
-/// The difference of one frame, ns per operation: the midmean over blocks and lanes of cost of `guarded` − cost of
+/// The difference of one frame, ns per operation: the midmean over blocks and lanes of cost of `protected` − cost of
 /// `plain`.
 ///
 /// Made of the same pairs as [`frame_effect`], and exchanging the labels turns its sign in the same way, so that the
 /// same inference holds for it. `None` where that is `None`.
-pub fn frame_difference(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<f64> {
-    let pairs = pairs(slots, plain, guarded, metric, fewest)?;
-    Some(midmean(&pairs.into_iter().map(|(plain, guarded)| guarded - plain).collect::<Vec<_>>()))
+pub fn frame_difference(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usize) -> Option<f64> {
+    let pairs = pairs(slots, plain, protected, metric, fewest)?;
+    Some(midmean(&pairs.into_iter().map(|(plain, protected)| protected - plain).collect::<Vec<_>>()))
 }
 
-/// What an operation cost in the slots of both arms that share a block and a lane, ns: plain, guarded.
-fn pairs(slots: &[Slot], plain: u32, guarded: u32, metric: Metric, fewest: usize) -> Option<Vec<(f64, f64)>> {
+/// What an operation cost in the slots of both arms that share a block and a lane, ns: plain, protected.
+fn pairs(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usize) -> Option<Vec<(f64, f64)>> {
     let costs = |arm: u32| {
         let of_arm = slots.iter().filter(|slot| slot.arm == arm);
         let mut costs: Vec<_> =
-            of_arm.filter_map(|slot| Some(((slot.block, slot.client), slot_cost(slot, metric)?))).collect();
+            of_arm.filter_map(|slot| Some(((slot.block, slot.lane), slot_cost(slot, metric)?))).collect();
         costs.sort_unstable_by_key(|(place, _)| *place);
         costs
     };
-    let busy = |slot: &&Slot| (slot.arm == plain || slot.arm == guarded) && slot.n >= MIN_OPERATIONS && slot.n_g >= 1;
+    let busy = |slot: &&Slot| {
+        (slot.arm == plain || slot.arm == protected) && slot.operations >= MIN_OPERATIONS && slot.counted >= 1
+    };
     let lost = slots.iter().filter(busy).filter(|slot| slot_cost(slot, metric).is_none()).count();
     if lost * 10 > slots.iter().filter(busy).count() {
         return None;
     }
-    let (plain, guarded) = (costs(plain), costs(guarded));
-    let pairs: Vec<(f64, f64)> = guarded
+    let (plain, protected) = (costs(plain), costs(protected));
+    let pairs: Vec<(f64, f64)> = protected
         .iter()
         .filter_map(|(place, cost)| {
             let partner = plain.binary_search_by_key(place, |(place, _)| *place).ok()?;
@@ -131,19 +133,19 @@ pub fn frame_spent(slots: &[Slot], arm: u32, metric: Metric) -> Option<Spent> {
     Some(of_arm.map(|slot| spent(slot, metric)).sum())
 }
 
-/// The total effect: ln of guarded over plain, each a ratio of sums over all frames, every stall counted.
+/// The total effect: ln of protected over plain, each a ratio of sums over all frames, every stall counted.
 ///
-/// `frames` are (plain, guarded) pairs; the interval is that of [`jackknife`].
+/// `frames` are (plain, protected) pairs; the interval is that of [`jackknife`].
 pub fn ratio_effect(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
-    jackknife(frames, alpha, |plain, guarded| (guarded.per_operation() / plain.per_operation()).ln())
+    jackknife(frames, alpha, |plain, protected| (protected.per_operation() / plain.per_operation()).ln())
 }
 
-/// The total difference: guarded less plain, each a ratio of sums over all frames, every stall counted, in the costs'
+/// The total difference: protected less plain, each a ratio of sums over all frames, every stall counted, in the costs'
 /// unit.
 ///
-/// `frames` are (plain, guarded) pairs; the interval is that of [`jackknife`].
+/// `frames` are (plain, protected) pairs; the interval is that of [`jackknife`].
 pub fn total_difference(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
-    jackknife(frames, alpha, |plain, guarded| guarded.per_operation() - plain.per_operation())
+    jackknife(frames, alpha, |plain, protected| protected.per_operation() - plain.per_operation())
 }
 
 /// What `of` makes of the sums over all frames, with the interval of confidence 1 − `alpha` from the jackknife that
@@ -153,11 +155,11 @@ pub fn total_difference(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
 /// NaN of nothing.
 fn jackknife(frames: &[(Spent, Spent)], alpha: f64, of: impl Fn(Spent, Spent) -> f64) -> Interval {
     let plain: Spent = frames.iter().map(|(plain, _)| *plain).sum();
-    let guarded: Spent = frames.iter().map(|(_, guarded)| *guarded).sum();
-    let estimate = of(plain, guarded);
+    let protected: Spent = frames.iter().map(|(_, protected)| *protected).sum();
+    let estimate = of(plain, protected);
     let n = frames.len() as f64;
     let pseudo: Vec<f64> =
-        frames.iter().map(|(p, g)| n * estimate - (n - 1.0) * of(plain - *p, guarded - *g)).collect();
+        frames.iter().map(|(p, g)| n * estimate - (n - 1.0) * of(plain - *p, protected - *g)).collect();
     if frames.len() < 2 || pseudo.iter().any(|value| !value.is_finite()) {
         return Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY };
     }
@@ -169,11 +171,11 @@ fn jackknife(frames: &[(Spent, Spent)], alpha: f64, of: impl Fn(Spent, Spent) ->
 mod tests {
     use super::*;
 
-    /// A frame of ten blocks; in the first `hidden` of them the guarded arm waits for longer than its slot lasts.
+    /// A frame of ten blocks; in the first `hidden` of them the protected arm waits for longer than its slot lasts.
     fn frame(hidden: u32) -> Vec<Slot> {
         let slot = |block: u32, arm: u32| {
             let stalled_ns = (arm != 1 || block >= hidden).then_some(0);
-            Slot { block, arm, n: 50, n_g: 50, wall_ns: 1_000_000, stalled_ns, ..Slot::default() }
+            Slot { block, arm, operations: 50, counted: 50, wall_ns: 1_000_000, stalled_ns, ..Slot::default() }
         };
         (0..10).flat_map(|block| [slot(block, 0), slot(block, 1)]).collect()
     }
@@ -188,14 +190,14 @@ mod tests {
 
     #[test]
     fn a_frames_difference_is_the_midmean_of_its_pairs() {
-        // By hand: the guarded arm costs 3, 5, 9, 7, 100, −20, 6 and 8 µs more than 20.5 µs; the lowest and the highest
-        // two are dropped, (5 + 6 + 7 + 8) / 4 = 6.5 µs.
+        // By hand: the protected arm costs 3, 5, 9, 7, 100, −20, 6 and 8 µs more than 20.5 µs; the lowest and the
+        // highest two are dropped, (5 + 6 + 7 + 8) / 4 = 6.5 µs.
         let more = [3, 5, 9, 7, 100, -20, 6, 8];
         let slot = |block: usize, arm: u32, cost_ns: i64| Slot {
             block: block as u32,
             arm,
-            n: 50,
-            n_g: 50,
+            operations: 50,
+            counted: 50,
             wall_ns: (50 * cost_ns) as u64,
             stalled_ns: Some(0),
             ..Slot::default()
@@ -209,10 +211,10 @@ mod tests {
 
     #[test]
     fn a_total_difference_is_that_of_the_sums() {
-        // By hand: plain 10, 10, 10 and guarded 12, 14, 16 a frame of one operation; leaving one out moves the
+        // By hand: plain 10, 10, 10 and protected 12, 14, 16 a frame of one operation; leaving one out moves the
         // difference as the mean of 2, 4 and 6 moves, whose standard error is 2/√3, and t(0.975, 2) = 4.302653.
         let spent = |cost: f64| Spent { cost, operations: 1.0 };
-        let frames = [12.0, 14.0, 16.0].map(|guarded| (spent(10.0), spent(guarded)));
+        let frames = [12.0, 14.0, 16.0].map(|protected| (spent(10.0), spent(protected)));
         let Interval { estimate, low, high } = total_difference(&frames, 0.05);
         let half = 4.302_652_729_911_275 * 2.0 / 3f64.sqrt();
         assert!((estimate - 4.0).abs() < 1e-12, "{estimate}");

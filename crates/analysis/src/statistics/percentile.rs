@@ -15,7 +15,7 @@ pub const SAMPLES_BEYOND: f64 = 50.0;
 /// Groups below which no interval is given.
 pub const MIN_GROUPS: usize = 8;
 
-/// The histograms of one frame: plain, guarded.
+/// The histograms of one frame: plain, protected.
 pub type Pair<'a> = (&'a Histogram, &'a Histogram);
 
 /// Consecutive frames (first, last) that hold at least `beyond` samples above the `share` quantile in both arms.
@@ -23,36 +23,36 @@ pub type Pair<'a> = (&'a Histogram, &'a Histogram);
 /// A rest at the end that is too short for a group belongs to none.
 pub fn group_frames(frames: &[(u64, u64)], share: f64, beyond: f64) -> Vec<(usize, usize)> {
     let mut groups = Vec::new();
-    let (mut start, mut plain, mut guarded) = (0, 0, 0);
-    for (index, (of_plain, of_guarded)) in frames.iter().enumerate() {
+    let (mut start, mut plain, mut protected) = (0, 0, 0);
+    for (index, (of_plain, of_protected)) in frames.iter().enumerate() {
         plain += of_plain;
-        guarded += of_guarded;
-        if plain.min(guarded) as f64 * (1.0 - share) >= beyond {
+        protected += of_protected;
+        if plain.min(protected) as f64 * (1.0 - share) >= beyond {
             groups.push((start, index));
-            (start, plain, guarded) = (index + 1, 0, 0);
+            (start, plain, protected) = (index + 1, 0, 0);
         }
     }
     groups
 }
 
-/// The effect on the `share` quantile: ln(guarded/plain) by group of frames, then [`infer`].
+/// The effect on the `share` quantile: ln(protected/plain) by group of frames, then [`infer`].
 ///
 /// Fewer than [`MIN_GROUPS`] groups give their median as the estimate (NaN without any) and infinite ends.
 pub fn quantile_effect(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference {
     over_groups(frames, share, alpha, quantile_ratio)
 }
 
-/// The difference of the `share` quantiles, guarded − plain in ns, as [`quantile_effect`] from the same groups of
+/// The difference of the `share` quantiles, protected − plain in ns, as [`quantile_effect`] from the same groups of
 /// frames.
 pub fn quantile_difference(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference {
     over_groups(frames, share, alpha, |frames, share| {
-        let (plain, guarded) = quantiles(frames, share)?;
-        Some(guarded - plain)
+        let (plain, protected) = quantiles(frames, share)?;
+        Some(protected - plain)
     })
 }
 
 fn over_groups(frames: &[Pair<'_>], share: f64, alpha: f64, of: impl Fn(&[Pair<'_>], f64) -> Option<f64>) -> Inference {
-    let counts: Vec<_> = frames.iter().map(|(plain, guarded)| (plain.total(), guarded.total())).collect();
+    let counts: Vec<_> = frames.iter().map(|(plain, protected)| (plain.total(), protected.total())).collect();
     let effects: Vec<f64> = group_frames(&counts, share, SAMPLES_BEYOND)
         .into_iter()
         .filter_map(|(first, last)| of(&frames[first..=last], share))
@@ -64,18 +64,18 @@ fn over_groups(frames: &[Pair<'_>], share: f64, alpha: f64, of: impl Fn(&[Pair<'
     Inference { interval, merged: effects, batch: 0, lag1: 0.0 }
 }
 
-/// ln(guarded/plain) of the `share` quantiles of all `frames` together; `None` where an arm has no sample.
+/// ln(protected/plain) of the `share` quantiles of all `frames` together; `None` where an arm has no sample.
 pub fn quantile_ratio(frames: &[Pair<'_>], share: f64) -> Option<f64> {
-    let (plain, guarded) = quantiles(frames, share)?;
-    let ratio = (guarded / plain).ln();
+    let (plain, protected) = quantiles(frames, share)?;
+    let ratio = (protected / plain).ln();
     ratio.is_finite().then_some(ratio)
 }
 
-/// The `share` quantiles of all `frames` together, ns: plain, guarded.
+/// The `share` quantiles of all `frames` together, ns: plain, protected.
 fn quantiles(frames: &[Pair<'_>], share: f64) -> Option<(f64, f64)> {
     let plain = pooled(frames.iter().map(|frame| frame.0)).quantile(share)?;
-    let guarded = pooled(frames.iter().map(|frame| frame.1)).quantile(share)?;
-    Some((plain, guarded))
+    let protected = pooled(frames.iter().map(|frame| frame.1)).quantile(share)?;
+    Some((plain, protected))
 }
 
 /// One histogram of all samples.

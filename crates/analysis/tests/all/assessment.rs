@@ -19,12 +19,12 @@ fn summary(analysis: &Analysis) -> String {
     }
     for cell in &analysis.cells {
         text += &format!(
-            "{}: {}, {}, {} frames, {} spoiled, wait {:.2}\n",
+            "{}: {}, {}, {} frames, {} invalid, wait {:.2}\n",
             cell.id,
             cell.arrivals,
             cell.mode,
             cell.frames,
-            cell.spoiled.len(),
+            cell.invalid.len(),
             cell.wait_share
         );
         for arm in &cell.arms {
@@ -78,7 +78,7 @@ fn a_known_cost_is_found_and_a_second_baseline_is_not() {
     check(
         &records,
         expect![[r#"
-            c: closed loop, twin, 60 frames, 0 spoiled, wait 0.05
+            c: closed loop, twin, 60 frames, 0 invalid, wait 0.05
             plain: Baseline []
                 throughput 98893.35 [86920.13, 108500.78] op/s n=60
                 latency_mean 20.23 [18.43, 23.01] µs n=60
@@ -98,7 +98,7 @@ fn a_known_cost_is_found_and_a_second_baseline_is_not() {
                 received_bytes_per_op 1000.00 [1000.00, 1000.00] bytes/op n=60
                 memory_bytes 100.03 [100.02, 100.04] MB n=60
                 connect 2002.00 [2001.00, 2003.00] µs n=60
-            guarded 1: Proven ["-audit = off", "+audit = all"]
+            protected 1: Proven ["-audit = off", "+audit = all"]
                 throughput 94350.61 [83245.51, 103906.98] op/s n=60
                 latency_mean 21.20 [19.25, 24.03] µs n=60
                 net_per_op 20.14 [18.29, 22.82] µs/op n=60
@@ -134,7 +134,7 @@ fn a_known_cost_is_found_and_a_second_baseline_is_not() {
               - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
               - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=60/1 100.03 -> 105.03 MB) []
               - connect: Costs, costs 65% [65, 65] (n=60/1 2002.00 -> 3299.44 µs) []
-            guarded 2: Proven ["-audit = off", "+audit = all"]
+            protected 2: Proven ["-audit = off", "+audit = all"]
                 throughput 98546.38 [87139.06, 108861.97] op/s n=60
                 latency_mean 20.30 [18.37, 22.95] µs n=60
                 net_per_op 19.28 [17.45, 21.80] µs/op n=60
@@ -212,9 +212,9 @@ fn a_run_without_frames_is_a_row_and_not_a_gap() {
     check(
         &records,
         expect![[r#"
-            c: closed loop, twin, 0 frames, 0 spoiled, wait 0.00
+            c: closed loop, twin, 0 frames, 0 invalid, wait 0.00
             plain: Baseline []
-            guarded 1: Proven ["-audit = off", "+audit = all"]
+            protected 1: Proven ["-audit = off", "+audit = all"]
               * net: TooNoisy, too noisy to tell (not enough frames) (n=0/1) []
         "#]],
     );
@@ -226,7 +226,7 @@ fn a_run_without_frames_is_a_row_and_not_a_gap() {
 }
 
 #[test]
-fn spoiled_and_missing_frames_are_left_out_and_listed() {
+fn invalid_and_missing_frames_are_left_out_and_listed() {
     let mut records = Invented::default().records();
     let clean = {
         let mut records = records.clone();
@@ -234,7 +234,7 @@ fn spoiled_and_missing_frames_are_left_out_and_listed() {
         records.slots.retain(|slot| ![3, 7, 8].contains(&slot.frame));
         assess(&records)
     };
-    records.frames[3].spoiled = Some("the server was restarted".to_owned());
+    records.frames[3].invalid = Some("the server was restarted".to_owned());
     records.frames[3].arms[1].counters.sent_bytes = Some(1 << 40);
     records.slots.iter_mut().filter(|slot| slot.frame == 3 && slot.arm == 1).for_each(|slot| slot.wall_ns *= 9);
     records.frames[7].arms.pop();
@@ -255,15 +255,15 @@ fn spoiled_and_missing_frames_are_left_out_and_listed() {
                 "its record is missing",
             ),
         ]"#]]
-    .assert_eq(&format!("{:#?}", analysis.cells[0].spoiled));
+    .assert_eq(&format!("{:#?}", analysis.cells[0].invalid));
     assert_eq!(analysis.cells[0].arms, clean.cells[0].arms);
 }
 
 #[test]
-fn a_run_of_spoiled_frames_says_so() {
+fn a_run_of_invalid_frames_says_so() {
     let mut records = Invented { frames: 9, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     records.frames.drain(1..8);
-    records.frames.iter_mut().for_each(|frame| frame.spoiled = Some("the clock jumped".to_owned()));
+    records.frames.iter_mut().for_each(|frame| frame.invalid = Some("the clock jumped".to_owned()));
     let analysis = assess(&records);
     assert_eq!(analysis.warnings, ["c: no frame can be used."]);
     let cell = &analysis.cells[0];
@@ -271,7 +271,7 @@ fn a_run_of_spoiled_frames_says_so() {
     expect![[
         r#"[(0, "the clock jumped"), (1, "the records of 7 frames from here on are missing"), (8, "the clock jumped")]"#
     ]]
-    .assert_eq(&format!("{:?}", cell.spoiled));
+    .assert_eq(&format!("{:?}", cell.invalid));
 }
 
 #[test]
@@ -310,8 +310,8 @@ fn an_unseen_server_is_flagged_and_an_embedded_database_is_not() {
 fn rare_stalls_of_one_arm_are_flagged() {
     let mut records = Invented::default().records();
     // One slot in twenty of arm 2 takes four times as long; the midmean hardly moves, the sum does.
-    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2 && slot.block == 0 && slot.client == 0) {
-        slot.wall_g_ns *= 4;
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2 && slot.block == 0 && slot.lane == 0) {
+        slot.latency_sum_ns *= 4;
     }
     let time = estimate(&records, 2, "time");
     assert_eq!(time.flags, [Flag::TailDriven]);
@@ -341,7 +341,7 @@ fn neighbours_are_flagged_in_the_tail_only() {
 fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
     let mut records = Invented { arrivals: Arrivals::Poisson(2000.0), ..Invented::default() }.records();
     for frame in &mut records.frames {
-        frame.arms[1].undrained = frame.arms[1].operations / 20;
+        frame.arms[1].unfinished = frame.arms[1].operations / 20;
     }
     let (slow, fine) = (estimate(&records, 1, "throughput"), estimate(&records, 2, "throughput"));
     expect![[r#"
@@ -357,7 +357,7 @@ fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
 fn failed_operations_are_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
     records.frames[1].arms[2].failed = 7;
-    expect!["c: 7 of 43364 operations of arm `guarded 2` failed and are left out."]
+    expect!["c: 7 of 43364 operations of arm `protected 2` failed and are left out."]
         .assert_eq(&assess(&records).warnings.join("\n"));
 }
 
@@ -399,8 +399,8 @@ fn a_difference_is_that_of_its_figure() {
     let mut records = Invented::default().records();
     for slot in &mut records.slots {
         let cost = 20_000.0 * if slot.arm == 1 { 1.05 } else { 1.0 } * (1.0 + f64::from(slot.block % 3) / 1000.0);
-        (slot.n, slot.n_g) = (1000, 950);
-        (slot.wall_ns, slot.wall_g_ns, slot.wait_ns) =
+        (slot.operations, slot.counted) = (1000, 950);
+        (slot.wall_ns, slot.latency_sum_ns, slot.wait_ns) =
             ((cost * 1100.0) as u64, (cost * 1045.0) as u64, (cost * 100.0) as u64);
         slot.stalled_ns = Some(slot.wait_ns);
         (slot.client_cpu_ns, slot.server_cpu_ns) = ((cost * 300.0) as u64, (cost * 500.0) as u64);
@@ -463,7 +463,7 @@ fn operations_are_told_by_their_share() {
 #[test]
 fn slots_that_are_too_short_are_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
-    records.slots.iter_mut().for_each(|slot| slot.n = 19);
+    records.slots.iter_mut().for_each(|slot| slot.operations = 19);
     expect!["c: no slot holds 20 operations: make the slots longer (`slot_ms`)."]
         .assert_eq(&assess(&records).warnings.join("\n"));
 }
@@ -482,11 +482,11 @@ fn a_second_baseline_that_differs_is_told() {
     let asymmetric = |effect: f64| {
         let mut records = Invented { effects: vec![0.0, effect], ..Invented::default() }.records();
         records.plan.experiment.arms[1].protections.clear();
-        records.plan.experiment.arms[1].guard = true;
+        records.plan.experiment.arms[1].aa = true;
         assess(&records).warnings.join("\n")
     };
     assert_eq!(asymmetric(0.0), "");
-    expect!["c: arm `guarded 1` protects nothing and still differs from the baseline: the set-up is not symmetric."]
+    expect!["c: arm `protected 1` protects nothing and still differs from the baseline: the set-up is not symmetric."]
         .assert_eq(&asymmetric(0.03));
 }
 
@@ -528,7 +528,7 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
             ),
             Unproven(
                 [
-                    "audit, before epoch 1: Every marked operation is in the audit log: cannot tell; guarded: 100 of 100; control: 0 of 100",
+                    "audit, before epoch 1: Every marked operation is in the audit log: cannot tell; protected: 100 of 100; control: 0 of 100",
                 ],
             ),
             Unproven(

@@ -1,4 +1,4 @@
-//! The guard arm, sequential practice, frames that bind nothing, carry-over, and answers that are looked at all the
+//! The A/A arm, sequential practice, frames that bind nothing, carry-over, and answers that are looked at all the
 //! time.
 
 use tithe_analysis::{Estimate, Figure, Flag, Outcome, Proof, assess::assess, stopping::Live};
@@ -18,22 +18,22 @@ fn estimate(records: &Records, arm: usize, name: &str) -> Estimate {
 }
 
 /// Three arms, the last of which is a second instance of the baseline that costs `effect`.
-fn with_guard(effect: f64) -> Records {
+fn with_aa_arm(effect: f64) -> Records {
     let mut records = Invented { effects: vec![0.0, 0.05, effect], ..Invented::default() }.records();
     records.plan.experiment.arms[2].protections.clear();
-    records.plan.experiment.arms[2].guard = true;
+    records.plan.experiment.arms[2].aa = true;
     records
 }
 
 #[test]
-fn a_guard_that_differs_takes_every_answer_back() {
-    let records = with_guard(0.03);
+fn an_aa_arm_that_differs_takes_every_answer_back() {
+    let records = with_aa_arm(0.03);
     assert!(estimate(&records, 1, "net").flags.contains(&Flag::Asymmetric));
     let analysis = assess(&records);
     assert_eq!(analysis.cells[0].arms[2].proof, Proof::Baseline);
     assert!(analysis.warnings.iter().any(|warning| warning.contains("not symmetric")), "{:?}", analysis.warnings);
 
-    let records = with_guard(0.0);
+    let records = with_aa_arm(0.0);
     assert!(!estimate(&records, 1, "net").flags.contains(&Flag::Asymmetric));
     assert_eq!(estimate(&records, 1, "net").verdict, Outcome::Costs);
 }
@@ -45,9 +45,9 @@ fn an_arm_of_the_experiments_that_protects_nothing_says_nothing_about_the_others
     records.plan.experiment.arms[1..].iter_mut().for_each(|arm| arm.protections.clear());
     assert_eq!(estimate(&records, 2, "net").verdict, Outcome::Costs);
     let flagged = |arm: usize| estimate(&records, arm, "net").flags.contains(&Flag::Asymmetric);
-    assert!(!flagged(1) && !flagged(2), "nobody asked for a guard arm");
-    records.plan.experiment.arms[1].guard = true;
-    assert!(!estimate(&records, 2, "net").flags.contains(&Flag::Asymmetric), "the guard arm does not differ");
+    assert!(!flagged(1) && !flagged(2), "nobody asked for an A/A arm");
+    records.plan.experiment.arms[1].aa = true;
+    assert!(!estimate(&records, 2, "net").flags.contains(&Flag::Asymmetric), "the A/A arm does not differ");
 }
 
 /// The same records as if `arm` had not been measured.
@@ -85,7 +85,7 @@ fn sequential_practice_takes_the_drift_for_a_cost() {
     records.slots.retain(|slot| (slot.arm == 1) == (slot.frame >= 30));
     for slot in records.slots.iter_mut().filter(|slot| slot.frame >= 30) {
         let slower = |ns: &mut u64| *ns = *ns * 13 / 10;
-        [&mut slot.wall_ns, &mut slot.wall_g_ns, &mut slot.client_cpu_ns, &mut slot.server_cpu_ns]
+        [&mut slot.wall_ns, &mut slot.latency_sum_ns, &mut slot.client_cpu_ns, &mut slot.server_cpu_ns]
             .into_iter()
             .for_each(slower);
     }
@@ -112,10 +112,10 @@ fn frames_that_bind_nothing_stand_beside() {
 #[test]
 fn carry_over_is_flagged_where_it_moves_a_figure() {
     let mut records = Invented { frames: 20, ..Invented::default() }.records();
-    let mut flagged = |baseline: f64, guarded: f64| {
+    let mut flagged = |baseline: f64, protected: f64| {
         for frame in &mut records.frames {
-            frame.guard_ns = 1_000_000;
-            for (arm, early) in frame.arms.iter_mut().zip([baseline, guarded]) {
+            frame.settling_ns = 1_000_000;
+            for (arm, early) in frame.arms.iter_mut().zip([baseline, protected]) {
                 // The phase from 1 to 2 ms holds a fifth of the operations that count.
                 arm.phases = vec![(500, 10.0); PHASES_NS.len()];
                 arm.phases[3].1 += early + f64::from(frame.frame % 3) * 0.001;

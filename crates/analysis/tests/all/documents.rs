@@ -11,7 +11,7 @@ use tithe_analysis::{
     assess::assess,
     report::{
         benchstat, csv,
-        html::{self, Story},
+        html::{self, PageData},
         json, markdown,
         terminal::{self, Options},
         view::Form,
@@ -22,13 +22,13 @@ use tithe_model::{experiment::Arrivals, records::Records};
 use crate::synthetic::Invented;
 
 /// Every report that is made from an analysis and its story.
-fn reports(analysis: &Analysis, story: &Story) -> [String; 7] {
+fn reports(analysis: &Analysis, page_data: &PageData) -> [String; 7] {
     [
         terminal::render(analysis, Options { form: Form::Long, ..Options::default() }),
         terminal::render(analysis, Options { form: Form::Short, ..Options::default() }),
-        html::render(analysis, story),
+        html::render(analysis, page_data),
         markdown::render(analysis, Form::Long),
-        json::render(analysis, story),
+        json::render(analysis, page_data),
         csv::render(analysis),
         benchstat::render(analysis),
     ]
@@ -44,17 +44,17 @@ fn reports_of_a_document_are_those_of_the_run() {
         Invented { arrivals: Arrivals::Poisson(500.0), wait: 0.6, ..Invented::default() },
     ];
     for records in runs.map(|invented| invented.records()) {
-        let (analysis, story) = (assess(&records), Story::of(&records, "title = \"a\"\n"));
-        let document = json::render(&analysis, &story);
+        let (analysis, page_data) = (assess(&records), PageData::of(&records, "title = \"a\"\n"));
+        let document = json::render(&analysis, &page_data);
         let (analysis_again, story_again) = json::read(&document).expect("a document");
-        assert_eq!(reports(&analysis, &story), reports(&analysis_again, &story_again));
+        assert_eq!(reports(&analysis, &page_data), reports(&analysis_again, &story_again));
     }
 }
 
 #[test]
 fn a_document_is_small() {
     let records: Records = Invented { frames: 5000, ..Invented::default() }.records();
-    let document = json::render(&assess(&records), &Story::of(&records, ""));
+    let document = json::render(&assess(&records), &PageData::of(&records, ""));
     assert!(document.len() < 120_000, "{} bytes", document.len());
     let longest = document.lines().map(|line| line.chars().count()).max().unwrap_or_default();
     assert!(longest < 700, "a line has {longest} columns");
@@ -74,13 +74,13 @@ fn the_page_of_every_kept_document_can_be_made() {
     let schema = jsonschema::validator_for(&schema).expect("a schema");
     for path in kept() {
         let text = fs::read_to_string(&path).expect("a document");
-        let (analysis, story) = json::read(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-        let page = html::render(&analysis, &story);
+        let (analysis, page_data) = json::read(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        let page = html::render(&analysis, &page_data);
         for cell in &analysis.cells {
             assert!(page.contains(&format!("Cell {}", cell.id)), "{}: no cell {}", path.display(), cell.id);
         }
         assert!(page.contains("class=\"panel\"") && page.contains("class=\"time\""), "{}", path.display());
         assert!(schema.is_valid(&serde_json::from_str(&text).expect("JSON")), "{}", path.display());
-        assert!(json::render(&analysis, &story) == text, "{}: it would be written otherwise today", path.display());
+        assert!(json::render(&analysis, &page_data) == text, "{}: it would be written otherwise today", path.display());
     }
 }

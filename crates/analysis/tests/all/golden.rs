@@ -4,7 +4,7 @@
 //! belongs to a table of measured slots that is not part of it: its `first3`, `infer` and `total` cannot be
 //! computed here. Its `infer` values are those of `frames_measured.json` up to the rounding of that file, and
 //! are checked so; the way from slots to frames and the totals are checked on `synthetic_slots.csv` instead,
-//! an invented table with too short slots, missing partners, slots without an operation after the guard, wait
+//! an invented table with too short slots, missing partners, slots without an operation after the settling time, wait
 //! beyond wall time, a frame with too few pairs and a frame without one arm. `synthetic.json` is what the
 //! reference implementation makes of it.
 
@@ -243,16 +243,16 @@ fn percentiles() {
     // The rule is written out in the file under `latency_rule`.
     let frames: Vec<(Histogram, Histogram)> = (0..60u64)
         .map(|frame| {
-            let (mut plain, mut guarded) = (Histogram::default(), Histogram::default());
+            let (mut plain, mut protected) = (Histogram::default(), Histogram::default());
             for i in 0..600u64 {
                 let latency = 20_000 + (frame * 7919 + i * i * 31) % 9973 * if i % 50 == 0 { 21 } else { 1 };
                 plain.record(latency);
-                guarded.record((latency as f64 * 1.04) as u64 + i * frame % 17);
+                protected.record((latency as f64 * 1.04) as u64 + i * frame % 17);
             }
-            (plain, guarded)
+            (plain, protected)
         })
         .collect();
-    let pairs: Vec<_> = frames.iter().map(|(plain, guarded)| (plain, guarded)).collect();
+    let pairs: Vec<_> = frames.iter().map(|(plain, protected)| (plain, protected)).collect();
     for case in list(&extra["quantile_effect"]) {
         near_inference(&quantile_effect(&pairs, number(&case[0]), 0.05), &case[1]);
     }
@@ -308,12 +308,12 @@ fn synthetic_frames() -> Vec<Vec<Slot>> {
             cell: v[0] as u32,
             frame: v[1] as u32,
             block: v[2] as u32,
-            client: v[3] as u32,
+            lane: v[3] as u32,
             arm: v[4] as u32,
-            n: v[5],
-            n_g: v[6],
+            operations: v[5],
+            counted: v[6],
             wall_ns: v[7],
-            wall_g_ns: v[8],
+            latency_sum_ns: v[8],
             client_cpu_ns: v[9],
             server_cpu_ns: v[10],
             wait_ns: v[11],

@@ -20,7 +20,7 @@ fn effects() -> impl Strategy<Value = Vec<f64>> {
     vec(-1.0..1.0f64, 1..60)
 }
 
-/// Costs of pairs of slots: plain, guarded.
+/// Costs of pairs of slots: plain, protected.
 fn costs() -> impl Strategy<Value = Vec<(u64, u64)>> {
     vec((10_000..90_000u64, 10_000..90_000u64), 1..30)
 }
@@ -38,19 +38,19 @@ fn mirrored(a: Interval, b: Interval) -> bool {
 fn frame(costs: &[(u64, u64)]) -> Vec<Slot> {
     let slot = |place: usize, arm: u32, cost: u64| Slot {
         block: place as u32 / 2,
-        client: place as u32 % 2,
+        lane: place as u32 % 2,
         arm,
-        n: 100,
-        n_g: 95,
+        operations: 100,
+        counted: 95,
         wall_ns: cost * 100,
-        wall_g_ns: cost * 95,
+        latency_sum_ns: cost * 95,
         client_cpu_ns: cost * 30,
         server_cpu_ns: cost * 50,
         wait_ns: cost * 10,
         stalled_ns: Some(cost * 10),
         ..Slot::default()
     };
-    costs.iter().enumerate().flat_map(|(i, (plain, guarded))| [slot(i, 0, *plain), slot(i, 1, *guarded)]).collect()
+    costs.iter().enumerate().flat_map(|(i, (plain, protected))| [slot(i, 0, *plain), slot(i, 1, *protected)]).collect()
 }
 
 fn histogram(values: &[u64]) -> Histogram {

@@ -19,7 +19,7 @@ fn frames(records: &Records) -> impl Iterator<Item = &[Slot]> {
 fn stops_at_a_look_and_the_analysis_says_the_same() {
     let mut records = Invented { frames: 60, ..Invented::default() }.records();
     let mut live = live(&records);
-    let mut story = String::new();
+    let mut page_data = String::new();
     let mut decision = live.decide();
     for slots in frames(&records) {
         live.push(slots);
@@ -27,7 +27,7 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
         if live.frames().is_multiple_of(6) || decision.enough {
             let widest = decision.arms[decision.widest - 1];
             let more = decision.more_s.map_or("?".to_owned(), |more_s| format!("{more_s:.1}"));
-            story += &format!(
+            page_data += &format!(
                 "{} frames: arm {} +-{:.4}, {more} s more, enough: {}\n",
                 live.frames(),
                 decision.widest,
@@ -48,7 +48,7 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
         36 frames: arm 1 +-0.0091, 0.0 s more, enough: false
         40 frames: arm 1 +-0.0081, 0.0 s more, enough: true
     "#]]
-    .assert_eq(&story);
+    .assert_eq(&page_data);
 
     let frames = live.frames() as u32;
     records.frames.retain(|frame| frame.frame < frames);

@@ -37,7 +37,14 @@ fn slots(places: &[Place], arms: usize, random: &mut SplitMix64) -> Vec<Slot> {
         before = place.arm;
         if let Some(block) = place.block {
             let client_cpu_ns = (cost * 1000.0) as u64;
-            slots.push(Slot { block, arm: place.arm as u32, n: 1000, n_g: 950, client_cpu_ns, ..Slot::default() });
+            slots.push(Slot {
+                block,
+                arm: place.arm as u32,
+                operations: 1000,
+                counted: 950,
+                client_cpu_ns,
+                ..Slot::default()
+            });
         }
     }
     slots

@@ -3,7 +3,7 @@
 use tithe_analysis::{
     assess::assess,
     report::{
-        html::{self, Story},
+        html::{self, PageData},
         ycsb,
     },
 };
@@ -12,25 +12,25 @@ use tithe_model::records::Records;
 use crate::synthetic::Invented;
 
 #[test]
-fn the_story_is_small_and_whole() {
+fn the_page_data_are_small_and_whole() {
     let records = Invented { frames: 2000, ..Invented::default() }.records();
-    let story = Story::of(&records, "title = \"an hour\"");
-    assert!(story.moments.len() <= 400, "{} moments", story.moments.len());
-    let spoiled = records.frames.iter().filter(|frame| frame.spoiled.is_some()).count();
-    assert_eq!(story.moments.iter().map(|moment| moment.spoiled as usize).sum::<usize>(), spoiled);
-    assert!(story.moments.windows(2).all(|pair| pair[0].start_s <= pair[1].start_s));
-    assert_eq!(story.curves.len(), 3, "one curve an arm for the only operation");
-    for curve in &story.curves {
+    let page_data = PageData::of(&records, "title = \"an hour\"");
+    assert!(page_data.moments.len() <= 400, "{} moments", page_data.moments.len());
+    let invalid = records.frames.iter().filter(|frame| frame.invalid.is_some()).count();
+    assert_eq!(page_data.moments.iter().map(|moment| moment.invalid as usize).sum::<usize>(), invalid);
+    assert!(page_data.moments.windows(2).all(|pair| pair[0].start_s <= pair[1].start_s));
+    assert_eq!(page_data.curves.len(), 3, "one curve an arm for the only operation");
+    for curve in &page_data.curves {
         assert!(curve.points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1), "{curve:?}");
     }
-    let page = html::render(&assess(&records), &story);
+    let page = html::render(&assess(&records), &page_data);
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
     assert!(page.contains("class=\"panel\"") && page.contains("class=\"time\"") && page.contains("an hour"));
 }
 
 #[test]
 fn the_page_is_the_same_whenever_it_is_made() {
-    let page = |records: &Records| html::render(&assess(records), &Story::of(records, ""));
+    let page = |records: &Records| html::render(&assess(records), &PageData::of(records, ""));
     let records = Invented::default().records();
     assert_eq!(page(&records), page(&records));
 }
@@ -50,7 +50,7 @@ fn ycsb_lines_are_read_as_those_of_ycsb() {
         assert!(value >= 0.0, "{line}");
         operations += if *name == "Operations" { value as u64 } else { 0 };
     }
-    let usable = records.frames.iter().filter(|frame| frame.spoiled.is_none());
+    let usable = records.frames.iter().filter(|frame| frame.invalid.is_none());
     let seen = usable.flat_map(|frame| &frame.arms).flat_map(|arm| arm.latency.values());
     assert_eq!(operations, seen.map(|histogram| histogram.total()).sum::<u64>());
 }

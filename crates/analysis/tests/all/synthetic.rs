@@ -113,12 +113,12 @@ impl Invented {
 
     fn plan(&self) -> Plan {
         let arms = self.effects.iter().enumerate().map(|(index, _)| Arm {
-            name: if index == 0 { "plain".to_owned() } else { format!("guarded {index}") },
+            name: if index == 0 { "plain".to_owned() } else { format!("protected {index}") },
             protections: if index == 0 { Vec::new() } else { vec![protection()] },
             url: None,
             on: Vec::new(),
             off: Vec::new(),
-            guard: false,
+            aa: false,
         });
         let cell = Cell {
             id: "c".to_owned(),
@@ -128,7 +128,7 @@ impl Invented {
             arrivals: self.arrivals,
             seed: self.seed,
             slot_ns: 20_000_000,
-            guard_ns: 1_000_000,
+            settling_ns: 1_000_000,
             warmup_ns: 100_000_000,
             blocks: BLOCKS,
             frames_max: self.frames,
@@ -183,18 +183,18 @@ impl Invented {
                 let busy_ns = 20_000.0 * (machine + effect + self.spread * noise.normal()).exp();
                 let wall_ns = busy_ns / (1.0 - self.wait);
                 let n = (20_000_000.0 / wall_ns) as u64;
-                let n_g = n * 19 / 20;
+                let counted = n * 19 / 20;
                 let of = |each: f64, count: u64| (each * count as f64) as u64;
                 slots.push(Slot {
                     cell: 0,
                     frame,
                     block,
-                    client,
+                    lane: client,
                     arm: arm as u32,
-                    n,
-                    n_g,
+                    operations: n,
+                    counted,
                     wall_ns: of(wall_ns, n),
-                    wall_g_ns: of(wall_ns, n_g),
+                    latency_sum_ns: of(wall_ns, counted),
                     client_cpu_ns: of(0.3 * busy_ns, n),
                     server_cpu_ns: of(0.5 * busy_ns, n),
                     wait_ns: of(wall_ns - busy_ns, n),
@@ -208,18 +208,18 @@ impl Invented {
     fn frame(&self, number: u32, slots: &[Slot], noise: &mut Noise) -> Frame {
         let arms = self.effects.iter().enumerate().map(|(arm, effect)| {
             let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
-            let operations: u64 = of_arm().map(|slot| slot.n).sum();
+            let operations: u64 = of_arm().map(|slot| slot.operations).sum();
             let mut latency = Histogram::default();
             for slot in of_arm() {
-                let mean = slot.wall_g_ns as f64 / slot.n_g as f64;
-                (0..slot.n_g).for_each(|_| latency.record((mean * (0.5 + 0.5 * noise.exponential())) as u64));
+                let mean = slot.latency_sum_ns as f64 / slot.counted as f64;
+                (0..slot.counted).for_each(|_| latency.record((mean * (0.5 + 0.5 * noise.exponential())) as u64));
             }
             let latency = BTreeMap::from([("READ".to_owned(), latency)]);
             ArmFrame {
                 operations,
-                operations_settling: 0,
+                operations_lead_in: 0,
                 failed: 0,
-                undrained: 0,
+                unfinished: 0,
                 intended: if self.arrivals == Arrivals::Closed { BTreeMap::new() } else { latency.clone() },
                 latency,
                 connect_ns: (2e6 * (10.0 * effect).exp()) as u64 + u64::from(number % 5) * 1000,
@@ -242,10 +242,10 @@ impl Invented {
             epoch: 0,
             start_unix_ns: 1_700_000_000_000_000_000 + u64::from(number) * 1_000_000_000,
             duration_ns: 900_000_000,
-            spoiled: None,
+            invalid: None,
             free: false,
             slot_ns: 20_000_000,
-            guard_ns: 1_000_000,
+            settling_ns: 1_000_000,
             stalls: if self.clients <= LANES { Stalls::Waits } else { Stalls::Unseen("nobody looked".to_owned()) },
             arms: arms.collect(),
             host: Host { load: 2.0, cpu_pressure: Some(0.25), io_pressure: None, steal: Some(0.0), throttled: None },
@@ -269,7 +269,7 @@ pub fn finding(arm: u32, phase: Phase) -> Finding {
         claim: "Every marked operation is in the audit log.".to_owned(),
         role: Role::Claim,
         verdict: Verdict::Holds,
-        guarded: "100 of 100".to_owned(),
+        protected: "100 of 100".to_owned(),
         control: "0 of 100".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use tithe_harness::{
     folder,
     run::{Ending, Run},
 };
-use tithe_model::{experiment::Experiment, parse::guard};
+use tithe_model::{experiment::Experiment, parse::aa_arm_of};
 
 use crate::{
     CalibrateArgs,
@@ -47,7 +47,7 @@ pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
 fn against_itself(experiment: &mut Experiment, seconds: f64) {
     experiment.title = format!("Calibration: {}", experiment.title);
     experiment.arms.truncate(1);
-    let second = guard(&experiment.arms);
+    let second = aa_arm_of(&experiment.arms);
     experiment.arms.extend(second);
     let cells = experiment.workloads.len() * experiment.resources.len();
     experiment.measure.budget_s = seconds * cells.max(1) as f64;

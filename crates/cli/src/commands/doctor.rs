@@ -37,7 +37,7 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
             },
         );
     }
-    let both = cgroup::Limits { cpus: Some(1.0), memory_bytes: Some(1 << 30), account: false };
+    let both = cgroup::GroupLimits { cpus: Some(1.0), memory_bytes: Some(1 << 30), account: false };
     row("limits", cgroup::lacks(both).unwrap_or_else(|| "possible (cpus and memory, control groups)".to_owned()));
     row("load", format!("{:.2} (1 min)", host::load()));
     row("pressure", pressure());

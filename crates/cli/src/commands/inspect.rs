@@ -9,7 +9,7 @@ use tithe_machine::{
 };
 use tithe_model::experiment::Url;
 use tithe_plugin::{
-    observation::{Feature, Observation, Scope, State},
+    matrix::{Feature, FeatureStatus, Scope, State},
     product::Product,
     setup::Setup,
 };
@@ -26,13 +26,14 @@ struct Column {
     name: String,
     /// What it says it is.
     version: String,
-    cells: Vec<Observation>,
+    cells: Vec<FeatureStatus>,
 }
 
 /// Runs the command; returns the exit status.
 pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     let required = required(&arguments.require)?;
-    let columns = arguments.urls.iter().map(|url| look(url, arguments.write_canary)).collect::<Result<Vec<_>, _>>()?;
+    let columns =
+        arguments.urls.iter().map(|url| inspect_server(url, arguments.write_canary)).collect::<Result<Vec<_>, _>>()?;
     let text = match arguments.format.as_str() {
         "markdown" => markdown(&columns),
         "json" => json(&columns),
@@ -72,7 +73,7 @@ fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
     names.iter().map(find).collect()
 }
 
-fn look(url: &str, write_canary: bool) -> Result<Column, Stop> {
+fn inspect_server(url: &str, write_canary: bool) -> Result<Column, Stop> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let databases = prepare::databases();
     let database = databases.iter().find(|database| database.entry().schemes.contains(&scheme)).ok_or_else(|| {
@@ -113,7 +114,7 @@ fn missing(column: &Column, required: &[Feature]) -> Vec<(Lack, String)> {
 }
 
 /// What `cell` lacks of being enforced on the whole server.
-fn lack(cell: &Observation) -> Option<Lack> {
+fn lack(cell: &FeatureStatus) -> Option<Lack> {
     match (cell.state, cell.scope) {
         (State::Enforced, Scope::Server) => None,
         (State::Enforced, Scope::Account) | (State::Unseen, _) => Some(Lack::Untold),
@@ -122,7 +123,7 @@ fn lack(cell: &Observation) -> Option<Lack> {
 }
 
 /// The state of `cell`, and of whom where it is not of everybody.
-fn words(cell: &Observation) -> String {
+fn words(cell: &FeatureStatus) -> String {
     match (cell.state, cell.scope) {
         (State::Unseen | State::NotOffered, _) | (_, Scope::Server) => cell.state.words().to_owned(),
         (state, Scope::Account) => format!("{} for {}", state.words(), Scope::Account.words()),
@@ -167,7 +168,7 @@ fn markdown(columns: &[Column]) -> String {
 }
 
 fn json(columns: &[Column]) -> String {
-    let cell = |cell: &Observation| {
+    let cell = |cell: &FeatureStatus| {
         serde_json::json!({
             "feature": cell.feature.id(), "state": cell.state.words(), "scope": cell.scope.words(), "seen": cell.seen,
         })
@@ -190,15 +191,15 @@ mod tests {
             name: "redis://:***@db".to_owned(),
             version: "Redis 7.0.15".to_owned(),
             cells: vec![
-                Observation::new(
+                FeatureStatus::new(
                     Feature::Authentication,
                     State::Enforced,
                     Scope::Account,
                     "by password; without: refused",
                 ),
-                Observation::new(Feature::Transport, State::Off, Scope::Server, "plaintext | served"),
-                Observation::new(Feature::Auditing, State::Unseen, Scope::Account, "refused"),
-                Observation::new(Feature::NodeToNode, State::Enforced, Scope::Server, "tls-replication = yes"),
+                FeatureStatus::new(Feature::Transport, State::Off, Scope::Server, "plaintext | served"),
+                FeatureStatus::new(Feature::Auditing, State::Unseen, Scope::Account, "refused"),
+                FeatureStatus::new(Feature::NodeToNode, State::Enforced, Scope::Server, "tls-replication = yes"),
             ],
         }
     }

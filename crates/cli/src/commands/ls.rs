@@ -48,7 +48,7 @@ fn describe_database(database: &OfferedDatabase, text: &mut String) {
     text.push_str(&format!("database \"{}\"  {} ({how})\n", entry.id, entry.title));
     for protection in &database.protections {
         text.push_str(&format!("  {{ use = \"{}\" }}  {}\n", protection.id, protection.title));
-        text.push_str(&format!("      guards against: {}\n", protection.guards_against));
+        text.push_str(&format!("      protects against: {}\n", protection.protects_against));
         text.push_str(&format!("      leaves open:    {}\n", protection.leaves_open));
         protection.options.iter().for_each(|option| describe_option(option, text));
     }
@@ -62,7 +62,7 @@ fn describe_option(option: &OptionEntry, text: &mut String) {
         OptionKind::Text => "text".to_owned(),
         OptionKind::Flag => "true | false".to_owned(),
     };
-    let default = match option.default.map(tithe_model::catalogue::Default::value) {
+    let default = match option.default.map(tithe_model::catalogue::DefaultValue::value) {
         Some(tithe_model::experiment::OptionValue::Number(number)) => format!(", default {number}"),
         Some(tithe_model::experiment::OptionValue::Text(text)) => format!(", default \"{text}\""),
         Some(tithe_model::experiment::OptionValue::Flag(flag)) => format!(", default {flag}"),

@@ -42,21 +42,21 @@ fn swap(prepared: &Prepared) -> String {
     text
 }
 
-/// What each guarded arm changes in the configuration of the plain one, in the first cell.
+/// What each protected arm changes in the configuration of the plain one, in the first cell.
 fn differences(prepared: &Prepared) -> Result<String, Stop> {
     let mut text = String::from("\nWhat each arm changes\n");
     let arms = &prepared.plan.experiment.arms;
     let plain = lines(prepared, 0)?;
     for (number, arm) in arms.iter().enumerate().skip(1) {
-        let guarded = lines(prepared, number)?;
+        let protected = lines(prepared, number)?;
         text.push_str(&format!("  {}\n", arm.name));
         let mut told = false;
         let mut tell = |sign: char, line: &str| {
             told = true;
             text.push_str(&format!("    {sign} {line}\n"));
         };
-        guarded.iter().filter(|line| !plain.contains(line)).for_each(|line| tell('+', line));
-        plain.iter().filter(|line| !guarded.contains(line)).for_each(|line| tell('-', line));
+        protected.iter().filter(|line| !plain.contains(line)).for_each(|line| tell('+', line));
+        plain.iter().filter(|line| !protected.contains(line)).for_each(|line| tell('-', line));
         if !told {
             text.push_str("    nothing that shows in the configuration\n");
         }

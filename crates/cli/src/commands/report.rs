@@ -17,7 +17,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         return ycsb(&arguments.run);
     }
     let assessed = records::read(&arguments.run)?;
-    let (analysis, story) = (&assessed.analysis, &assessed.story);
+    let (analysis, page_data) = (&assessed.analysis, &assessed.page_data);
     let width = progress::columns().min(120);
     let text = |form| report::terminal::render(analysis, report::terminal::Options { form, width, colour: true });
     let rendered = match arguments.format.as_str() {
@@ -25,8 +25,8 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         "markdown" => report::markdown::render(analysis, report::view::Form::Long),
         "pull-request" => report::markdown::render(analysis, report::view::Form::Short),
         "benchstat" => report::benchstat::render(analysis),
-        "html" => report::html::render(analysis, story),
-        "json" => report::json::render(analysis, story),
+        "html" => report::html::render(analysis, page_data),
+        "json" => report::json::render(analysis, page_data),
         "csv" => report::csv::render(analysis),
         _ => text(report::view::Form::Long),
     };

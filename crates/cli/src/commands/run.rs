@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
     Analysis,
-    report::{self, html::Story},
+    report::{self, html::PageData},
 };
 use tithe_harness::{
     folder::{self, RunFolder},
@@ -13,7 +13,7 @@ use tithe_harness::{
 use tithe_machine::watch::host;
 use tithe_model::{
     experiment::Experiment,
-    parse::{DESIGNS, guard},
+    parse::{DESIGNS, aa_arm_of},
     plan::Plan,
     record::Event,
     records::Records,
@@ -48,9 +48,9 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     drop(folder);
     let assessed = records::assess(&path)?;
     let analysis = &assessed.analysis;
-    write_reports(&path, analysis, &assessed.story)?;
+    write_reports(&path, analysis, &assessed.page_data)?;
     if arguments.json {
-        anstream::print!("{}", report::json::render(analysis, &assessed.story));
+        anstream::print!("{}", report::json::render(analysis, &assessed.page_data));
     } else if arguments.ycsb_output {
         anstream::print!("{}", report::ycsb::render(&folder::read(&path)?));
     } else {
@@ -71,9 +71,9 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
 
 /// What the options change about the experiment.
 fn change(experiment: &mut Experiment, arguments: &RunArgs) {
-    if arguments.guard_arm {
-        let guard = guard(&experiment.arms);
-        experiment.arms.extend(guard);
+    if arguments.aa_arm {
+        let aa_arm = aa_arm_of(&experiment.arms);
+        experiment.arms.extend(aa_arm);
     }
     experiment.measure.until_decided |= arguments.until_decided;
     if let Some((_, design)) = DESIGNS.iter().find(|(name, _)| arguments.design.as_deref() == Some(*name)) {
@@ -92,11 +92,11 @@ fn status(ending: Ending, analysis: &Analysis) -> i32 {
 }
 
 /// Writes the reports that stand in the run folder.
-fn write_reports(path: &Path, analysis: &Analysis, story: &Story) -> Result<(), Stop> {
+fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> Result<(), Stop> {
     let reports = [
-        ("report.html", report::html::render(analysis, story)),
+        ("report.html", report::html::render(analysis, page_data)),
         ("report.md", report::markdown::render(analysis, report::view::Form::Long)),
-        ("report.json", report::json::render(analysis, story)),
+        ("report.json", report::json::render(analysis, page_data)),
         ("report.csv", report::csv::render(analysis)),
     ];
     for (name, text) in reports {

@@ -32,24 +32,24 @@ pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
     let path = arguments.runs.join(format!("verify-{}", std::process::id()));
     let mut folder = RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?;
-    let mut verifier = Verifier { prepared: &prepared, findings: Vec::new(), claims: Claims::default(), spoiled: 0 };
+    let mut verifier = Verifier { prepared: &prepared, findings: Vec::new(), claims: Claims::default(), invalid: 0 };
     let cancelled = interrupt::listen();
     let Prepared { plan, database, install, workloads, .. } = &prepared;
     let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?;
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();
-    let Verifier { claims, spoiled, .. } = verifier;
+    let Verifier { claims, invalid, .. } = verifier;
     drop(folder);
     // Nothing was measured, so there is nothing to keep.
     let _ = std::fs::remove_dir_all(&path);
-    Ok(conclude(&ending?, &claims, spoiled))
+    Ok(conclude(&ending?, &claims, invalid))
 }
 
 /// Prints what it all comes to; returns the exit status.
-fn conclude(ending: &Ending, claims: &Claims, spoiled: u64) -> i32 {
-    let spoilt = (spoiled > 0).then(|| words::plural(spoiled, "spoiled frame"));
-    let amiss: Vec<String> = claims.amiss().into_iter().chain(spoilt).collect();
+fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> i32 {
+    let invalid_frames = (invalid > 0).then(|| words::plural(invalid, "invalid frame"));
+    let amiss: Vec<String> = claims.amiss().into_iter().chain(invalid_frames).collect();
     if !amiss.is_empty() {
         anstream::println!("\n{}", amiss.join("; "));
     }
@@ -57,7 +57,7 @@ fn conclude(ending: &Ending, claims: &Claims, spoiled: u64) -> i32 {
         Ending::Interrupted => exit::INTERRUPTED,
         Ending::Failed => exit::FAILED,
         Ending::Complete if claims.count(Verdict::Fails) > 0 => exit::DISPROVEN,
-        Ending::Complete if spoiled > 0 => exit::FAILED,
+        Ending::Complete if invalid > 0 => exit::FAILED,
         Ending::Complete if !claims.all_hold() => exit::CANNOT_TELL,
         Ending::Complete => {
             anstream::println!("\nevery claim holds and every answer was right; nothing was timed");
@@ -87,14 +87,14 @@ struct Verifier<'a> {
     /// Those of the present cell.
     findings: Vec<Finding>,
     claims: Claims,
-    spoiled: u64,
+    invalid: u64,
 }
 
 impl Verifier<'_> {
     fn tell(&mut self) {
         let findings = std::mem::take(&mut self.findings);
         findings.iter().for_each(|finding| self.claims.add(finding));
-        anstream::print!("{}", told(&findings, &self.prepared.plan.experiment.arms));
+        anstream::print!("{}", reported(&findings, &self.prepared.plan.experiment.arms));
     }
 }
 
@@ -103,8 +103,8 @@ impl Observer for Verifier<'_> {
         match event {
             Event::CellStarted { cell } => anstream::println!("{}", self.prepared.plan.cells[*cell as usize].id),
             Event::Evidence(finding) => self.findings.push(finding.clone()),
-            Event::FrameDone { spoiled: Some(reason), .. } => {
-                self.spoiled += 1;
+            Event::FrameDone { invalid: Some(reason), .. } => {
+                self.invalid += 1;
                 anstream::println!("  ✗ {reason}");
             }
             Event::CellDone { .. } => self.tell(),
@@ -119,18 +119,19 @@ impl Observer for Verifier<'_> {
 }
 
 /// `findings` in words, claim by claim; looks that saw the same are one.
-fn told(findings: &[Finding], arms: &[Arm]) -> String {
-    let mut looks: Vec<Vec<&Finding>> = Vec::new();
+fn reported(findings: &[Finding], arms: &[Arm]) -> String {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
-        match looks.iter_mut().find(|look| is_same(look[0], finding)) {
-            Some(look) => look.push(finding),
-            None => looks.push(vec![finding]),
+        match groups.iter_mut().find(|observed| is_same(observed[0], finding)) {
+            Some(observed) => observed.push(finding),
+            None => groups.push(vec![finding]),
         }
     }
     // The looks at one claim beside each other, in the order of the first.
-    let first = |look: &Vec<&Finding>| findings.iter().position(|finding| claim_of(finding) == claim_of(look[0]));
-    looks.sort_by_key(first);
-    looks.iter().map(|look| line(look, &arms[look[0].arm as usize].name)).collect()
+    let first =
+        |observed: &Vec<&Finding>| findings.iter().position(|finding| claim_of(finding) == claim_of(observed[0]));
+    groups.sort_by_key(first);
+    groups.iter().map(|observed| line(observed, &arms[observed[0].arm as usize].name)).collect()
 }
 
 /// What is looked at.
@@ -139,17 +140,17 @@ fn claim_of(finding: &Finding) -> (u32, &str, &str) {
 }
 
 fn is_same(one: &Finding, other: &Finding) -> bool {
-    let seen = |finding: &Finding| (finding.claim.clone(), finding.guarded.clone(), finding.control.clone());
+    let seen = |finding: &Finding| (finding.claim.clone(), finding.protected.clone(), finding.control.clone());
     claim_of(one) == claim_of(other) && one.verdict == other.verdict && seen(one) == seen(other)
 }
 
-fn line(look: &[&Finding], arm: &str) -> String {
-    let Finding { role, verdict, claim, guarded, control, .. } = look[0];
+fn line(observed: &[&Finding], arm: &str) -> String {
+    let Finding { role, verdict, claim, protected, control, .. } = observed[0];
     let (mark, ..) = words::finding(*role, *verdict);
     let mark = if *role == Role::Disclosure { "i" } else { mark };
-    let phases: BTreeSet<&str> = look.iter().map(|finding| word(finding.phase)).collect();
-    let when = if phases.len() > 1 { "before and after" } else { word(look[0].phase) };
-    format!("  {mark} {arm}: {claim} ({when})\n      guarded: {guarded}\n      control: {control}\n")
+    let phases: BTreeSet<&str> = observed.iter().map(|finding| word(finding.phase)).collect();
+    let when = if phases.len() > 1 { "before and after" } else { word(observed[0].phase) };
+    format!("  {mark} {arm}: {claim} ({when})\n      protected: {protected}\n      control: {control}\n")
 }
 
 fn word(phase: Phase) -> &'static str {
@@ -166,10 +167,10 @@ mod tests {
     use super::*;
 
     fn arm(name: &str) -> Arm {
-        Arm { name: name.to_owned(), protections: Vec::new(), url: None, on: Vec::new(), off: Vec::new(), guard: false }
+        Arm { name: name.to_owned(), protections: Vec::new(), url: None, on: Vec::new(), off: Vec::new(), aa: false }
     }
 
-    fn finding(check: &str, phase: Phase, verdict: Verdict, guarded: &str) -> Finding {
+    fn finding(check: &str, phase: Phase, verdict: Verdict, protected: &str) -> Finding {
         Finding {
             cell: 0,
             epoch: 0,
@@ -180,13 +181,13 @@ mod tests {
             claim: format!("claim of {check}"),
             role: Role::Claim,
             verdict,
-            guarded: guarded.to_owned(),
+            protected: protected.to_owned(),
             control: "seen".to_owned(),
         }
     }
 
     #[test]
-    fn looks_that_agree_are_one_and_others_say_when() {
+    fn observations_that_agree_are_one_and_others_say_when() {
         let findings = [
             finding("a", Phase::Before, Verdict::Holds, "0 of 9"),
             finding("b", Phase::Before, Verdict::Holds, "0 of 9"),
@@ -198,29 +199,29 @@ mod tests {
         expect![[r#"
             told
               ✓ tls: claim of a (before and after)
-                  guarded: 0 of 9
+                  protected: 0 of 9
                   control: seen
               ✓ tls: claim of b (before)
-                  guarded: 0 of 9
+                  protected: 0 of 9
                   control: seen
               ✗ tls: claim of b (after)
-                  guarded: 1 of 9
+                  protected: 1 of 9
                   control: seen
               i tls: claim of c (before)
-                  guarded: no log
+                  protected: no log
                   control: seen
         "#]]
-        .assert_eq(&format!("told\n{}", told(&findings, &[arm("plain"), arm("tls")])));
+        .assert_eq(&format!("told\n{}", reported(&findings, &[arm("plain"), arm("tls")])));
     }
 
     #[test]
-    fn disproven_outranks_spoiled_and_unproven() {
-        let status = |verdicts: &[Verdict], spoiled| {
+    fn disproven_outranks_invalid_and_unproven() {
+        let status = |verdicts: &[Verdict], invalid| {
             let mut claims = Claims::default();
             for (number, verdict) in verdicts.iter().enumerate() {
                 claims.add(&finding(&number.to_string(), Phase::Before, *verdict, ""));
             }
-            conclude(&Ending::Complete, &claims, spoiled)
+            conclude(&Ending::Complete, &claims, invalid)
         };
         assert_eq!(status(&[Verdict::Holds], 0), exit::OK);
         assert_eq!(status(&[Verdict::Holds, Verdict::CannotTell], 0), exit::CANNOT_TELL);

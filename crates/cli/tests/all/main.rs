@@ -13,12 +13,12 @@ mod written;
 /// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
 /// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.
 mod installed {
+    mod data_sets;
     mod inspect;
-    mod kept;
+    mod paused;
     mod postgres;
     pub mod programs;
     pub mod rotation;
-    mod standstill;
     mod volumes;
     #[cfg(feature = "wiredtiger")]
     mod wiredtiger;

@@ -27,8 +27,8 @@ name = "plain"
     )
 }
 
-/// A setting for runs of which a test wants anything but many operations: a fifth of them, which on invented time are what
-/// a run costs.
+/// A setting for runs of which a test wants anything but many operations: a fifth of them, which on invented time are
+/// what a run costs.
 const FEW_OPERATIONS: &str = "service_us = 100";
 
 const ARMS: &str = r#"
@@ -363,7 +363,7 @@ fn five_mistakes_give_five_messages_and_nothing_is_started() {
 }
 
 #[test]
-fn faults_spoil_frames_or_end_the_cell_and_never_give_a_number() {
+fn faults_invalidate_frames_or_end_the_cell_and_never_give_a_number() {
     for (setting, words, expected) in [
         ("wrong_answer_every = 50", "wrong answer", 4),
         ("fail_every = 10", "of the operations failed", 4),
@@ -377,9 +377,9 @@ fn faults_spoil_frames_or_end_the_cell_and_never_give_a_number() {
         assert!(told.contains(words), "{setting}: {told}");
         let report = report_of(&bench);
         if setting.starts_with("dies") {
-            // What was measured before it died is kept; what came after is spoiled.
+            // What was measured before it died is kept; what came after is invalid.
             assert_eq!(status(&output), expected, "{setting}: {told}");
-            assert!(report["cells"][0]["spoiled"].as_array().is_some_and(|spoiled| !spoiled.is_empty()), "{report}");
+            assert!(report["cells"][0]["invalid"].as_array().is_some_and(|invalid| !invalid.is_empty()), "{report}");
             continue;
         }
         assert_eq!(status(&output), expected, "{setting}: {told}");
@@ -417,25 +417,25 @@ fn a_threshold_hides_no_failure() {
     assert!(told.contains("was not measured"), "{told}");
 }
 
-/// Why each frame of the only run folder is spoiled.
-fn spoiled(bench: &Bench) -> Vec<Option<String>> {
+/// Why each frame of the only run folder is invalid.
+fn invalid(bench: &Bench) -> Vec<Option<String>> {
     let frames = std::fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
-    let reason = |line| serde_json::from_str::<Value>(line).expect("a frame")["spoiled"].as_str().map(str::to_owned);
+    let reason = |line| serde_json::from_str::<Value>(line).expect("a frame")["invalid"].as_str().map(str::to_owned);
     frames.lines().map(reason).collect()
 }
 
 #[test]
-fn a_cell_ends_after_three_frames_that_one_reason_spoiled() {
+fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
     let bench = Bench::new("hopeless");
     // Ten minutes of load: none of it is worth anything.
     bench.file("e.toml", &experiment("fail_every = 10", ARMS, "10 min"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 4, "{}", err(&output));
-    assert_eq!(spoiled(&bench).len(), 3);
+    assert_eq!(invalid(&bench).len(), 3);
     let ending = ending(&bench);
-    assert!(ending.starts_with("failed: 3 frames in a row were spoiled for the same reason: "), "{ending}");
+    assert!(ending.starts_with("failed: 3 frames in a row were invalid for the same reason: "), "{ending}");
     assert!(ending.contains("of the operations failed"), "{ending}");
-    assert!(out(&output).contains("3 frames in a row were spoiled"), "{}", out(&output));
+    assert!(out(&output).contains("3 frames in a row were invalid"), "{}", out(&output));
 }
 
 #[test]
@@ -445,14 +445,14 @@ fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_a
     bench.file("e.toml", &experiment("dies_after_operations = 150000", ARMS, "10 min"));
     let first = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&first), 4, "{}", err(&first));
-    let before = spoiled(&bench);
+    let before = invalid(&bench);
     let good = before.iter().filter(|reason| reason.is_none()).count();
     assert!(good >= 3 && before[good..].iter().all(Option::is_some), "{before:?}");
     let run = bench.run_folder().display().to_string();
 
     let second = bench.tithe(&["run", "--resume", &run, "--quiet"]);
     assert_eq!(status(&second), 4, "{}", err(&second));
-    let after = spoiled(&bench);
+    let after = invalid(&bench);
     assert!(after.starts_with(&before), "what was measured is kept");
     assert!(after.len() >= before.len() + good && after[before.len()].is_none(), "nothing was measured: {after:?}");
     assert!(ending(&bench).starts_with("failed: 3 frames in a row"), "{}", ending(&bench));
@@ -533,7 +533,7 @@ fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
     let run = folder.display().to_string();
     let whole = std::fs::read_to_string(folder.join("slots.csv")).expect("slots");
     let lines: Vec<&str> = whole.split_inclusive('\n').collect();
-    let frames = spoiled(&bench).len();
+    let frames = invalid(&bench).len();
     let with = |number: usize, line: &str| {
         let mut lines = lines.clone();
         lines[number - 1] = line;
@@ -630,15 +630,15 @@ fn the_same_twice_is_found_to_be_the_same() {
 }
 
 #[test]
-fn a_guard_arm_joins_and_an_answer_can_be_waited_for() {
-    let bench = Bench::new("guard");
+fn an_aa_arm_joins_and_an_answer_can_be_waited_for() {
+    let bench = Bench::new("a-a");
     let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
     bench.file("e.toml", &experiment("", arms, "60 s"));
-    let output = bench.tithe(&["run", "e.toml", "--quiet", "--guard-arm", "--until-decided"]);
+    let output = bench.tithe(&["run", "e.toml", "--quiet", "--aa-arm", "--until-decided"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let report = report_of(&bench);
     assert_eq!(report["cells"][0]["ending"], "decided");
-    assert_eq!(report["cells"][0]["arms"][2]["name"], "guard");
+    assert_eq!(report["cells"][0]["arms"][2]["name"], "A/A");
     assert_eq!(report["cells"][0]["arms"][2]["proof"]["proof"], "baseline");
     assert_eq!(estimate(&report, 1, "net")["verdict"], "COSTS");
 }

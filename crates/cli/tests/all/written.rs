@@ -27,7 +27,7 @@ arrivals = "poisson"
 [measure]
 budget = "400 s"
 warmup = "1 s"
-guard_arm = true
+aa_arm = true
 [[resources]]
 name = "usual"
 [[resources]]
@@ -47,7 +47,7 @@ source = "an invented report"
 arm = "sealed"
 figure = "time"
 plain = 32.4
-guarded = 40.9
+protected = 40.9
 unit = "µs"
 [[published]]
 source = "another one"

@@ -2,7 +2,8 @@
 //! clock, what comes from elsewhere, and whether the map shows what is there.
 //!
 //! Sources are read as tokens, tests left out: what a rule forbids may well stand in a comment, a text or a test. Who
-//! starts processes and reads clocks Clippy sees as well, by what a name stands for (`clippy.toml` of the crates), but for
+//! starts processes and reads clocks Clippy sees as well, by what a name stands for (`clippy.toml` of the crates), but
+//! for
 //! `cli`, whose tests and benchmarks start programs everywhere.
 
 mod dependencies;
@@ -39,7 +40,7 @@ fn nowhere_but(folder: &str, words: &[&str], allowed: &[&str]) {
     let found: Vec<String> = all
         .iter()
         .filter(|source| !allowed.iter().any(|place| source.path.ends_with(place)))
-        .flat_map(|source| words.iter().filter(|word| source.names(word)).map(|word| source.told(word)))
+        .flat_map(|source| words.iter().filter(|word| source.names(word)).map(|word| source.reported(word)))
         .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
     for place in allowed {

@@ -78,7 +78,7 @@ impl Source {
     }
 
     /// `crates/…/file.rs says Instant`.
-    pub fn told(&self, word: &str) -> String {
+    pub fn reported(&self, word: &str) -> String {
         format!("{} says {word}", self.path.display())
     }
 }

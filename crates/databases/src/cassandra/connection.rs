@@ -7,7 +7,7 @@ use tithe_machine::{fault::Fault, secret::Secret};
 use tithe_plugin::wire::{TlsFacts, Wire};
 
 use super::protocol::{
-    Body, Consistency, Frame, next_frame, opcode, put_frame, put_query, put_string, put_value, rows, server_error,
+    Body, Consistency, Message, next_frame, opcode, put_frame, put_query, put_string, put_value, rows, server_error,
     take_string, take_value, unexpected,
 };
 use crate::target::Target;
@@ -88,7 +88,7 @@ impl CqlConnection {
         if answer.opcode == opcode::AUTH_SUCCESS { Ok(()) } else { Err(unexpected(answer.opcode)) }
     }
 
-    fn text_of(&self, frame: &Frame) -> Result<String, Fault> {
+    fn text_of(&self, frame: &Message) -> Result<String, Fault> {
         let class = take_string(&mut Body::new(&self.wire.unread()[frame.message.clone()]))?;
         let class = String::from_utf8_lossy(class).into_owned();
         Ok(class.rsplit_once('.').map_or(class.clone(), |(_, name)| name.to_owned()))
@@ -146,7 +146,7 @@ impl CqlConnection {
     }
 
     /// Waits for the next frame, which stays unread; an error of the server is consumed and given as a fault.
-    fn receive(&mut self) -> Result<Frame, Fault> {
+    fn receive(&mut self) -> Result<Message, Fault> {
         loop {
             if let Some(frame) = next_frame(self.wire.unread())? {
                 if frame.opcode == opcode::ERROR {

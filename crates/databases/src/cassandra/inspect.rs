@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    observation::{Feature, Observation, State},
+    matrix::{Feature, FeatureStatus, State},
     setup::Setup,
 };
 
@@ -14,7 +14,7 @@ use super::{
     store::settings,
     target::of_clients,
 };
-use crate::inspect::{Judgement, Rules, authentication, client_rows, not_offered, observe, transport};
+use crate::inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, not_offered, transport};
 
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
@@ -23,7 +23,7 @@ type Settings = BTreeMap<String, String>;
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let target = of_clients(server, setup)?;
     let mut connection = CqlConnection::open(&target)?;
     let method = connection.method().to_owned();
@@ -31,12 +31,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     // An account without the right to read them leaves the settings unseen.
     let settings = settings(&mut connection);
     // A setting is one for every account.
-    let of = |look: fn(&Settings) -> (State, String)| {
-        let look = |settings: &Settings| {
-            let (state, seen) = look(settings);
+    let of = |judge: fn(&Settings) -> (State, String)| {
+        let judge = |settings: &Settings| {
+            let (state, seen) = judge(settings);
             Judgement::whole(state, seen)
         };
-        settings.as_ref().map(look).map_err(Clone::clone)
+        settings.as_ref().map(judge).map_err(Clone::clone)
     };
     let offers =
         settings.as_ref().map_err(Clone::clone).map(|all| value(all, "client_encryption_options", "enabled") == "true");
@@ -45,15 +45,15 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     let transport = transport(&target, &tls, offers, open).with_rules(rules(of_transport), RIGHT);
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(observe(Feature::Authorisation, || authorisation(&mut connection)));
-    seen.push(observe(Feature::AtRest, || of(at_rest)));
-    seen.push(observe(Feature::Auditing, || of(auditing)));
-    seen.push(observe(Feature::AuthenticationCaching, || {
+    seen.push(inspect_feature(Feature::Authorisation, || authorisation(&mut connection)));
+    seen.push(inspect_feature(Feature::AtRest, || of(at_rest)));
+    seen.push(inspect_feature(Feature::Auditing, || of(auditing)));
+    seen.push(inspect_feature(Feature::AuthenticationCaching, || {
         let (state, seen) = settings.as_ref().map(|settings| caching(settings, &method)).map_err(Clone::clone)?;
         Ok(Judgement::whole(state, seen))
     }));
-    seen.push(observe(Feature::NodeToNode, || of(node_to_node)));
-    seen.push(observe(Feature::JmxAuthentication, || management(&mut connection)));
+    seen.push(inspect_feature(Feature::NodeToNode, || of(node_to_node)));
+    seen.push(inspect_feature(Feature::JmxAuthentication, || management(&mut connection)));
     seen.extend(not_offered(&[(Feature::ProxyRoles, "roles are granted to roles, but no account acts for another")]));
     Ok(seen)
 }
@@ -157,21 +157,21 @@ fn node_to_node(settings: &Settings) -> (State, String) {
     }
 }
 
-/// Properties of the virtual machine that open a management port or guard it.
+/// Properties of the virtual machine that open a management port or protect it.
 fn management(connection: &mut CqlConnection) -> Result<Judgement, Fault> {
-    const GUARD: &str = "com.sun.management.jmxremote.authenticate";
+    const PASSWORD_SWITCH: &str = "com.sun.management.jmxremote.authenticate";
     const PORTS: [&str; 3] =
         ["cassandra.jmx.local.port", "cassandra.jmx.remote.port", "com.sun.management.jmxremote.port"];
-    let names = PORTS.iter().chain([&GUARD]).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let names = PORTS.iter().chain([&PASSWORD_SWITCH]).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
     let statement = format!("SELECT name, value FROM system_views.system_properties WHERE name IN ({names})");
     let rows = connection.texts(&statement)?.into_iter();
     let set: Settings = rows.filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)).collect();
     let port =
         PORTS.iter().find_map(|name| Some(format!("{name} = {}", set.get(*name).filter(|value| !value.is_empty())?)));
     let Some(port) = port else { return Ok(Judgement::whole(State::Off, "no management port is open")) };
-    let guard = set.get(GUARD).filter(|value| !value.is_empty()).map_or("unset", String::as_str);
-    let state = if guard == "true" { State::Enforced } else { State::Off };
-    Ok(Judgement::whole(state, format!("{port}, {GUARD} = {guard}, as the virtual machine was started")))
+    let switch = set.get(PASSWORD_SWITCH).filter(|value| !value.is_empty()).map_or("unset", String::as_str);
+    let state = if switch == "true" { State::Enforced } else { State::Off };
+    Ok(Judgement::whole(state, format!("{port}, {PASSWORD_SWITCH} = {switch}, as the virtual machine was started")))
 }
 
 #[cfg(test)]

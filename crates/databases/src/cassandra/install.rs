@@ -43,7 +43,7 @@ const FOLDERS: [&str; 4] =
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
     let homes = homes(search);
-    let found = homes.iter().find_map(|home| look(home, &mut looked_in));
+    let found = homes.iter().find_map(|home| probe(home, &mut looked_in));
     let Some((mut install, agent)) = found else {
         return Err(Missing {
             what: format!(
@@ -88,7 +88,7 @@ fn homes(search: &Search) -> Vec<PathBuf> {
 }
 
 /// What is in `home`, with the agent's path; what is not right there is added to `looked_in`.
-fn look(home: &Path, looked_in: &mut Vec<String>) -> Option<(Install, PathBuf)> {
+fn probe(home: &Path, looked_in: &mut Vec<String>) -> Option<(Install, PathBuf)> {
     let folders = [home.join("lib"), home.to_owned()];
     let jars: Vec<PathBuf> = folders.iter().flat_map(|folder| jars(folder)).collect();
     let version = jars.iter().find_map(|jar| version_of(&name_of(jar)));
@@ -211,18 +211,18 @@ mod tests {
     fn libraries_stand_in_the_folder_itself_or_below_it() {
         let home = tempfile::tempdir().expect("a folder");
         let mut looked_in = Vec::new();
-        assert!(look(home.path(), &mut looked_in).is_none());
+        assert!(probe(home.path(), &mut looked_in).is_none());
         fs::create_dir(home.path().join("lib")).expect("a folder");
         fs::write(home.path().join("lib/jamm-0.4.0.jar"), b"").expect("written");
         fs::write(home.path().join("apache-cassandra-5.0.4.jar"), b"").expect("written");
-        let (install, agent) = look(home.path(), &mut looked_in).expect("an installation");
+        let (install, agent) = probe(home.path(), &mut looked_in).expect("an installation");
         assert_eq!(install.version, "Apache Cassandra 5.0.4");
         assert_eq!(agent, home.path().join("lib/jamm-0.4.0.jar"));
         let folder = home.path().display();
         assert_eq!(install.facts[CLASS_PATH], format!("{folder}/lib/*:{folder}/*"));
         fs::rename(home.path().join("apache-cassandra-5.0.4.jar"), home.path().join("apache-cassandra-3.11.17.jar"))
             .expect("renamed");
-        assert!(look(home.path(), &mut looked_in).is_none());
+        assert!(probe(home.path(), &mut looked_in).is_none());
         assert!(looked_in[1].ends_with("has 3.11.17, which is too old"), "{looked_in:?}");
     }
 }

@@ -336,7 +336,7 @@ impl Node<'_> {
     /// `options` of TLS with the files that it needs.
     fn with_pem(&self, options: &str) -> String {
         let identity = identity_file(self.setup, self.place).display().to_string();
-        let authority = self.setup.materials.authority.display();
+        let authority = self.setup.credentials.authority.display();
         format!(
             "{{{options}, ssl_context_factory: {{class_name: \
              org.apache.cassandra.security.PEMBasedSslContextFactory}}, keystore: '{identity}', truststore: '{authority}'}}"
@@ -347,7 +347,7 @@ impl Node<'_> {
 /// A file beside the run's certificates that belongs to this server alone.
 fn beside_certificates(setup: &Setup, place: &Place, name: &str) -> PathBuf {
     let server = place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    setup.materials.authority.with_file_name(format!("{name}-{server}"))
+    setup.credentials.authority.with_file_name(format!("{name}-{server}"))
 }
 
 /// Key and certificate of the server in one file, as Cassandra wants them.
@@ -364,8 +364,8 @@ fn identity(setup: &Setup, place: &Place) -> Step {
             "-c".to_owned(),
             "umask 077 && cat \"$1\" \"$2\" > \"$3\"".to_owned(),
             "join".to_owned(),
-            file(setup.materials.server_key.clone()),
-            file(setup.materials.server_certificate.clone()),
+            file(setup.credentials.server_key.clone()),
+            file(setup.credentials.server_certificate.clone()),
             file(identity_file(setup, place)),
         ],
         environment: BTreeMap::new(),

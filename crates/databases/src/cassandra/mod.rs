@@ -30,7 +30,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     database::{Connect, Database, Download},
-    observation::Observation,
+    matrix::FeatureStatus,
     product::Product,
     protection::Protection,
     session::{Session, Table},
@@ -96,8 +96,8 @@ impl Database for Cassandra {
         store::remove(server, setup, table)
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        store::settle(server, setup, table)
+    fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::quiesce(server, setup, table)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
@@ -108,7 +108,7 @@ impl Database for Cassandra {
         store::facts(server, setup)
     }
 
-    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
     }
 }

@@ -106,7 +106,7 @@ impl Consistency {
 
 /// One whole frame in received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct Message {
     /// What it answers: the number that the request bore.
     pub stream: i16,
     /// What it is: one of [`opcode`].
@@ -120,7 +120,7 @@ pub struct Frame {
 /// # Errors
 /// [`Fault::Protocol`] for what is no answer of version 4.
 #[inline]
-pub fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, Fault> {
+pub fn next_frame(bytes: &[u8]) -> Result<Option<Message>, Fault> {
     if bytes.first().is_some_and(|version| *version != RESPONSE) {
         return Err(Fault::Protocol("the server does not speak version 4 of the protocol of CQL".to_owned()));
     }
@@ -132,7 +132,7 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, Fault> {
     let end = HEADER + length;
     let Some(body) = bytes.get(HEADER..end) else { return Ok(None) };
     let message = end - after_flags(body, flags)?.len();
-    Ok(Some(Frame { stream: i16::from_be_bytes([high, low]), opcode, message: message..end }))
+    Ok(Some(Message { stream: i16::from_be_bytes([high, low]), opcode, message: message..end }))
 }
 
 /// `body` without what `flags` put before the message.

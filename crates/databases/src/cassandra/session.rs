@@ -33,7 +33,7 @@ pub struct CassandraSession {
     wire: Wire,
     consistency: Consistency,
     statements: Statements,
-    asked: Asked,
+    asked: InFlight,
 }
 
 /// What the server calls the prepared statements.
@@ -64,7 +64,7 @@ impl PerField {
 
 /// What the next answer answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum InFlight {
     Nothing,
     Read(Fields),
     Scan(Fields),
@@ -87,7 +87,7 @@ impl CassandraSession {
         let mut wire = connection.into_wire();
         let statements = Statements::prepare(&mut wire, keyspace, table)?;
         wire.set_blocking(blocking)?;
-        Ok(Self { wire, consistency, statements, asked: Asked::Nothing })
+        Ok(Self { wire, consistency, statements, asked: InFlight::Nothing })
     }
 
     /// Takes one whole message.
@@ -96,9 +96,9 @@ impl CassandraSession {
         let message = &self.wire.unread()[message];
         match (opcode, self.asked) {
             (opcode::ERROR, _) => Err(server_error(message)),
-            (opcode::RESULT, Asked::Write) => Ok(1),
-            (opcode::RESULT, Asked::Read(fields)) => deliver(message, fields, false, to),
-            (opcode::RESULT, Asked::Scan(fields)) => deliver(message, fields, true, to),
+            (opcode::RESULT, InFlight::Write) => Ok(1),
+            (opcode::RESULT, InFlight::Read(fields)) => deliver(message, fields, false, to),
+            (opcode::RESULT, InFlight::Scan(fields)) => deliver(message, fields, true, to),
             (other, _) => Err(unexpected(other)),
         }
     }
@@ -210,7 +210,7 @@ impl Connection for CassandraSession {
     }
 
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
-        self.asked = Asked::Write;
+        self.asked = InFlight::Write;
         put_frame(self.wire.output(), 0, opcode::QUERY, |out| put_query(out, statement, self.consistency))?;
         self.wire.flush()?;
         while self.advance(&mut tithe_plugin::session::Discard)? == Progress::Pending {
@@ -233,21 +233,21 @@ impl KeyValueSession for CassandraSession {
         self.asked = match *request {
             Request::Read { key, fields } => {
                 execute(statements.read.of(fields), 1, &|out| put_value(out, key))?;
-                Asked::Read(fields)
+                InFlight::Read(fields)
             }
             Request::Scan { start, count, fields } => {
                 execute(statements.scan.of(fields), 2, &|out| {
                     put_value(out, start);
                     put_value(out, &count.to_be_bytes());
                 })?;
-                Asked::Scan(fields)
+                InFlight::Scan(fields)
             }
             Request::Insert { key, values } => {
                 execute(&statements.insert, 1 + values.len(), &|out| {
                     put_value(out, key);
                     values.iter().for_each(|(_, value)| put_value(out, value));
                 })?;
-                Asked::Write
+                InFlight::Write
             }
             Request::Update { key, values } => {
                 let fields = if let [(field, _)] = *values { Fields::One(field) } else { Fields::All };
@@ -255,11 +255,11 @@ impl KeyValueSession for CassandraSession {
                     values.iter().for_each(|(_, value)| put_value(out, value));
                     put_value(out, key);
                 })?;
-                Asked::Write
+                InFlight::Write
             }
             Request::Delete { key } => {
                 execute(&statements.delete, 1, &|out| put_value(out, key))?;
-                Asked::Write
+                InFlight::Write
             }
         };
         self.wire.flush()
@@ -272,7 +272,7 @@ impl KeyValueSession for CassandraSession {
         loop {
             if let Some(frame) = next_frame(self.wire.unread())? {
                 let taken = self.take(frame.opcode, frame.message.clone(), rows);
-                self.asked = Asked::Nothing;
+                self.asked = InFlight::Nothing;
                 self.wire.consume(frame.message.end);
                 return taken.map(Progress::Done);
             }

@@ -32,13 +32,13 @@ const MARK: &str = "made by tithe";
 /// The table that says that a keyspace is Tithe's.
 const MARKER: &str = "tithe_made_this";
 /// How long a server may take to write its tables to their files, or to make its first account.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 /// How long is waited until all nodes know of a change to the tables: as long as Cassandra's own drivers wait.
 const AGREEMENT: Duration = Duration::from_secs(10);
 
 /// Settings whose values go into the report, where the server has them. None of them is a secret.
 /// Of two names the newer version has the second.
-const TOLD: [&str; 26] = [
+const REPORTED: [&str; 26] = [
     "audit_logging_options_enabled",
     "authenticator",
     "authenticator.class_name",
@@ -138,7 +138,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let keyspace = of_administrator(server, setup)?.database;
     let mut connection = administrator(server, setup)?;
     let cluster = Cluster::of(setup)?;
-    if look(&mut connection, &keyspace, table)? == Found::NoKeyspace {
+    if existing(&mut connection, &keyspace, table)? == Existing::NoKeyspace {
         let replication = cluster.replication;
         define(
             &mut connection,
@@ -209,7 +209,7 @@ fn encrypted(setup: &Setup, table: &Table) -> Vec<usize> {
 pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let keyspace = of_administrator(server, setup)?.database;
     let mut connection = administrator(server, setup)?;
-    if look(&mut connection, &keyspace, table)? == Found::NoKeyspace {
+    if existing(&mut connection, &keyspace, table)? == Existing::NoKeyspace {
         return Ok(());
     }
     define(&mut connection, &format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
@@ -224,15 +224,15 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
 
 /// What stands where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum Existing {
     NoKeyspace,
     Usable,
 }
 
-fn look(connection: &mut CqlConnection, keyspace: &str, table: &Table) -> Result<Found, Fault> {
+fn existing(connection: &mut CqlConnection, keyspace: &str, table: &Table) -> Result<Existing, Fault> {
     let there = format!("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = {}", text(keyspace));
     if connection.texts(&there)?.is_empty() {
-        return Ok(Found::NoKeyspace);
+        return Ok(Existing::NoKeyspace);
     }
     let tables = tables(connection, keyspace)?;
     let foreign = |what: &str| Err(Fault::Refused(format!("{what} is on this server, and Tithe did not make it")));
@@ -243,7 +243,7 @@ fn look(connection: &mut CqlConnection, keyspace: &str, table: &Table) -> Result
     if keyspace == KEYSPACE && tables.iter().all(|(name, _)| name != MARKER) {
         return foreign(&format!("a keyspace `{keyspace}`"));
     }
-    Ok(Found::Usable)
+    Ok(Existing::Usable)
 }
 
 /// Names and comments of all tables in `keyspace`.
@@ -263,7 +263,7 @@ fn tables(connection: &mut CqlConnection, keyspace: &str) -> Result<Vec<(String,
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
-pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     if !is_local(server) {
         return Ok(());
     }
@@ -284,9 +284,9 @@ pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let outcome = folders.iter().zip(&before).try_for_each(|(folder, before)| {
         let begun = Instant::now();
         while !holds(folder, table, before, &tokens) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let what = folder.display();
-                return Err(Fault::Server(format!("{what} is not written after {} s", PATIENCE.as_secs())));
+                return Err(Fault::Server(format!("{what} is not written after {} s", TIMEOUT.as_secs())));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -343,7 +343,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         ("partitioner".to_owned(), partitioner.rsplit('.').next().unwrap_or_default().to_owned()),
     ]);
     match settings(&mut connection) {
-        Ok(settings) => facts.extend(settings.into_iter().filter(|(name, _)| TOLD.contains(&name.as_str()))),
+        Ok(settings) => facts.extend(settings.into_iter().filter(|(name, _)| REPORTED.contains(&name.as_str()))),
         Err(Fault::Refused(_) | Fault::Server(_)) if !is_local(server) => {}
         Err(fault) => return Err(fault),
     }
@@ -412,7 +412,7 @@ mod tests {
     fn a_table_has_fields_of_text_and_ciphertext_of_bytes() {
         expect![[r#"CREATE TABLE "tithe"."usertable" (y_id text PRIMARY KEY, "field0" text, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("tithe", &table(), &plain()));
         let mut setup = plain();
-        setup.columns = Some(tithe_plugin::setup::Columns::of_share(0.5, setup.materials.key.clone()));
+        setup.columns = Some(tithe_plugin::setup::Columns::of_share(0.5, setup.credentials.key.clone()));
         expect![[r#"CREATE TABLE "sh""op"."usertable" (y_id text PRIMARY KEY, "field0" blob, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("sh\"op", &table(), &setup));
     }
 

@@ -11,19 +11,19 @@ use std::{
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
     checks::{canary::key_value, logs_free::Plant},
-    evidence::Scene,
+    evidence::CheckContext,
     session::{Discard, Fields, KeyValueSession, Request},
 };
 
 /// Reads what the log of an attached server has gained, through the server itself.
-pub type Reader = Box<dyn Fn(&Scene<'_>) -> Result<String, Fault>>;
+pub type Reader = Box<dyn Fn(&CheckContext<'_>) -> Result<String, Fault>>;
 
 /// How one product's log is reached.
 pub struct Log {
     /// Writes a token into it.
     pub plant: Plant,
     /// Remembers how long an attached server's log is now; `None` when the server does not show it.
-    pub served: fn(&Scene<'_>) -> Option<Reader>,
+    pub served: fn(&CheckContext<'_>) -> Option<Reader>,
 }
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
@@ -31,7 +31,7 @@ pub const SESSIONS: usize = 4;
 /// Records that each session inserts, reads, updates and deletes.
 const RECORDS: usize = 25;
 /// How long the log may lag behind the answers.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of statements by verb: `INSERT`, `SELECT`, `UPDATE`, `DELETE`.
 pub type Counts = BTreeMap<String, usize>;
@@ -46,10 +46,10 @@ pub enum LogGrowth {
 
 impl LogGrowth {
     /// Remembers how long the log is now; `None` when it can be read neither here nor through the server.
-    pub fn begin(scene: &Scene<'_>, log: &Log) -> Option<Self> {
+    pub fn begin(context: &CheckContext<'_>, log: &Log) -> Option<Self> {
         let length = |path: &PathBuf| Some((path.clone(), path.metadata().ok()?.len()));
-        let files: Vec<_> = scene.server.paths.logs.iter().filter_map(length).collect();
-        if files.is_empty() { (log.served)(scene).map(Self::Served) } else { Some(Self::Files(files)) }
+        let files: Vec<_> = context.server.paths.logs.iter().filter_map(length).collect();
+        if files.is_empty() { (log.served)(context).map(Self::Served) } else { Some(Self::Files(files)) }
     }
 
     /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
@@ -57,16 +57,16 @@ impl LogGrowth {
     ///
     /// # Errors
     /// When the server refuses, or a log cannot be read.
-    pub fn text(&self, scene: &Scene<'_>, log: &Log) -> Result<Option<String>, Fault> {
-        let token = format!("end-of-{}", marker(scene));
-        (log.plant)(scene, &token)?;
+    pub fn text(&self, context: &CheckContext<'_>, log: &Log) -> Result<Option<String>, Fault> {
+        let token = format!("end-of-{}", marker(context));
+        (log.plant)(context, &token)?;
         let begun = Instant::now();
         loop {
-            let text = self.so_far(scene)?;
+            let text = self.so_far(context)?;
             if text.contains(&token) {
                 return Ok(Some(text));
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 return Ok(None);
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -77,10 +77,10 @@ impl LogGrowth {
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn so_far(&self, scene: &Scene<'_>) -> Result<String, Fault> {
+    pub fn so_far(&self, context: &CheckContext<'_>) -> Result<String, Fault> {
         match self {
             Self::Files(files) => files.iter().map(|(path, length)| tail(path, *length)).collect(),
-            Self::Served(read) => read(scene),
+            Self::Served(read) => read(context),
         }
     }
 }
@@ -103,13 +103,13 @@ fn tail(path: &Path, length: u64) -> Result<String, Fault> {
 /// # Errors
 /// The first fault.
 pub fn send_and_count(
-    scene: &Scene<'_>,
+    context: &CheckContext<'_>,
     log: &Log,
     count: impl FnOnce(&str) -> Counts,
 ) -> Result<Result<(Counts, Counts), &'static str>, Fault> {
-    let Some(growth) = LogGrowth::begin(scene, log) else { return Ok(Err(NO_LOG)) };
-    let sent = send(scene)?;
-    let Some(text) = growth.text(scene, log)? else { return Ok(Err(NO_END)) };
+    let Some(growth) = LogGrowth::begin(context, log) else { return Ok(Err(NO_LOG)) };
+    let sent = send(context)?;
+    let Some(text) = growth.text(context, log)? else { return Ok(Err(NO_END)) };
     Ok(Ok((sent, count(&text))))
 }
 
@@ -119,8 +119,8 @@ pub const NO_LOG: &str = "the server's log can be read neither on this machine n
 pub const NO_END: &str = "a message that the server was made to log is not in its log";
 
 /// What every key of a look starts with.
-pub fn marker(scene: &Scene<'_>) -> String {
-    format!("audit-{:016x}-{}", scene.nonce, if scene.guarded { 'g' } else { 'p' })
+pub fn marker(context: &CheckContext<'_>) -> String {
+    format!("audit-{:016x}-{}", context.nonce, if context.protected { 'g' } else { 'p' })
 }
 
 /// Sends marked statements as the measured clients do, from several sessions at once. Every record is removed again.
@@ -128,13 +128,13 @@ pub fn marker(scene: &Scene<'_>) -> String {
 ///
 /// # Errors
 /// The first fault.
-pub fn send(scene: &Scene<'_>) -> Result<Counts, Fault> {
-    let marker = marker(scene);
+pub fn send(context: &CheckContext<'_>) -> Result<Counts, Fault> {
+    let marker = marker(context);
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {
-        sessions.push(key_value(scene.connect()?)?);
+        sessions.push(key_value(context.connect()?)?);
     }
-    let fields = scene.table.fields;
+    let fields = context.table.fields;
     std::thread::scope(|scope| {
         let threads: Vec<_> = sessions
             .iter_mut()

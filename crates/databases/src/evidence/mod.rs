@@ -7,25 +7,25 @@ pub mod tls_resumed;
 pub mod whole;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::Scene;
+use tithe_plugin::evidence::CheckContext;
 
 use self::whole::Whole;
 use crate::target::Target;
 
 /// How a check knocks at the doors of one product.
-pub struct Doors {
+pub struct ConnectionProbes {
     /// Where the measured clients go.
-    pub target: fn(&Scene<'_>) -> Result<Target, Fault>,
+    pub target: fn(&CheckContext<'_>) -> Result<Target, Fault>,
     /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client
     /// certificate only after the client's handshake. Returns the method of authentication.
-    pub open: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
+    pub open: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
     /// What the server itself says about TLS on the measured connections; begins with the version, as in `TLSv1.3`.
-    pub tls_of_server: fn(&Scene<'_>, &Target) -> Result<String, Fault>,
+    pub tls_of_server: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
     /// Where it says so.
     pub tls_source: &'static str,
     /// Whom else the server lets in without TLS. On a server that Tithe launched this can always be seen; else the
     /// fault says why it cannot.
-    pub others: fn(&Scene<'_>) -> Result<Whole, Fault>,
+    pub others: fn(&CheckContext<'_>) -> Result<Whole, Fault>,
 }
 
 /// What an attempt that must be refused came to.

@@ -1,13 +1,13 @@
 //! Does the server let in those who know the password, and nobody else?
 
-use tithe_machine::{fault::Fault, secret::Secret, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
-use super::{Attempt, Doors};
+use super::{Attempt, ConnectionProbes};
 use crate::target::Target;
 
 /// Connects without a password, with a wrong one, and with the right one. Id `password-asked`.
-pub struct PasswordAsked(pub &'static Doors);
+pub struct PasswordAsked(pub &'static ConnectionProbes);
 
 impl Evidence for PasswordAsked {
     fn entry(&self) -> CheckEntry {
@@ -18,21 +18,21 @@ impl Evidence for PasswordAsked {
         "clients without the password, and with a wrong one, are refused; the right one is served".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let right = (self.0.target)(scene)?;
-        let open = |target: &Target| (self.0.open)(scene, target);
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let right = (self.0.target)(context)?;
+        let open = |target: &Target| (self.0.open)(context, target);
         let without = Target { password: None, must_ask: false, ..right.clone() };
         let without = match Attempt::of(open(&without))? {
-            Attempt::Served => return Ok(Sight::Exposed("without a password: served".to_owned())),
+            Attempt::Served => return Ok(Observation::Exposed("without a password: served".to_owned())),
             Attempt::Refused(words) => words,
         };
         let wrong = Target { password: Some(Secret::random_text(24)), must_ask: true, ..right.clone() };
         let wrong = match Attempt::of(open(&wrong))? {
-            Attempt::Served => return Ok(Sight::Exposed("with a wrong password: served".to_owned())),
+            Attempt::Served => return Ok(Observation::Exposed("with a wrong password: served".to_owned())),
             Attempt::Refused(words) => words,
         };
         let method = open(&right)?;
-        Ok(Sight::Protected(format!(
+        Ok(Observation::Protected(format!(
             "without a password: refused ({without}); with a wrong one: refused ({wrong}); with the right one: served \
              by {method}"
         )))

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     setup::{TlsVersion, Transport},
 };
 
 use super::{
-    Attempt, Doors,
+    Attempt, ConnectionProbes,
     whole::{THIS_ACCOUNT, Whole, in_words, that_matter},
 };
 use crate::target::{Target, Tls};
@@ -19,7 +19,7 @@ use crate::target::{Target, Tls};
 /// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Whether others are served
 /// in plaintext is read off the server's own lists; where they cannot be read, the claim says so. Id `tls-negotiated`.
 pub struct TlsNegotiated {
-    doors: &'static Doors,
+    probes: &'static ConnectionProbes,
     version: TlsVersion,
     mutual: bool,
 }
@@ -29,9 +29,9 @@ impl TlsNegotiated {
     ///
     /// # Panics
     /// When it is not: the protection `tls` always asks for TLS.
-    pub fn new(doors: &'static Doors, transport: Transport) -> Self {
+    pub fn new(probes: &'static ConnectionProbes, transport: Transport) -> Self {
         match transport {
-            Transport::Tls { version, mutual, .. } => Self { doors, version, mutual },
+            Transport::Tls { version, mutual, .. } => Self { probes, version, mutual },
             Transport::Plain => unreachable!("the protection `tls` asks for TLS"),
         }
     }
@@ -44,7 +44,7 @@ impl TlsNegotiated {
     }
 
     /// What must be refused, each with its name.
-    fn forbidden(&self, target: &Target, stranger: PathBuf) -> Vec<(&'static str, Target)> {
+    fn forbidden(&self, target: &Target, untrusted_authority: PathBuf) -> Vec<(&'static str, Target)> {
         let with_tls = |change: &dyn Fn(&mut Tls)| {
             let mut changed = target.clone();
             changed.tls.iter_mut().for_each(change);
@@ -57,7 +57,7 @@ impl TlsNegotiated {
         let mut forbidden = vec![
             ("plaintext", Target { tls: None, ..target.clone() }),
             ("the other TLS version", with_tls(&|tls| tls.versions = vec![other])),
-            ("a server of an unknown authority", with_tls(&|tls| tls.authority = Some(stranger.clone()))),
+            ("a server of an unknown authority", with_tls(&|tls| tls.authority = Some(untrusted_authority.clone()))),
         ];
         if self.mutual {
             forbidden.push(("a client without a certificate", with_tls(&|tls| tls.identity = None)));
@@ -79,19 +79,19 @@ impl Evidence for TlsNegotiated {
         )
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let target = (self.doors.target)(scene)?;
-        let seen = (self.doors.tls_of_server)(scene, &target)?;
-        let mut quotation = format!("{}: {seen}", self.doors.tls_source);
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let target = (self.probes.target)(context)?;
+        let seen = (self.probes.tls_of_server)(context, &target)?;
+        let mut quotation = format!("{}: {seen}", self.probes.tls_source);
         if !seen.starts_with(self.version()) {
-            return Ok(Sight::Exposed(quotation));
+            return Ok(Observation::Exposed(quotation));
         }
         if target.tls.as_ref().is_some_and(|tls| tls.authority.is_none()) {
-            return Ok(Sight::Exposed(quotation + "; the client does not verify the server's certificate"));
+            return Ok(Observation::Exposed(quotation + "; the client does not verify the server's certificate"));
         }
         let mut served = false;
-        for (name, target) in self.forbidden(&target, scene.setup.materials.stranger.clone()) {
-            match Attempt::of((self.doors.open)(scene, &target))? {
+        for (name, target) in self.forbidden(&target, context.setup.credentials.untrusted_authority.clone()) {
+            match Attempt::of((self.probes.open)(context, &target))? {
                 Attempt::Served => {
                     served = true;
                     quotation += &format!("; {name}: served");
@@ -99,10 +99,10 @@ impl Evidence for TlsNegotiated {
                 Attempt::Refused(words) => quotation += &format!("; {name}: refused ({words})"),
             }
         }
-        let others = Others::of((self.doors.others)(scene), &target.host);
+        let others = Others::of((self.probes.others)(context), &target.host);
         quotation += &format!("; everybody else: {}", others.words);
-        scene.narrowed = others.narrowed;
-        Ok(if served || others.let_in { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+        context.narrowed = others.narrowed;
+        Ok(if served || others.let_in { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }
 }
 

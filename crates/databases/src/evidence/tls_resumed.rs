@@ -1,9 +1,9 @@
 //! Are TLS sessions resumed where they were asked to be?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
-use super::Doors;
+use super::ConnectionProbes;
 use crate::target::Handshakes;
 
 /// Connections that the check opens. The first may find nothing yet to resume.
@@ -12,13 +12,13 @@ const CONNECTIONS: u64 = 3;
 /// Opens connections as the measured clients do, and tells what their handshakes were, and those of all connections so
 /// far, the measured ones included. A disclosure: a server that resumes nothing protects no less. Id `tls-resumed`.
 pub struct TlsResumed {
-    doors: &'static Doors,
+    probes: &'static ConnectionProbes,
 }
 
 impl TlsResumed {
     /// A check that knocks through `doors`.
-    pub fn new(doors: &'static Doors) -> Self {
-        Self { doors }
+    pub fn new(probes: &'static ConnectionProbes) -> Self {
+        Self { probes }
     }
 }
 
@@ -31,23 +31,23 @@ impl Evidence for TlsResumed {
         "new connections resume the TLS session of an earlier one".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let target = (self.doors.target)(scene)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let target = (self.probes.target)(context)?;
         let before = target.handshakes();
         for _ in 0..CONNECTIONS {
-            (self.doors.open)(scene, &target)?;
+            (self.probes.open)(context, &target)?;
         }
         Ok(conclude(before, target.handshakes()))
     }
 }
 
-fn conclude(before: Handshakes, after: Handshakes) -> Sight {
+fn conclude(before: Handshakes, after: Handshakes) -> Observation {
     let resumed = after.resumed - before.resumed;
     let so_far = format!("of all connections so far {} were resumed, {} were not", after.resumed, after.full);
     if resumed + 1 >= CONNECTIONS {
-        Sight::Protected(format!("{resumed} of {CONNECTIONS} new connections were resumed; {so_far}"))
+        Observation::Protected(format!("{resumed} of {CONNECTIONS} new connections were resumed; {so_far}"))
     } else {
-        Sight::Exposed(format!(
+        Observation::Exposed(format!(
             "{resumed} of {CONNECTIONS} new connections were resumed: the server offers no resumption or takes none; {so_far}"
         ))
     }

@@ -5,7 +5,7 @@ use tithe_model::catalogue::DatabaseEntry;
 use tithe_plugin::session::SqlSession as _;
 
 use super::{
-    inspect::{LOOKS, canary_checks},
+    inspect::{QUERIES, canary_checks},
     install::find,
     launch::{RESERVED, launch, memory_needed, stored},
     protection,
@@ -31,20 +31,20 @@ pub static FLAVOUR: Flavour = Flavour {
     stored,
     memory_needed,
     protections: protection::ALL,
-    looks: &LOOKS,
+    looks: &QUERIES,
     canary_checks,
     rotator: Some(|server, setup| Ok(Box::new(KeyRotator::new(server, setup)?))),
     product: product(ENTRY.title),
     is_own: |version| version.contains("MariaDB"),
     otherwise: "for MySQL write `database = \"mysql\"` and mysql://",
     thread: "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
-    told: &TOLD,
+    reported: &REPORTED,
     is_encrypted: |session| Ok(!encrypts(session)? || unencrypted(session)?.is_empty()),
     write_table,
 };
 
 /// Variables whose values go into the report.
-const TOLD: [&str; 26] = [
+const REPORTED: [&str; 26] = [
     "aria_encrypt_tables",
     "encrypt_binlog",
     "encrypt_tmp_disk_tables",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tithe_machine::{fault::Fault, launch::Server};
-use tithe_plugin::{evidence::Evidence, observation::State, product::CanaryChecks, session::Table, setup::Setup};
+use tithe_plugin::{evidence::Evidence, matrix::State, product::CanaryChecks, session::Table, setup::Setup};
 
 use super::{
     accounts,
@@ -14,13 +14,13 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{Looks, OtherTable, files, logs_in_the_clear, other_tables, setting},
+        inspect::{InspectionQueries, OtherTable, files, logs_in_the_clear, other_tables, setting},
         session::WireSession,
     },
 };
 
 /// How MariaDB's own rows are looked at.
-pub static LOOKS: Looks = Looks {
+pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(FLAVOUR.open(target)?.method().to_owned()),
     accounts: accounts::read,
     is_of_administrator: |grant| grant.contains("ALL PRIVILEGES ON *.*"),

@@ -32,7 +32,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     let folders: Vec<PathBuf> = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).collect();
     let mut looked_in = Vec::new();
     for folder in &folders {
-        if let Some(install) = look(folder, &mut looked_in) {
+        if let Some(install) = probe(folder, &mut looked_in) {
             return Ok(install);
         }
         looked_in.push(folder.display().to_string());
@@ -50,7 +50,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     })
 }
 
-fn look(folder: &Path, looked_in: &mut Vec<String>) -> Option<Install> {
+fn probe(folder: &Path, looked_in: &mut Vec<String>) -> Option<Install> {
     let server = folder.join("mariadbd");
     if !server.is_file() {
         return None;

@@ -49,7 +49,7 @@ const COMMON: &[(&str, &str, &str)] = &[
 const MEMORY_BESIDE: u64 = 128 << 20;
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
-const TRACELESS: [&str; 8] = [
+const STORAGE_NEUTRAL: [&str; 8] = [
     "general_log",
     "innodb_buffer_pool_size",
     "innodb_flush_log_at_trx_commit",
@@ -61,21 +61,21 @@ const TRACELESS: [&str; 8] = [
 ];
 
 /// Plugins that leave none either.
-const TRACELESS_PLUGINS: [&str; 2] = ["auth_ed25519", "server_audit"];
+const STORAGE_NEUTRAL_PLUGINS: [&str; 2] = ["auth_ed25519", "server_audit"];
 
 /// What a stopped server leaves. Accounts are made anew at each start, whatever the folder holds. The binary log stays
 /// behind: its index holds the names of the folder that it was written in.
 pub fn stored(setup: &Setup) -> Stored {
-    let mut alike = Vec::new();
+    let mut storage_settings = Vec::new();
     for (name, value) in &setup.settings {
         if name == PLUGINS {
-            let others = value.split(';').filter(|plugin| !TRACELESS_PLUGINS.contains(plugin));
-            alike.extend(others.map(|plugin| format!("{name} = {plugin}")));
-        } else if !TRACELESS.contains(&name.as_str()) && !name.starts_with("server_audit_") {
-            alike.push(format!("{name} = {value}"));
+            let others = value.split(';').filter(|plugin| !STORAGE_NEUTRAL_PLUGINS.contains(plugin));
+            storage_settings.extend(others.map(|plugin| format!("{name} = {plugin}")));
+        } else if !STORAGE_NEUTRAL.contains(&name.as_str()) && !name.starts_with("server_audit_") {
+            storage_settings.push(format!("{name} = {value}"));
         }
     }
-    Stored { paths: vec!["data".to_owned()], alike }
+    Stored { paths: vec!["data".to_owned()], storage_settings }
 }
 
 const PLUGINS: &str = "plugin_load_add";
@@ -118,7 +118,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let mut steps: Vec<Step> = folders.into_iter().map(Step::Folder).collect();
     if let Some(at_rest) = &setup.at_rest {
         // A list of numbered keys in hexadecimal: number 1 is the only one that is needed, but where keys are changed.
-        let second = setup.rotates.then_some(&setup.materials.second_key);
+        let second = setup.rotates.then_some(&setup.credentials.second_key);
         let keys = KEYS.into_iter().zip([Some(&at_rest.key), second].into_iter().flatten());
         let lines: String = keys.map(|(number, key)| format!("{number};{}\n", key.expose_hex())).collect();
         let content = Content::Secret(Secret::new(lines));
@@ -153,7 +153,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
 /// Where the key of encryption at rest stands: beside the run's certificates, not below the server's folder.
 fn key_file(setup: &Setup, place: &Place) -> PathBuf {
     let name = place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    setup.materials.authority.with_file_name(format!("mariadb-keys-{name}"))
+    setup.credentials.authority.with_file_name(format!("mariadb-keys-{name}"))
 }
 
 /// The command that makes the data folder.
@@ -177,7 +177,7 @@ fn accounts(setup: &Setup) -> String {
         Authentication::Password { mechanism } => {
             let plugin = if mechanism == ED25519 { "ed25519" } else { NATIVE };
             // Tithe's passwords are letters and digits: nothing in them needs escaping.
-            format!(" IDENTIFIED VIA {plugin} USING PASSWORD('{}')", setup.materials.password.expose_text())
+            format!(" IDENTIFIED VIA {plugin} USING PASSWORD('{}')", setup.credentials.password.expose_text())
         }
     };
     let require = require(setup);

@@ -16,11 +16,11 @@ use tithe_plugin::{rotation::Rotator, session::SqlSession as _, setup::Setup};
 use super::flavour::FLAVOUR;
 use crate::mysql_family::{schema::measured_tables, session::WireSession};
 
-/// The numbers of the two keys in the key file, that of the materials' first key and that of the second one.
+/// The numbers of the two keys in the key file, that of the credentials' first key and that of the second one.
 pub const KEYS: [u32; 2] = [1, 2];
 
 /// How long one table may take, s: the server says nothing meanwhile.
-const PATIENCE_S: u16 = 3600;
+const TIMEOUT_S: u16 = 3600;
 
 /// The measured tables of one server, and an administrator's session there.
 pub struct KeyRotator {
@@ -69,7 +69,7 @@ impl Rotator for KeyRotator {
         let before = self.keys()?;
         let next = if before[0].1 == KEYS[0] { KEYS[1] } else { KEYS[0] };
         for table in &self.tables {
-            self.session.run_for(&statement(table, next), PATIENCE_S)?;
+            self.session.run_for(&statement(table, next), TIMEOUT_S)?;
         }
         match self.keys()?.into_iter().find(|(_, key)| *key != next) {
             Some((table, key)) => Err(Fault::Wrong(format!("table {table} still has key {key} and not key {next}"))),

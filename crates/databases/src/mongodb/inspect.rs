@@ -3,7 +3,7 @@
 use mongodb::bson::{Document, doc};
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    observation::{Feature, Observation, State},
+    matrix::{Feature, FeatureStatus, State},
     setup::Setup,
 };
 
@@ -16,7 +16,7 @@ use super::{
     target::door,
 };
 use crate::{
-    inspect::{Judgement, Rules, authentication, client_rows, not_offered, observe, transport},
+    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, not_offered, transport},
     target::Target,
 };
 
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let target = door(server, setup)?;
     let link = client(server, setup)?;
     let build = Build::ask(&link)?;
@@ -42,17 +42,17 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     let transport = transport(&target, &tls, mode, open).with_rules(requires, RIGHT);
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(observe(Feature::Authorisation, || authorisation(&link)));
-    seen.push(observe(Feature::AtRest, || {
+    seen.push(inspect_feature(Feature::Authorisation, || authorisation(&link)));
+    seen.push(inspect_feature(Feature::AtRest, || {
         let (on, cipher) = (option(&["security", "enableEncryption"])?, option(&["security", "encryptionCipherMode"])?);
         let (state, seen) = at_rest(on, &cipher);
         Ok(Judgement::whole(state, seen))
     }));
-    seen.push(observe(Feature::Auditing, || {
+    seen.push(inspect_feature(Feature::Auditing, || {
         let (state, seen) = auditing(option(&["auditLog", "destination"])?, option(&["auditLog", "filter"])?);
         Ok(Judgement::whole(state, seen))
     }));
-    seen.push(observe(Feature::NodeToNode, || between_nodes(&link, option(&["net", "tls", "mode"])?)));
+    seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&link, option(&["net", "tls", "mode"])?)));
     let cache = Judgement::unseen("accounts are kept in memory (the user cache); no command shows what it holds");
     seen.push(cache.of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[

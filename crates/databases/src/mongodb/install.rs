@@ -30,7 +30,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     let folders: Vec<PathBuf> = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).collect();
     let mut looked_in: Vec<String> = Vec::new();
     for folder in &folders {
-        match look(folder) {
+        match probe(folder) {
             Some(Ok(install)) => return Ok(install),
             Some(Err(too_old)) => looked_in.push(format!("{} has {too_old}, which is too old", folder.display())),
             None => looked_in.push(folder.display().to_string()),
@@ -51,7 +51,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
 }
 
 /// The installation in `folder`, or what is too old there.
-fn look(folder: &Path) -> Option<Result<Install, String>> {
+fn probe(folder: &Path) -> Option<Result<Install, String>> {
     let file = folder.join(PROGRAM);
     if !file.is_file() {
         return None;

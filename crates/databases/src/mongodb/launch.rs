@@ -57,11 +57,11 @@ pub const RESERVED: &[(&str, &str)] = &[
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
     let mut steps = vec![Step::Folder(data.clone())];
-    let materials = &setup.materials;
+    let credentials = &setup.credentials;
     if let Transport::Tls { mutual, .. } = setup.transport {
-        steps.push(join(&[&materials.server_certificate, &materials.server_key], place, SERVER_IDENTITY));
+        steps.push(join(&[&credentials.server_certificate, &credentials.server_key], place, SERVER_IDENTITY));
         if mutual {
-            steps.push(join(&[&materials.client_certificate, &materials.client_key], place, CLIENT_IDENTITY));
+            steps.push(join(&[&credentials.client_certificate, &credentials.client_key], place, CLIENT_IDENTITY));
         }
     }
     if let Some(AtRest { key, .. }) = &setup.at_rest {
@@ -112,7 +112,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     if let Transport::Tls { version, mutual, .. } = setup.transport {
         own("net.tls.mode", "requireTLS".to_owned());
         own("net.tls.certificateKeyFile", file(SERVER_IDENTITY));
-        own("net.tls.CAFile", quoted(&setup.materials.authority.display().to_string()));
+        own("net.tls.CAFile", quoted(&setup.credentials.authority.display().to_string()));
         own("net.tls.allowConnectionsWithoutCertificates", (!mutual).to_string());
         own("net.tls.disabledProtocols", disabled(version).to_owned());
     }

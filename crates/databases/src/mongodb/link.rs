@@ -14,11 +14,11 @@ use mongodb::{
     options::{ClientOptions, ServerMonitoringMode},
 };
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::PATIENCE_S;
+use tithe_plugin::session::TIMEOUT_S;
 use tokio::runtime::Runtime;
 
 /// How long to look for a server that takes the connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two looks at the server's state while all is well.
 const HEARTBEAT: Duration = Duration::from_secs(3600);
 
@@ -41,8 +41,8 @@ impl Link {
         options.max_pool_size = Some(1);
         options.retry_reads = Some(false);
         options.retry_writes = Some(false);
-        options.server_selection_timeout = Some(PATIENCE);
-        options.connect_timeout = Some(PATIENCE);
+        options.server_selection_timeout = Some(TIMEOUT);
+        options.connect_timeout = Some(TIMEOUT);
         options.heartbeat_freq = Some(HEARTBEAT);
         options.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
         let client = {
@@ -65,12 +65,12 @@ impl Link {
     /// Runs `work` to its end in this thread. The driver itself waits for an answer for ever.
     ///
     /// # Errors
-    /// What the driver or the server said; [`Fault::Connection`] when there is no answer for [`PATIENCE_S`] seconds.
+    /// What the driver or the server said; [`Fault::Connection`] when there is no answer for [`TIMEOUT_S`] seconds.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
-        let patience = Duration::from_secs(PATIENCE_S.into());
-        match self.runtime.block_on(async { tokio::time::timeout(patience, work).await }) {
+        let timeout = Duration::from_secs(TIMEOUT_S.into());
+        match self.runtime.block_on(async { tokio::time::timeout(timeout, work).await }) {
             Ok(done) => done.map_err(|error| fault(&error)),
-            Err(_) => Err(Fault::Connection(format!("the server did not answer for {PATIENCE_S} s"))),
+            Err(_) => Err(Fault::Connection(format!("the server did not answer for {TIMEOUT_S} s"))),
         }
     }
 

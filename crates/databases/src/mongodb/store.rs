@@ -45,7 +45,7 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<Link, Fault> {
 /// Makes the administrator by the way that a server without accounts leaves open to its own machine, and then the
 /// clients' account as the administrator.
 fn make_accounts(open: &Link, administrator: &mongodb::options::ClientOptions, setup: &Setup) -> Result<(), Fault> {
-    let password = setup.materials.password.expose_text();
+    let password = setup.credentials.password.expose_text();
     let create = |name: &str, roles: Vec<Document>| doc! { "createUser": name, "pwd": password, "roles": roles };
     open.admin(create(ADMINISTRATOR, vec![doc! { "role": "root", "db": "admin" }]))?;
     let link = Link::new(administrator.clone())?;
@@ -118,7 +118,7 @@ fn drop_collection(link: &Link, there: &[String], table: &Table) -> Result<(), F
 ///
 /// # Errors
 /// The server's error.
-pub fn settle(server: &Server, setup: &Setup) -> Result<(), Fault> {
+pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
     if !is_local(server) {
         return Ok(());
     }

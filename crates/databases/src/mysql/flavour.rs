@@ -6,7 +6,7 @@ use tithe_plugin::session::SqlSession as _;
 
 use super::{
     get,
-    inspect::{LOOKS, canary_checks},
+    inspect::{QUERIES, canary_checks},
     install::find,
     launch::{RESERVED, launch, memory_needed, stored},
     protection,
@@ -31,14 +31,14 @@ pub static FLAVOUR: Flavour = Flavour {
     stored,
     memory_needed,
     protections: protection::ALL,
-    looks: &LOOKS,
+    looks: &QUERIES,
     canary_checks,
     rotator: None,
     product: product(ENTRY.title),
     is_own: |version| !version.contains("MariaDB"),
     otherwise: "for MariaDB write `database = \"mariadb\"` and mariadb://",
     thread: "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
-    told: &TOLD,
+    reported: &REPORTED,
     // MySQL encrypts a tablespace while the statement that says so runs.
     is_encrypted: |_| Ok(true),
     // `FLUSH TABLES … FOR EXPORT`, which MariaDB is asked for, leaves a key beside an encrypted table for a moment.
@@ -46,7 +46,7 @@ pub static FLAVOUR: Flavour = Flavour {
 };
 
 /// Variables whose values go into the report.
-const TOLD: [&str; 20] = [
+const REPORTED: [&str; 20] = [
     "binlog_encryption",
     "binlog_format",
     "default_table_encryption",

@@ -5,7 +5,7 @@ use std::path::Path;
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     evidence::Evidence,
-    observation::State,
+    matrix::State,
     product::CanaryChecks,
     session::{SqlSession as _, Table},
     setup::Setup,
@@ -21,13 +21,13 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{Looks, files, logs_in_the_clear, other_tables, setting},
+        inspect::{InspectionQueries, files, logs_in_the_clear, other_tables, setting},
         session::WireSession,
     },
 };
 
 /// How MySQL's own rows are looked at.
-pub static LOOKS: Looks = Looks {
+pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(FLAVOUR.open(target)?.method().to_owned()),
     accounts: accounts::read,
     // Where MariaDB says ALL PRIVILEGES, MySQL names every one of them.

@@ -47,7 +47,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for folder in folders.filter(|folder| seen.insert(folder.clone())) {
-        match look(&folder) {
+        match probe(&folder) {
             Ok(install) => return Ok(install),
             Err(why) => looked_in.push(format!("{}{why}", folder.display())),
         }
@@ -67,7 +67,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
 }
 
 /// The installation with the programs in `folder`, or what is to be said behind its name.
-fn look(folder: &Path) -> Result<Install, String> {
+fn probe(folder: &Path) -> Result<Install, String> {
     let server = folder.join("mysqld");
     if !server.is_file() {
         return Err(String::new());
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_no_mysql_of_this_age_is_told() {
-        let why = |said| look(saying(said).path()).expect_err("no MySQL");
+        let why = |said| probe(saying(said).path()).expect_err("no MySQL");
         let mariadb = "mysqld  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)";
         assert_eq!(why(mariadb), format!(" has MariaDB under this name: {mariadb}"));
         let old = "mysqld  Ver 8.0.29 for Linux on x86_64 (MySQL Community Server - GPL)";

@@ -60,7 +60,7 @@ const MEMORY_BESIDE: u64 = 512 << 20;
 const MEMORY_BESIDE_UNWATCHED: u64 = 192 << 20;
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
-const TRACELESS: [&str; 7] = [
+const STORAGE_NEUTRAL: [&str; 7] = [
     "general_log",
     "innodb_buffer_pool_size",
     "innodb_flush_log_at_trx_commit",
@@ -95,9 +95,9 @@ pub const BINLOG_FOLDER: &str = "binlog";
 /// behind: its index holds the names of the folder that it was written in. The keys that the server has made go with
 /// the data.
 pub fn stored(setup: &Setup) -> Stored {
-    let traced = setup.settings.iter().filter(|(name, _)| !TRACELESS.contains(&name.as_str()));
-    let alike = traced.map(|(name, value)| format!("{name} = {value}")).collect();
-    Stored { paths: vec!["data".to_owned(), "keyring".to_owned()], alike }
+    let traced = setup.settings.iter().filter(|(name, _)| !STORAGE_NEUTRAL.contains(&name.as_str()));
+    let storage_settings = traced.map(|(name, value)| format!("{name} = {value}")).collect();
+    Stored { paths: vec!["data".to_owned(), "keyring".to_owned()], storage_settings }
 }
 
 /// The least memory that a server with `settings` lives in, bytes; `None` where its buffer pool is not understood.
@@ -216,7 +216,7 @@ fn accounts(setup: &Setup) -> String {
         Authentication::None => String::new(),
         // Tithe's passwords are letters and digits: nothing in them needs escaping.
         Authentication::Password { mechanism } => {
-            format!(" IDENTIFIED WITH {mechanism} BY '{}'", setup.materials.password.expose_text())
+            format!(" IDENTIFIED WITH {mechanism} BY '{}'", setup.credentials.password.expose_text())
         }
     };
     let require = require(setup);

@@ -9,7 +9,7 @@ use tithe_machine::{
 use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use tithe_plugin::{
     database::{CacheUse, Connect, Database, Download, SqlDatabase, keeps_its_keys},
-    observation::Observation,
+    matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
     rotation::Rotator,
@@ -55,7 +55,7 @@ impl Database for Family {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let session = self.0.measured(server, setup, how, &[])?;
-        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
+        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::YCSB_DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
     }
 
@@ -71,8 +71,8 @@ impl Database for Family {
         schema::remove(self.0, server, setup, table)
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::settle(self.0, server, setup, table)
+    fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::quiesce(self.0, server, setup, table)
     }
 
     fn write_out(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
@@ -83,7 +83,7 @@ impl Database for Family {
         schema::facts(self.0, server, setup)
     }
 
-    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(self.0, server, setup)
     }
 

@@ -7,7 +7,7 @@ use tithe_machine::{
     launch::{Paths, Server},
 };
 use tithe_plugin::{
-    observation::{Feature, Observation, State},
+    matrix::{Feature, FeatureStatus, State},
     session::{SqlSession as _, Table},
     setup::Setup,
 };
@@ -16,19 +16,19 @@ use super::{
     Flavour,
     accounts::{self, Account, Gate, ReadAccounts},
     proof::CACHING_SHA2,
-    schema::{DIALECT, tls_of},
+    schema::{YCSB_DIALECT, tls_of},
     session::WireSession,
 };
 use crate::{
-    inspect::{Judgement, Open, Rules, authentication, client_rows, not_offered, observe, transport},
+    inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, not_offered, transport},
     target::is_local,
 };
 
 /// A row that each product looks at in its own way.
-pub type Look = fn(&mut WireSession) -> Result<Judgement, Fault>;
+pub type InspectionQuery = fn(&mut WireSession) -> Result<Judgement, Fault>;
 
 /// How one product looks at its own rows.
-pub struct Looks {
+pub struct InspectionQueries {
     /// Opens and closes a connection.
     pub open: Open,
     /// True for a grant, in the words of `SHOW GRANTS`, that lets an account read the table of accounts.
@@ -36,27 +36,27 @@ pub struct Looks {
     /// All accounts that may log in.
     pub accounts: ReadAccounts,
     /// Encryption at rest.
-    pub at_rest: Look,
+    pub at_rest: InspectionQuery,
     /// Auditing.
-    pub auditing: Look,
+    pub auditing: InspectionQuery,
 }
 
 /// Looks at every feature.
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn inspect(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
-    let looks = flavour.looks;
+pub fn inspect(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
+    let queries = flavour.queries;
     let target = flavour.product.target(server, setup)?;
     let mut session = flavour.open(&target)?;
     let method = session.method().to_owned();
     let tls = tls_of(&mut session)?;
-    let accounts = (looks.accounts)(&mut session);
+    let accounts = (queries.accounts)(&mut session);
     let gate = Gate::read(&mut session)?;
     let of_all =
         |judge: &dyn Fn(&[Account]) -> Rules| accounts.as_ref().map(|accounts| judge(accounts)).map_err(Clone::clone);
-    let authentication = authentication(&target, &method, looks.open);
-    let mut transport = transport(&target, &tls, Ok(session.offers_tls()), looks.open);
+    let authentication = authentication(&target, &method, queries.open);
+    let mut transport = transport(&target, &tls, Ok(session.offers_tls()), queries.open);
     // Where the server has no TLS at all, every account says the same.
     if transport.state != State::Off {
         let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
@@ -65,11 +65,13 @@ pub fn inspect(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Res
     let rules = of_all(&accounts::of_authentication);
     let mut seen = vec![authentication.with_rules(rules, accounts::RIGHT).of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(observe(Feature::Authorisation, || authorisation(&mut session, looks.is_of_administrator, &accounts)));
-    seen.push(observe(Feature::AtRest, || (looks.at_rest)(&mut session)));
-    seen.push(observe(Feature::Auditing, || (looks.auditing)(&mut session)));
-    seen.push(observe(Feature::ProxyRoles, || proxies(&mut session)));
-    seen.push(observe(Feature::NodeToNode, || {
+    seen.push(inspect_feature(Feature::Authorisation, || {
+        authorisation(&mut session, queries.is_of_administrator, &accounts)
+    }));
+    seen.push(inspect_feature(Feature::AtRest, || (queries.at_rest)(&mut session)));
+    seen.push(inspect_feature(Feature::Auditing, || (queries.auditing)(&mut session)));
+    seen.push(inspect_feature(Feature::ProxyRoles, || proxies(&mut session)));
+    seen.push(inspect_feature(Feature::NodeToNode, || {
         Ok(Judgement::unseen("what replicas speak is known to them, not to this server"))
     }));
     let caching = if method == CACHING_SHA2 { State::Enforced } else { State::NotOffered };
@@ -176,7 +178,7 @@ pub fn write_out(flavour: &'static Flavour, server: &Server, setup: &Setup, tabl
         return Ok(());
     }
     let mut session = flavour.administrator(server, setup)?;
-    let export = format!("FLUSH TABLES {} FOR EXPORT", DIALECT.qualified(table));
+    let export = format!("FLUSH TABLES {} FOR EXPORT", YCSB_DIALECT.qualified(table));
     session.run(&export).map_err(|fault| match fault {
         Fault::Refused(words) => Fault::Refused(format!(
             "FLUSH TABLES … FOR EXPORT needs GRANT RELOAD ON *.* and GRANT SELECT, LOCK TABLES ON `tithe`.*: {words}"

@@ -64,11 +64,11 @@ impl Options {
     pub fn speak(&mut self, setup: &Setup) {
         let Transport::Tls { version, mutual, .. } = setup.transport else { return };
         self.set("require_secure_transport", "ON");
-        self.set("ssl_cert", setup.materials.server_certificate.display());
-        self.set("ssl_key", setup.materials.server_key.display());
+        self.set("ssl_cert", setup.credentials.server_certificate.display());
+        self.set("ssl_key", setup.credentials.server_key.display());
         self.set("tls_version", version_name(version));
         if mutual {
-            self.set("ssl_ca", setup.materials.authority.display());
+            self.set("ssl_ca", setup.credentials.authority.display());
         }
     }
 

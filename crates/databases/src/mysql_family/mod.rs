@@ -1,7 +1,7 @@
 //! MariaDB and MySQL as one database: protocol, session, tables, and the checks that mean the same on both.
 //!
-//! [`Family`] is the plug-in of either. Each product has a folder of its own for its launch, its protections and what it
-//! says about itself; all in which the two differ is in its [`Flavour`].
+//! [`Family`] is the plug-in of either. Each product has a folder of its own for its launch, its protections and what
+//! it says about itself; all in which the two differ is in its [`Flavour`].
 
 pub mod accounts;
 mod database;
@@ -34,7 +34,7 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use self::{inspect::Looks, session::WireSession};
+use self::{inspect::InspectionQueries, session::WireSession};
 use crate::target::{Product, Target};
 
 /// A product of the family: the plug-in. Its implementation is in `database.rs`, that for SQL tables in `sql.rs`.
@@ -61,7 +61,7 @@ pub struct Flavour {
     /// Its protections, in the order of `tithe ls`.
     pub protections: &'static [&'static dyn Protection],
     /// How its own rows of the security matrix are looked at.
-    pub looks: &'static Looks,
+    pub looks: &'static InspectionQueries,
     /// Finds out what canaries can show on a running server.
     pub canary_checks: FindCanaryChecks,
     /// What changes the keys of a running server, if anything does.
@@ -75,7 +75,7 @@ pub struct Flavour {
     /// Statement that tells the number which the kernel has given to the session's thread in the server.
     pub thread: &'static str,
     /// Variables whose values go into the report, where the server has them. None of them is a secret.
-    pub told: &'static [&'static str],
+    pub reported: &'static [&'static str],
     /// True when the server encrypts nothing in the background any more.
     pub is_encrypted: fn(&mut WireSession) -> Result<bool, Fault>,
     /// Has the server write all of a table to its file, and end what it still has to remove from it.

@@ -20,11 +20,11 @@ use tithe_plugin::{
 use super::{Flavour, session::WireSession};
 use crate::{
     target::is_local,
-    ycsb_over_sql::{Dialect, KEY_COLUMN},
+    ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
 
 /// How both products write what the SQL standard leaves open.
-pub const DIALECT: Dialect = Dialect {
+pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
     schema: Some("tithe"),
     quote: '`',
     begin_bulk: "START TRANSACTION",
@@ -38,7 +38,7 @@ pub const MARK: &str = "made by tithe";
 const MARKER: &str = "made_by_tithe";
 
 /// How long the server may take to encrypt old pages and to write dirty ones.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Makes the database and `table`. On a server that Tithe launched, runs the arm's own statements first.
 ///
@@ -52,8 +52,8 @@ pub fn create(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
         }
     }
     let mut session = own_database(flavour, server, setup)?;
-    // Left over from a run that was killed: `look` has seen that everything here is ours.
-    session.run(&format!("DROP TABLE IF EXISTS {}", DIALECT.qualified(table)))?;
+    // Left over from a run that was killed: `observe` has seen that everything here is ours.
+    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(table)))?;
     session.run(&table_text(table)).map(drop)
 }
 
@@ -63,7 +63,7 @@ pub fn create(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
 /// As [`create`].
 pub fn own_database(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
     let mut session = flavour.administrator(server, setup)?;
-    if look(&mut session)? == Found::Nothing {
+    if existing(&mut session)? == Existing::Nothing {
         session.run("CREATE DATABASE tithe")?;
         session.run(&format!("CREATE TABLE tithe.{MARKER} (nothing int) COMMENT '{MARK}'"))?;
     }
@@ -74,10 +74,10 @@ pub fn own_database(flavour: &'static Flavour, server: &Server, setup: &Setup) -
 /// The statement that makes `table`. Keys and values are bytes, so that ciphertext costs no more to carry than text,
 /// and keys are ordered by their bytes, as YCSB's scans expect.
 fn table_text(table: &Table) -> String {
-    let key = DIALECT.quoted(KEY_COLUMN);
+    let key = YCSB_DIALECT.quoted(KEY_COLUMN);
     let fields: String =
-        (0..table.fields).map(|field| format!(", {} mediumblob", DIALECT.field(table, field))).collect();
-    let name = DIALECT.qualified(table);
+        (0..table.fields).map(|field| format!(", {} mediumblob", YCSB_DIALECT.field(table, field))).collect();
+    let name = YCSB_DIALECT.qualified(table);
     format!("CREATE TABLE {name} ({key} varbinary(255) PRIMARY KEY{fields}) ENGINE=InnoDB COMMENT '{MARK}'")
 }
 
@@ -87,10 +87,10 @@ fn table_text(table: &Table) -> String {
 /// As [`create`].
 pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = flavour.administrator(server, setup)?;
-    if look(&mut session)? == Found::Nothing {
+    if existing(&mut session)? == Existing::Nothing {
         return Ok(());
     }
-    session.run(&format!("DROP TABLE IF EXISTS {}", DIALECT.qualified(table)))?;
+    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(table)))?;
     if tables(&mut session)?.len() == 1 {
         session.run("DROP DATABASE tithe")?;
     }
@@ -99,15 +99,15 @@ pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
 
 /// What stands where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum Existing {
     Nothing,
     Ours,
 }
 
-fn look(session: &mut WireSession) -> Result<Found, Fault> {
+fn existing(session: &mut WireSession) -> Result<Existing, Fault> {
     let there = session.value("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'tithe'")?;
     if there == "0" {
-        return Ok(Found::Nothing);
+        return Ok(Existing::Nothing);
     }
     let tables = tables(session)?;
     let foreign = |what: &str| Err(Fault::Refused(format!("{what} is on this server, and Tithe did not make it")));
@@ -117,7 +117,7 @@ fn look(session: &mut WireSession) -> Result<Found, Fault> {
     if tables.iter().all(|(name, _)| name != MARKER) {
         return foreign("a database `tithe`");
     }
-    Ok(Found::Ours)
+    Ok(Existing::Ours)
 }
 
 /// Names of the measured tables.
@@ -141,15 +141,15 @@ fn tables(session: &mut WireSession) -> Result<Vec<(String, String)>, Fault> {
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
-pub fn settle(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+pub fn quiesce(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = flavour.administrator(server, setup)?;
-    session.run(&format!("ANALYZE TABLE {}", DIALECT.qualified(table)))?;
+    session.run(&format!("ANALYZE TABLE {}", YCSB_DIALECT.qualified(table)))?;
     await_rest(&mut session, "background encryption", flavour.is_encrypted)?;
     if !is_local(server) {
         return Ok(());
     }
     write_pages(&mut session)?;
-    (flavour.write_table)(&mut session, &DIALECT.qualified(table))?;
+    (flavour.write_table)(&mut session, &YCSB_DIALECT.qualified(table))?;
     session.run("FLUSH ENGINE LOGS").map(drop)
 }
 
@@ -188,8 +188,8 @@ fn await_rest(
 ) -> Result<(), Fault> {
     let begun = Instant::now();
     while !rests(session)? {
-        if begun.elapsed() > PATIENCE {
-            return Err(Fault::Server(format!("{what} has not ended after {} s", PATIENCE.as_secs())));
+        if begun.elapsed() > TIMEOUT {
+            return Err(Fault::Server(format!("{what} has not ended after {} s", TIMEOUT.as_secs())));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -215,7 +215,7 @@ pub fn facts(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Resul
         ("authentication".to_owned(), session.method().to_owned()),
         ("tls".to_owned(), tls_of(&mut session)?),
     ]);
-    for name in flavour.told {
+    for name in flavour.reported {
         if let Some(value) = session.shown("GLOBAL VARIABLES", name)? {
             facts.insert((*name).to_owned(), value);
         }

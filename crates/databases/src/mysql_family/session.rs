@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, PATIENCE_S, Parameter, Progress, Rows, SqlSession, Statement, wait_ready, wait_ready_for},
+    session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, TIMEOUT_S, wait_ready, wait_ready_for},
     sql::Dialect,
     wire::{TlsFacts, Wire},
 };
@@ -155,17 +155,17 @@ impl WireSession {
         Ok(())
     }
 
-    /// As [`SqlSession::run`], for what the server may work at for `patience_s` seconds before it answers. The session
+    /// As [`SqlSession::run`], for what the server may work at for `timeout_s` seconds before it answers. The session
     /// must not block.
     ///
     /// # Errors
     /// As [`SqlSession::run`].
-    pub fn run_for(&mut self, sql: &str, patience_s: u16) -> Result<Vec<Vec<Option<String>>>, Fault> {
+    pub fn run_for(&mut self, sql: &str, timeout_s: u16) -> Result<Vec<Vec<Option<String>>>, Fault> {
         self.send(COM_QUERY, sql.as_bytes())?;
         let mut rows = Vec::new();
         loop {
             match self.event()? {
-                Event::Pending => wait_ready_for(self, patience_s)?,
+                Event::Pending => wait_ready_for(self, timeout_s)?,
                 Event::Done(_) => return Ok(rows),
                 Event::Row(body) => {
                     rows.push(texts(&self.wire.unread()[body.clone()])?);
@@ -324,7 +324,7 @@ impl SqlSession for WireSession {
     }
 
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
-        self.run_for(sql, PATIENCE_S)
+        self.run_for(sql, TIMEOUT_S)
     }
 }
 

@@ -64,7 +64,7 @@ impl SqlDatabase for Family {
         names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+    fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
         let mut session = schema::own_database(self.0, server, setup)?;
         names.iter().try_for_each(|name| session.run(&format!("ANALYZE TABLE {name}")).map(drop))?;
         if is_local(server) {

@@ -10,7 +10,7 @@ use tithe_machine::{
 };
 use tithe_plugin::{
     evidence::Evidence,
-    observation::{Feature, Observation, State},
+    matrix::{Feature, FeatureStatus, State},
     product::CanaryChecks,
     session::{SqlSession as _, Table},
     setup::Setup,
@@ -19,12 +19,12 @@ use tithe_plugin::{
 use super::{
     evidence::{audit_complete::AuditComplete, statement_log::StatementLog},
     hba::{self, Hba},
-    schema::{DIALECT, tls_of},
+    schema::{YCSB_DIALECT, tls_of},
     session::PostgresSession,
     target::PRODUCT,
 };
 use crate::{
-    inspect::{Judgement, Rules, authentication, client_rows, limited, not_offered, observe, transport},
+    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, limited, not_offered, transport},
     target::Target,
 };
 
@@ -32,7 +32,7 @@ use crate::{
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let target = PRODUCT.target(server, setup)?;
     let mut session = PostgresSession::open(&target, true, false)?;
     let method = session.greeting().method.clone();
@@ -48,10 +48,10 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     }
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(observe(Feature::Authorisation, || authorisation(&mut session)));
-    seen.push(observe(Feature::Auditing, || audit::look(&mut session)));
-    seen.push(observe(Feature::ProxyRoles, || roles(&mut session)));
-    seen.push(observe(Feature::NodeToNode, || replication(&mut session, rules(Hba::of_replication))));
+    seen.push(inspect_feature(Feature::Authorisation, || authorisation(&mut session)));
+    seen.push(inspect_feature(Feature::Auditing, || audit::judge_log(&mut session)));
+    seen.push(inspect_feature(Feature::ProxyRoles, || roles(&mut session)));
+    seen.push(inspect_feature(Feature::NodeToNode, || replication(&mut session, rules(Hba::of_replication))));
     seen.extend(not_offered(&[
         (Feature::AtRest, "PostgreSQL encrypts no file; a volume below it may"),
         (Feature::JmxAuthentication, "no Java virtual machine"),
@@ -140,7 +140,7 @@ fn files(session: &mut PostgresSession, table: &Table) -> Option<Paths> {
     if u64::from_ne_bytes(begins) != identifier {
         return None;
     }
-    let name = DIALECT.qualified(table).replace('\'', "''");
+    let name = YCSB_DIALECT.qualified(table).replace('\'', "''");
     let file = session.value(&format!("SELECT pg_relation_filepath('{name}')")).ok()?;
     Some(Paths { data: vec![folder.join(file)], journal: vec![folder.join("pg_wal")], logs: Vec::new() })
 }

@@ -40,7 +40,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
     for folder in &search.folders {
         for folder in [folder.clone(), folder.join("bin")] {
-            if let Some((_, install)) = look(&folder, &mut looked_in) {
+            if let Some((_, install)) = probe(&folder, &mut looked_in) {
                 return Ok(install);
             }
         }
@@ -51,7 +51,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     folders.extend(FIXED.map(PathBuf::from));
     let mut newest: Option<((u32, u32), Install)> = None;
     for folder in folders {
-        let found = look(&folder, &mut looked_in);
+        let found = probe(&folder, &mut looked_in);
         newest = match (newest, found) {
             (Some(newest), Some(found)) if found.0 > newest.0 => Some(found),
             (newest, found) => newest.or(found),
@@ -84,7 +84,7 @@ fn versioned(base: &str, prefix: &str, below: &str, looked_in: &mut Vec<String>)
 }
 
 /// The installation in `folder`, with its version as a number.
-fn look(folder: &Path, looked_in: &mut Vec<String>) -> Option<((u32, u32), Install)> {
+fn probe(folder: &Path, looked_in: &mut Vec<String>) -> Option<((u32, u32), Install)> {
     looked_in.push(folder.display().to_string());
     if !has_programs(folder) {
         return None;

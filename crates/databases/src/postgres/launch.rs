@@ -71,7 +71,7 @@ pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
 }
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
-const TRACELESS: [&str; 8] = [
+const STORAGE_NEUTRAL: [&str; 8] = [
     "effective_cache_size",
     "log_statement",
     "maintenance_work_mem",
@@ -85,16 +85,16 @@ const TRACELESS: [&str; 8] = [
 /// What a stopped server leaves. The account and its password are in the data folder, so servers that ask for one share
 /// no data with those that do not.
 pub fn stored(setup: &Setup) -> Stored {
-    let mut alike = vec![format!("authentication = {}", method(setup))];
+    let mut storage_settings = vec![format!("authentication = {}", method(setup))];
     for (name, value) in &setup.settings {
         if name == LIBRARIES {
             let others = value.split(',').filter(|library| library.trim() != "pgaudit");
-            alike.extend(others.map(|library| format!("{name} = {}", library.trim())));
-        } else if !TRACELESS.contains(&name.as_str()) && !name.starts_with("pgaudit.") {
-            alike.push(format!("{name} = {value}"));
+            storage_settings.extend(others.map(|library| format!("{name} = {}", library.trim())));
+        } else if !STORAGE_NEUTRAL.contains(&name.as_str()) && !name.starts_with("pgaudit.") {
+            storage_settings.push(format!("{name} = {value}"));
         }
     }
-    Stored { paths: vec!["data".to_owned()], alike }
+    Stored { paths: vec!["data".to_owned()], storage_settings }
 }
 
 const LIBRARIES: &str = "shared_preload_libraries";
@@ -109,7 +109,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         |name: &str, text: String| Step::Write { path: data.join(name), content: Content::Text(text), mode: 0o600 };
     let mut steps = Vec::new();
     if matches!(setup.authentication, Authentication::Password { .. }) {
-        let content = Content::Secret(setup.materials.password.clone());
+        let content = Content::Secret(setup.credentials.password.clone());
         steps.push(Step::Write { path: place.folder.join("password"), content, mode: 0o600 });
     }
     steps.push(Step::Run(initdb(install, setup, place)));
@@ -192,13 +192,13 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
                 TlsVersion::V1_3 => "TLSv1.3",
             };
             own("ssl", "on".to_owned());
-            own("ssl_cert_file", text(&setup.materials.server_certificate));
-            own("ssl_key_file", text(&setup.materials.server_key));
+            own("ssl_cert_file", text(&setup.credentials.server_certificate));
+            own("ssl_key_file", text(&setup.credentials.server_key));
             own("ssl_min_protocol_version", version.to_owned());
             own("ssl_max_protocol_version", version.to_owned());
             // Only where clients must show a certificate: the server asks every client for one as soon as this is set.
             if mutual {
-                own("ssl_ca_file", text(&setup.materials.authority));
+                own("ssl_ca_file", text(&setup.credentials.authority));
             }
         }
     }

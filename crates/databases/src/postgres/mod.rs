@@ -31,7 +31,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     database::{CacheUse, Connect, Database, SqlDatabase},
-    observation::Observation,
+    matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
     session::{Session, SqlSession as _, Table},
@@ -90,7 +90,7 @@ impl Database for Postgres {
         for statement in &setup.session_statements {
             session.run(statement)?;
         }
-        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::DIALECT)?;
+        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::YCSB_DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
     }
 
@@ -106,8 +106,8 @@ impl Database for Postgres {
         schema::remove(server, setup, table)
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::settle(server, setup, table)
+    fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::quiesce(server, setup, table)
     }
 
     fn write_out(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
@@ -118,7 +118,7 @@ impl Database for Postgres {
         schema::facts(server, setup)
     }
 
-    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
     }
 

@@ -21,7 +21,7 @@ const LONGEST_ERROR: usize = 400;
 
 /// A message of the server: its type and where its body lies in the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct Message {
     /// Type byte.
     pub kind: u8,
     /// The body, without type and length.
@@ -33,7 +33,7 @@ pub struct Frame {
 /// # Errors
 /// [`Fault::Protocol`] when its length is impossible.
 #[inline]
-pub fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, Fault> {
+pub fn next_frame(bytes: &[u8]) -> Result<Option<Message>, Fault> {
     let Some((&kind, rest)) = bytes.split_first() else { return Ok(None) };
     let Some(length) = rest.first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
@@ -43,7 +43,7 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, Fault> {
     if rest.len() < length {
         return Ok(None);
     }
-    Ok(Some(Frame { kind, body: 5..1 + length }))
+    Ok(Some(Message { kind, body: 5..1 + length }))
 }
 
 /// Reads the parts of a message's body, in order.
@@ -71,7 +71,7 @@ pub fn take_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Fault> {
 
 /// What the server asks for before it lets a client in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked<'a> {
+pub enum AuthRequest<'a> {
     /// Nothing more: the client is in.
     Nothing,
     /// One of these SASL mechanisms.
@@ -88,27 +88,27 @@ pub enum Asked<'a> {
 ///
 /// # Errors
 /// [`Fault::Protocol`] when it is malformed.
-pub fn authentication(body: &[u8]) -> Result<Asked<'_>, Fault> {
+pub fn authentication(body: &[u8]) -> Result<AuthRequest<'_>, Fault> {
     let mut body = Body::new(body);
     Ok(match body.be_i32()? {
-        0 => Asked::Nothing,
-        2 => Asked::Other("Kerberos V5"),
-        3 => Asked::Other("a password in the clear"),
-        5 => Asked::Other("an MD5 password"),
-        7 | 8 => Asked::Other("GSSAPI"),
-        9 => Asked::Other("SSPI"),
+        0 => AuthRequest::Nothing,
+        2 => AuthRequest::Other("Kerberos V5"),
+        3 => AuthRequest::Other("a password in the clear"),
+        5 => AuthRequest::Other("an MD5 password"),
+        7 | 8 => AuthRequest::Other("GSSAPI"),
+        9 => AuthRequest::Other("SSPI"),
         10 => {
             let mut mechanisms = Vec::new();
             loop {
                 match body.zero_ended()? {
-                    b"" => break Asked::Sasl(mechanisms),
+                    b"" => break AuthRequest::Sasl(mechanisms),
                     name => mechanisms.push(name),
                 }
             }
         }
-        11 => Asked::SaslContinue(body.rest()),
-        12 => Asked::SaslFinal(body.rest()),
-        _ => Asked::Other("an unknown method"),
+        11 => AuthRequest::SaslContinue(body.rest()),
+        12 => AuthRequest::SaslFinal(body.rest()),
+        _ => AuthRequest::Other("an unknown method"),
     })
 }
 
@@ -413,7 +413,7 @@ mod tests {
     fn impossible_lengths_are_refused() {
         assert_eq!(next_frame(b"Z\0\0\0"), Ok(None));
         assert_eq!(next_frame(b"Z\0\0\0\x05"), Ok(None));
-        assert_eq!(next_frame(b"Z\0\0\0\x05Irest"), Ok(Some(Frame { kind: b'Z', body: 5..6 })));
+        assert_eq!(next_frame(b"Z\0\0\0\x05Irest"), Ok(Some(Message { kind: b'Z', body: 5..6 })));
         assert!(next_frame(b"Z\0\0\0\x03").is_err());
         assert!(next_frame(b"HTTP/1.1").is_err(), "another protocol is not waited for");
     }

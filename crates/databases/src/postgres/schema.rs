@@ -16,11 +16,11 @@ use tithe_plugin::{
 use super::{session::PostgresSession, target::PRODUCT};
 use crate::{
     target::is_local,
-    ycsb_over_sql::{Dialect, KEY_COLUMN},
+    ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
 
 /// How PostgreSQL writes what the SQL standard leaves open.
-pub const DIALECT: Dialect = Dialect {
+pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
     schema: Some("tithe"),
     quote: '"',
     begin_bulk: "BEGIN",
@@ -39,7 +39,7 @@ pub const DIALECT: Dialect = Dialect {
 const MARK: &str = "made by tithe";
 
 /// Settings whose values go into the report, where the server has them.
-const TOLD: [&str; 12] = [
+const REPORTED: [&str; 12] = [
     "autovacuum",
     "checkpoint_timeout",
     "data_checksums",
@@ -74,8 +74,8 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         }
     }
     let mut session = own_schema(server, setup)?;
-    let name = DIALECT.qualified(table);
-    // Left over from a run that was killed: `look` has seen that everything here is ours.
+    let name = YCSB_DIALECT.qualified(table);
+    // Left over from a run that was killed: `observe` has seen that everything here is ours.
     session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
     session.run(&table_text(table))?;
     mark(&mut session, &name)
@@ -87,7 +87,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
 /// As [`create`].
 pub fn own_schema(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
     let mut session = administrator(server, setup)?;
-    if look(&mut session)? == Found::Nothing {
+    if existing(&mut session)? == Existing::Nothing {
         session.run("CREATE SCHEMA tithe")?;
         session.run(&format!("COMMENT ON SCHEMA tithe IS '{MARK}'"))?;
     }
@@ -106,9 +106,10 @@ pub fn mark(session: &mut PostgresSession, name: &str) -> Result<(), Fault> {
 /// The statement that makes `table`. Values are bytes, so that ciphertext costs no more to carry than text. Keys are
 /// ordered by their bytes whatever the database's locale, as YCSB's scans expect.
 fn table_text(table: &Table) -> String {
-    let key = DIALECT.quoted(KEY_COLUMN);
-    let fields: String = (0..table.fields).map(|field| format!(", {} bytea", DIALECT.field(table, field))).collect();
-    format!("CREATE TABLE {} ({key} text COLLATE \"C\" PRIMARY KEY{fields})", DIALECT.qualified(table))
+    let key = YCSB_DIALECT.quoted(KEY_COLUMN);
+    let fields: String =
+        (0..table.fields).map(|field| format!(", {} bytea", YCSB_DIALECT.field(table, field))).collect();
+    format!("CREATE TABLE {} ({key} text COLLATE \"C\" PRIMARY KEY{fields})", YCSB_DIALECT.qualified(table))
 }
 
 /// Removes `table`, and the schema with it when nothing else is left in it.
@@ -117,10 +118,10 @@ fn table_text(table: &Table) -> String {
 /// As [`create`].
 pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = administrator(server, setup)?;
-    if look(&mut session)? == Found::Nothing {
+    if existing(&mut session)? == Existing::Nothing {
         return Ok(());
     }
-    session.run(&format!("DROP TABLE IF EXISTS {}", DIALECT.qualified(table)))?;
+    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(table)))?;
     let left = session.value("SELECT count(*) FROM pg_class WHERE relnamespace = 'tithe'::regnamespace")?;
     if left == "0" {
         // Without CASCADE the server itself refuses when something appeared in the meantime.
@@ -131,16 +132,16 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
 
 /// What stands where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum Existing {
     Nothing,
     Ours,
 }
 
 /// Looks whether the schema is there, and refuses it unless all of it is ours.
-fn look(session: &mut PostgresSession) -> Result<Found, Fault> {
+fn existing(session: &mut PostgresSession) -> Result<Existing, Fault> {
     let schema = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = 'tithe'";
     match session.run(schema)?.into_iter().flatten().flatten().next() {
-        None => return Ok(Found::Nothing),
+        None => return Ok(Existing::Nothing),
         Some(mark) if mark == MARK => {}
         Some(_) => {
             return Err(Fault::Refused(
@@ -149,15 +150,15 @@ fn look(session: &mut PostgresSession) -> Result<Found, Fault> {
         }
     }
     // Indexes and TOAST tables belong to their table, and so do the row types; all else must bear the mark.
-    let strangers = format!(
+    let foreign = format!(
         "SELECT relname FROM pg_class WHERE relnamespace = 'tithe'::regnamespace AND relkind NOT IN ('i', 't') \
          AND obj_description(oid, 'pg_class') IS DISTINCT FROM '{MARK}' \
          UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'tithe'::regnamespace \
          UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'tithe'::regnamespace \
          AND typrelid = 0 AND typelem = 0"
     );
-    match session.run(&strangers)?.into_iter().flatten().flatten().next() {
-        None => Ok(Found::Ours),
+    match session.run(&foreign)?.into_iter().flatten().flatten().next() {
+        None => Ok(Existing::Ours),
         Some(name) => Err(Fault::Refused(format!(
             "the schema `tithe` holds `{name}`, which Tithe did not make: use another database"
         ))),
@@ -169,9 +170,9 @@ fn look(session: &mut PostgresSession) -> Result<Found, Fault> {
 /// # Errors
 /// The server's error. On an attached server, an account that may not order a checkpoint is no error: there the
 /// server's owner decides when pages are written.
-pub fn settle(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = administrator(server, setup)?;
-    session.run(&format!("VACUUM (ANALYZE) {}", DIALECT.qualified(table)))?;
+    session.run(&format!("VACUUM (ANALYZE) {}", YCSB_DIALECT.qualified(table)))?;
     match session.run("CHECKPOINT") {
         Err(Fault::Refused(_)) if !is_local(server) => Ok(()),
         outcome => outcome.map(drop),
@@ -212,7 +213,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         ("build".to_owned(), session.value("SELECT version()")?),
         ("authentication".to_owned(), session.greeting().method.clone()),
     ]);
-    let names = TOLD.map(|name| format!("'{name}'")).join(", ");
+    let names = REPORTED.map(|name| format!("'{name}'")).join(", ");
     let told = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})");
     for row in session.run(&told)? {
         if let [Some(name), Some(value)] = row.as_slice() {

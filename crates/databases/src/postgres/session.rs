@@ -14,7 +14,7 @@ use std::{
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
     session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, wait_ready},
-    sql::{Column, Dialect, Kind, SqlTable},
+    sql::{Column, ColumnType, Dialect, SqlTable},
     wire::{TlsFacts, Wire},
 };
 
@@ -191,9 +191,9 @@ fn copy_binary(out: &mut Vec<u8>, columns: &[Column], values: &[Parameter<'_>]) 
         out.extend_from_slice(&(columns.len() as i16).to_be_bytes());
         for (value, column) in row.iter().zip(columns) {
             let kind = match column.kind {
-                Kind::Integer => INT4,
-                Kind::Long => INT8,
-                Kind::Text(_) => TEXT,
+                ColumnType::Integer => INT4,
+                ColumnType::Long => INT8,
+                ColumnType::Text(_) => TEXT,
             };
             if matches!(value, Parameter::Text(_)) && kind != TEXT {
                 return Err(Fault::Protocol(format!("a text for the numbers of column `{}`", column.name)));
@@ -362,14 +362,14 @@ impl Drop for PostgresSession {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use tithe_plugin::sql::Holds;
+    use tithe_plugin::sql::Sensitivity;
 
     use super::*;
 
     const COLUMNS: &[Column] = &[
-        Column::new("number", Kind::Integer, Holds::Figure),
-        Column::new("long", Kind::Long, Holds::Figure),
-        Column::new("text", Kind::Text(9), Holds::Remark),
+        Column::new("number", ColumnType::Integer, Sensitivity::Figure),
+        Column::new("long", ColumnType::Long, Sensitivity::Figure),
+        Column::new("text", ColumnType::Text(9), Sensitivity::Remark),
     ];
 
     #[test]

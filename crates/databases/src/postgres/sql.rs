@@ -63,7 +63,7 @@ impl SqlDatabase for Postgres {
         names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+    fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
         let mut session = schema::own_schema(server, setup)?;
         names.iter().try_for_each(|name| session.run(&format!("VACUUM (ANALYZE) {name}")).map(drop))
     }

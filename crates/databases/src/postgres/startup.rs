@@ -8,7 +8,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::wire::Wire;
 
 use super::{
-    protocol::{Asked, Body, Frame, Writer, authentication, next_frame, server_error},
+    protocol::{AuthRequest, Body, Message, Writer, authentication, next_frame, server_error},
     scram,
 };
 use crate::target::{Target, Tls};
@@ -48,7 +48,7 @@ fn write(wire: &mut Wire) -> Writer<'_> {
 }
 
 /// The next message; waits for it. The start-up runs on a connection that blocks.
-fn receive(wire: &mut Wire) -> Result<Frame, Fault> {
+fn receive(wire: &mut Wire) -> Result<Message, Fault> {
     loop {
         if let Some(frame) = next_frame(wire.unread())? {
             return Ok(frame);
@@ -84,11 +84,11 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
         let mut reply = None;
         match frame.kind {
             b'R' => match authentication(body)? {
-                Asked::Nothing => {
+                AuthRequest::Nothing => {
                     wire.consume(frame.body.end);
                     return method(proven, expected.is_some(), target);
                 }
-                Asked::Sasl(mechanisms) => {
+                AuthRequest::Sasl(mechanisms) => {
                     if !mechanisms.contains(&scram::MECHANISM.as_bytes()) {
                         return Err(Fault::Refused("the server offers no SCRAM-SHA-256".to_owned()));
                     }
@@ -99,7 +99,7 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
                     reply = Some(Reply::First(begun.first()));
                     exchange = Some(begun);
                 }
-                Asked::SaslContinue(challenge) => {
+                AuthRequest::SaslContinue(challenge) => {
                     let (Some(begun), Some(password)) = (exchange.take(), &target.password) else {
                         return Err(out_of_order());
                     };
@@ -107,11 +107,11 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
                     reply = Some(Reply::Last(last));
                     expected = Some(checks);
                 }
-                Asked::SaslFinal(signature) => {
+                AuthRequest::SaslFinal(signature) => {
                     expected.take().ok_or_else(out_of_order)?.check(signature)?;
                     proven = true;
                 }
-                Asked::Other(name) => {
+                AuthRequest::Other(name) => {
                     return Err(Fault::Refused(format!(
                         "the server asks for {name}; only SCRAM-SHA-256 is spoken (password_encryption = scram-sha-256)"
                     )));

@@ -2,7 +2,7 @@
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    observation::{Feature, Observation, Scope, State},
+    matrix::{Feature, FeatureStatus, Scope, State},
     setup::Setup,
 };
 
@@ -12,7 +12,7 @@ use super::{
     target::of_clients,
 };
 use crate::{
-    inspect::{Judgement, Rules, authentication, client_rows, limited, not_offered, observe, transport},
+    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, limited, not_offered, transport},
     target::Target,
 };
 
@@ -20,7 +20,7 @@ use crate::{
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let target = of_clients(server, setup)?;
     let mut connection = RedisConnection::open(&target)?;
     let method = connection.method().to_owned();
@@ -32,7 +32,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(client_transport(&target, &tls, offers, &mut connection)));
     seen.push(authorisation(&accounts).of(Feature::Authorisation));
-    seen.push(observe(Feature::NodeToNode, || replication(&mut connection)));
+    seen.push(inspect_feature(Feature::NodeToNode, || replication(&mut connection)));
     seen.extend(not_offered(&[
         (Feature::AtRest, "Redis encrypts no file; a volume below it may"),
         (Feature::Auditing, "ACL LOG keeps refusals only"),

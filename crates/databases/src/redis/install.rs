@@ -37,7 +37,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
     for folder in &folders {
         for program in PROGRAMS {
-            if let Some(install) = look(folder, program, &mut looked_in) {
+            if let Some(install) = probe(folder, program, &mut looked_in) {
                 return Ok(install);
             }
         }
@@ -56,7 +56,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     })
 }
 
-fn look(folder: &Path, program: &str, looked_in: &mut Vec<String>) -> Option<Install> {
+fn probe(folder: &Path, program: &str, looked_in: &mut Vec<String>) -> Option<Install> {
     let file = folder.join(program);
     if !file.is_file() {
         return None;

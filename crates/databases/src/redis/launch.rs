@@ -60,7 +60,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
     let mut steps = vec![Step::Folder(data.clone())];
     if let Authentication::Password { mechanism } = &setup.authentication {
-        let (name, content) = secret_file(mechanism, &setup.materials.password);
+        let (name, content) = secret_file(mechanism, &setup.credentials.password);
         steps.push(Step::Write { path: place.folder.join(name), content: Content::Secret(content), mode: 0o600 });
     }
     let configuration = place.folder.join("redis.conf");
@@ -119,12 +119,12 @@ fn text(setup: &Setup, place: &Place) -> String {
         Transport::Tls { version, mutual, .. } => {
             own("port", "0".to_owned());
             own("tls-port", place.port.to_string());
-            own("tls-cert-file", file(&setup.materials.server_certificate));
-            own("tls-key-file", file(&setup.materials.server_key));
+            own("tls-cert-file", file(&setup.credentials.server_certificate));
+            own("tls-key-file", file(&setup.credentials.server_key));
             own("tls-protocols", version_name(version).to_owned());
             own("tls-auth-clients", if mutual { "yes" } else { "no" }.to_owned());
             if mutual {
-                own("tls-ca-cert-file", file(&setup.materials.authority));
+                own("tls-ca-cert-file", file(&setup.credentials.authority));
             }
         }
     }

@@ -25,7 +25,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     database::{Connect, Database},
-    observation::Observation,
+    matrix::FeatureStatus,
     product::Product,
     protection::Protection,
     session::{Session, Table},
@@ -80,15 +80,15 @@ impl Database for Redis {
         store::remove(server, setup, table)
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
-        store::settle(server, setup)
+    fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::quiesce(server, setup)
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         store::facts(server, setup)
     }
 
-    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<Observation>, Fault> {
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
     }
 

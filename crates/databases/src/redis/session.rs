@@ -26,7 +26,7 @@ use super::{
 pub struct RedisSession {
     wire: Wire,
     names: Names,
-    asked: Asked,
+    asked: InFlight,
     /// Replies of the request that have not arrived.
     missing: usize,
     /// Rows delivered or changed so far.
@@ -52,7 +52,7 @@ struct Names {
 
 /// What the next replies answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum InFlight {
     /// A record, or what is known of it.
     Record(Fields),
     /// How many fields an update has made.
@@ -91,7 +91,7 @@ impl RedisSession {
         Ok(Self {
             wire,
             names,
-            asked: Asked::Command,
+            asked: InFlight::Command,
             missing: 0,
             rows: 0,
             error: None,
@@ -100,7 +100,7 @@ impl RedisSession {
         })
     }
 
-    fn begin(&mut self, asked: Asked, replies: usize) {
+    fn begin(&mut self, asked: InFlight, replies: usize) {
         self.asked = asked;
         self.missing = replies;
         self.rows = 0;
@@ -127,17 +127,17 @@ impl RedisSession {
                 let fault = error(text);
                 self.error.get_or_insert(fault);
             }
-            (_, Asked::Command) => {}
-            (Head::Array(count), Asked::Record(fields)) => {
+            (_, InFlight::Command) => {}
+            (Head::Array(count), InFlight::Record(fields)) => {
                 self.rows += u64::from(self.names.deliver(&mut reader, count, fields, None, rows)?);
             }
-            (Head::Array(count), Asked::Scanned(fields)) => {
+            (Head::Array(count), InFlight::Scanned(fields)) => {
                 let number = self.ends.len() - self.missing;
                 let start = if number == 0 { 0 } else { self.ends[number - 1] };
                 let key = &self.keys[start..self.ends[number]];
                 self.rows += u64::from(self.names.deliver(&mut reader, count, fields, Some(key), rows)?);
             }
-            (Head::Array(count), Asked::Keys(_)) => {
+            (Head::Array(count), InFlight::Keys(_)) => {
                 self.keys.clear();
                 self.ends.clear();
                 for _ in 0..count {
@@ -146,8 +146,10 @@ impl RedisSession {
                 }
             }
             // Fields made by an update were not there before, and so neither was the record.
-            (Head::Integer(made), Asked::Updated) => self.rows = u64::from(made == 0),
-            (Head::Integer(count), Asked::Inserted | Asked::Deleted) => self.rows = self.rows.max(u64::from(count > 0)),
+            (Head::Integer(made), InFlight::Updated) => self.rows = u64::from(made == 0),
+            (Head::Integer(count), InFlight::Inserted | InFlight::Deleted) => {
+                self.rows = self.rows.max(u64::from(count > 0))
+            }
             (head, _) => return Err(unexpected(head)),
         }
         Ok(())
@@ -159,11 +161,11 @@ impl RedisSession {
         if let Some(fault) = self.error.take() {
             return Err(fault);
         }
-        let Asked::Keys(fields) = self.asked else { return Ok(Some(self.rows)) };
+        let InFlight::Keys(fields) = self.asked else { return Ok(Some(self.rows)) };
         if self.ends.is_empty() {
             return Ok(Some(0));
         }
-        self.begin(Asked::Scanned(fields), self.ends.len());
+        self.begin(InFlight::Scanned(fields), self.ends.len());
         let mut start = 0;
         for end in &self.ends {
             self.names.put_read(self.wire.output(), &self.keys[start..*end], fields);
@@ -256,7 +258,7 @@ impl Connection for RedisSession {
 
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
         let parts: Vec<_> = statement.split_ascii_whitespace().collect();
-        self.begin(Asked::Command, 1);
+        self.begin(InFlight::Command, 1);
         let out = self.wire.output();
         put_command(out, parts.len());
         parts.iter().for_each(|part| put_part(out, part.as_bytes(), b""));
@@ -272,15 +274,15 @@ impl KeyValueSession for RedisSession {
     fn submit(&mut self, request: &Request<'_>) -> Result<(), Fault> {
         match *request {
             Request::Read { key, fields } => {
-                self.begin(Asked::Record(fields), 1);
+                self.begin(InFlight::Record(fields), 1);
                 self.names.put_read(self.wire.output(), key, fields);
             }
             Request::Update { key, values } => {
-                self.begin(Asked::Updated, 1);
+                self.begin(InFlight::Updated, 1);
                 self.put_write(key, values);
             }
             Request::Insert { key, values } => {
-                self.begin(Asked::Inserted, 2);
+                self.begin(InFlight::Inserted, 2);
                 self.put_write(key, values);
                 let out = self.wire.output();
                 put_command(out, 4);
@@ -290,7 +292,7 @@ impl KeyValueSession for RedisSession {
                 put_part(out, key, b"");
             }
             Request::Scan { start, count, fields } => {
-                self.begin(Asked::Keys(fields), 1);
+                self.begin(InFlight::Keys(fields), 1);
                 let out = self.wire.output();
                 put_command(out, 7);
                 put_part(out, b"ZRANGEBYLEX", b"");
@@ -302,7 +304,7 @@ impl KeyValueSession for RedisSession {
                 put_part(out, count.to_string().as_bytes(), b"");
             }
             Request::Delete { key } => {
-                self.begin(Asked::Deleted, 2);
+                self.begin(InFlight::Deleted, 2);
                 let out = self.wire.output();
                 put_command(out, 2);
                 put_part(out, b"DEL", b"");

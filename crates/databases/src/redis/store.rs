@@ -24,7 +24,7 @@ const MARK: &str = "made by tithe";
 const REMOVED_AT_ONCE: &str = "999";
 
 /// Settings whose values go into the report, where the server has them. None of them is a secret.
-const TOLD: [&str; 16] = [
+const REPORTED: [&str; 16] = [
     "aof-use-rdb-preamble",
     "appendfsync",
     "appendonly",
@@ -72,10 +72,10 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
             connection.run(statement)?;
         }
     }
-    match look(&mut connection)? {
+    match existing(&mut connection)? {
         // Left over from a run that was killed.
-        Found::Ours => clear(&mut connection, table),
-        Found::Nothing => connection.call(&["SET", MARKED, MARK]).map(drop),
+        Existing::Ours => clear(&mut connection, table),
+        Existing::Nothing => connection.call(&["SET", MARKED, MARK]).map(drop),
     }
 }
 
@@ -85,7 +85,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
 /// As [`create`].
 pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut connection = administrator(server, setup)?;
-    if look(&mut connection)? == Found::Nothing {
+    if existing(&mut connection)? == Existing::Nothing {
         return Ok(());
     }
     clear(&mut connection, table)?;
@@ -97,18 +97,18 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
 
 /// What stands where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum Existing {
     Nothing,
     Ours,
 }
 
-fn look(connection: &mut RedisConnection) -> Result<Found, Fault> {
+fn existing(connection: &mut RedisConnection) -> Result<Existing, Fault> {
     let foreign = |what: &str| Fault::Refused(format!("{what} is on this server, and Tithe did not make it"));
     match connection.call(&["GET", MARKED]) {
-        Ok(Reply::Value(mark)) if mark == MARK.as_bytes() => Ok(Found::Ours),
+        Ok(Reply::Value(mark)) if mark == MARK.as_bytes() => Ok(Existing::Ours),
         Ok(Reply::Nothing) => match find_other(connection)? {
             Some(name) => Err(foreign(&format!("a key `{name}`"))),
-            None => Ok(Found::Nothing),
+            None => Ok(Existing::Nothing),
         },
         Ok(_) => Err(foreign("a key `tithe`")),
         Err(Fault::Server(words)) if words.starts_with("WRONGTYPE") => Err(foreign("a key `tithe`")),
@@ -157,7 +157,7 @@ fn clear(connection: &mut RedisConnection, table: &Table) -> Result<(), Fault> {
 ///
 /// # Errors
 /// The server's error.
-pub fn settle(server: &Server, setup: &Setup) -> Result<(), Fault> {
+pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
     if !is_local(server) {
         return Ok(());
     }
@@ -193,7 +193,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
             facts.insert(name.to_owned(), value);
         }
     }
-    for name in TOLD {
+    for name in REPORTED {
         // An attached server may keep its settings to itself: then they are not told.
         match connection.setting(name) {
             Ok(Some(value)) => drop(facts.insert(name.to_owned(), value)),

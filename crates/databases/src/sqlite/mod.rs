@@ -34,7 +34,7 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use crate::ycsb_over_sql::{Dialect, KEY_COLUMN, YcsbOverSql};
+use crate::ycsb_over_sql::{KEY_COLUMN, YcsbDialect, YcsbOverSql};
 use connection::{Connection, Mode};
 
 /// SQLite, compiled into Tithe.
@@ -55,7 +55,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     ..DatabaseEntry::BARE
 };
 
-const DIALECT: Dialect = Dialect {
+const YCSB_DIALECT: YcsbDialect = YcsbDialect {
     schema: None,
     quote: '"',
     begin_bulk: "BEGIN IMMEDIATE",
@@ -99,7 +99,10 @@ impl Database for Sqlite {
     fn stored(&self, setup: &Setup) -> Option<Stored> {
         // What a connection left behind that was the last to close, and nothing else.
         let paths = ["", BESIDE[0], BESIDE[1], BESIDE[2]].map(|suffix| format!("{FILE}{suffix}")).to_vec();
-        Some(Stored { paths, alike: setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect() })
+        Some(Stored {
+            paths,
+            storage_settings: setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect(),
+        })
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
@@ -128,10 +131,10 @@ impl Database for Sqlite {
     }
 
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        open(path(server)?, setup)?.run(&format!("DROP TABLE {}", DIALECT.qualified(table))).map(drop)
+        open(path(server)?, setup)?.run(&format!("DROP TABLE {}", YCSB_DIALECT.qualified(table))).map(drop)
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+    fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         let mut connection = open(path(server)?, setup)?;
         // Pages that deleted rows left behind would make two arms with the same rows differ. The copy that VACUUM makes
         // stays in memory: a temporary file would not be encrypted.
@@ -180,9 +183,10 @@ fn configuration(setup: &Setup) -> Result<Vec<String>, Fault> {
 }
 
 fn create_table(table: &Table) -> String {
-    let fields: String = (0..table.fields).map(|field| format!(", {} BLOB", DIALECT.field(table, field))).collect();
-    let key = DIALECT.quoted(KEY_COLUMN);
-    format!("CREATE TABLE {} ({key} TEXT NOT NULL PRIMARY KEY{fields})", DIALECT.qualified(table))
+    let fields: String =
+        (0..table.fields).map(|field| format!(", {} BLOB", YCSB_DIALECT.field(table, field))).collect();
+    let key = YCSB_DIALECT.quoted(KEY_COLUMN);
+    format!("CREATE TABLE {} ({key} TEXT NOT NULL PRIMARY KEY{fields})", YCSB_DIALECT.qualified(table))
 }
 
 /// A key-value session on Tithe's own file at `path`, as the measured clients use it.
@@ -191,7 +195,7 @@ fn key_value(path: &Path, setup: &Setup, table: &Table) -> Result<YcsbOverSql, F
     for statement in &setup.session_statements {
         connection.run(statement)?;
     }
-    YcsbOverSql::new(Box::new(session::SqliteSession::new(connection)), table, &DIALECT)
+    YcsbOverSql::new(Box::new(session::SqliteSession::new(connection)), table, &YCSB_DIALECT)
 }
 
 /// Tithe's own file at `path`, opened as `setup` says or not at all: encrypted exactly if it should be, with the

@@ -19,7 +19,7 @@ use tithe_machine::{
     secret::Secret,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -42,7 +42,7 @@ impl Protection for PageEncryption {
         &ProtectionEntry {
             id: "page-encryption",
             title: "page encryption",
-            guards_against: "Someone who gets the database file, its journals or a backup of them, but not the key, \
+            protects_against: "Someone who gets the database file, its journals or a backup of them, but not the key, \
                              reads or guesses nothing of its content.",
             leaves_open: "The size of the file, which pages change, and everything in the memory of the application, \
                           the key included; aes256cbc also leaves changes unnoticed, and encrypts the same beginning \
@@ -51,13 +51,13 @@ impl Protection for PageEncryption {
                 OptionEntry {
                     name: "cipher",
                     kind: OptionKind::Choice(&["aegis", "chacha20", "sqlcipher", "aes256cbc"]),
-                    default: Some(Default::Text("chacha20")),
+                    default: Some(DefaultValue::Text("chacha20")),
                     help: "the cipher, in the library's own name; chacha20 is what it uses when nothing is said",
                 },
                 OptionEntry {
                     name: "key",
                     kind: OptionKind::Choice(&["passphrase", "raw"]),
-                    default: Some(Default::Text("passphrase")),
+                    default: Some(DefaultValue::Text("passphrase")),
                     help: "whether each connection derives the key from a passphrase, which takes up to a third of a \
                            second, or is given it as it is",
                 },
@@ -80,8 +80,8 @@ impl Protection for PageEncryption {
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
         let key = match chosen.text("key") {
-            "raw" => Secret::new([RAW_KEY, setup.materials.key.expose_hex().as_bytes()].concat()),
-            _ => setup.materials.key.clone(),
+            "raw" => Secret::new([RAW_KEY, setup.credentials.key.expose_hex().as_bytes()].concat()),
+            _ => setup.credentials.key.clone(),
         };
         setup.at_rest = Some(AtRest { cipher: chosen.text("cipher").to_owned(), key });
     }

@@ -59,7 +59,7 @@ impl SqlDatabase for Sqlite {
         names.iter().try_for_each(|name| connection.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, _names: &[&str]) -> Result<(), Fault> {
+    fn quiesce(&self, server: &Server, setup: &Setup, _names: &[&str]) -> Result<(), Fault> {
         let mut connection = open(path(server)?, setup)?;
         connection.run("ANALYZE")?;
         checkpoint(&mut connection)

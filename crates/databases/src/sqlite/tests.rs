@@ -4,14 +4,14 @@ use std::fs;
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, launch::Launch, materials::Materials, secret::Secret, sight::Sight};
+use tithe_machine::{clock::Clock, credentials::Credentials, launch::Launch, observation::Observation, secret::Secret};
 use tithe_model::{
     experiment::{self, OptionValue},
     record::Verdict,
 };
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{Evidence, Scene, judge, seen_by},
+    evidence::{CheckContext, Evidence, judge, seen_by},
     session::{Discard, Fields, KeyValueSession, Request, Rows},
     setup::AtRest,
 };
@@ -68,8 +68,8 @@ impl Bench {
         }
     }
 
-    fn settle(&self) {
-        Sqlite.settle(&self.server, &self.setup, &self.table).unwrap();
+    fn quiesce(&self) {
+        Sqlite.quiesce(&self.server, &self.setup, &self.table).unwrap();
     }
 
     fn file(&self) -> &Path {
@@ -81,26 +81,26 @@ impl Bench {
         text.replace(&self.file().display().to_string(), "FILE")
     }
 
-    fn look(&self, evidence: &dyn Evidence) -> Sight {
-        let mut scene = Scene {
+    fn observe(&self, evidence: &dyn Evidence) -> Observation {
+        let mut context = CheckContext {
             database: &Sqlite,
             server: &self.server,
             setup: &self.setup,
             table: &self.table,
-            guarded: self.setup.at_rest.is_some(),
+            protected: self.setup.at_rest.is_some(),
             nonce: 4711,
             narrowed: None,
         };
-        seen_by(evidence, &mut scene)
+        seen_by(evidence, &mut context)
     }
 }
 
 fn plain_setup() -> Setup {
-    let materials = Materials::without_files(
+    let credentials = Credentials::without_files(
         Secret::new("password of the tests"),
         Secret::new(*b"0123456789abcdef0123456789abcdeF"),
     );
-    Setup::plain(BTreeMap::new(), materials)
+    Setup::plain(BTreeMap::new(), credentials)
 }
 
 fn chosen(cipher: &str, key: &str) -> experiment::Protection {
@@ -244,7 +244,7 @@ fn every_arm_answers_alike_and_keeps_what_was_written() {
         let bench = Bench::with(protection);
         bench.create().unwrap();
         let text = exercise(&bench);
-        bench.settle();
+        bench.quiesce();
         // Fresh connections, after the file was closed.
         let mut session = bench.connect().unwrap();
         text + &seen(session.as_mut(), Request::Read { key: b"user3", fields: Fields::All })
@@ -285,7 +285,7 @@ fn connections_share_a_file() {
     let text = seen(second.as_mut(), Request::Read { key: b"user1", fields: Fields::One(0) });
     assert_eq!(text, "1 rows\n-: 0=x\n");
     // A reader that has come to its end holds nothing up.
-    bench.settle();
+    bench.quiesce();
     assert_eq!(fs::metadata(beside(bench.file(), "-wal")).unwrap().len(), 0);
 }
 
@@ -317,7 +317,7 @@ fn what_was_not_asked_for_is_refused() {
     let mut bench = Bench::created(Some("aegis"));
     bench.setup.at_rest = None;
     note("encrypted, opened plainly", &bench);
-    bench.setup.at_rest = Some(AtRest { cipher: "chacha20".to_owned(), key: bench.setup.materials.key.clone() });
+    bench.setup.at_rest = Some(AtRest { cipher: "chacha20".to_owned(), key: bench.setup.credentials.key.clone() });
     note("another cipher", &bench);
     bench.setup.at_rest = Some(AtRest { cipher: "aegis".to_owned(), key: Secret::new("wrong") });
     note("another key", &bench);
@@ -326,7 +326,7 @@ fn what_was_not_asked_for_is_refused() {
 
     let mut bench = Bench::created(None);
     for cipher in CIPHERS {
-        bench.setup.at_rest = Some(AtRest { cipher: cipher.to_owned(), key: bench.setup.materials.key.clone() });
+        bench.setup.at_rest = Some(AtRest { cipher: cipher.to_owned(), key: bench.setup.credentials.key.clone() });
         note(&format!("plain, opened with {cipher}"), &bench);
     }
     let bench = Bench::new(None);
@@ -385,7 +385,7 @@ fn settings_are_in_force() {
     );
     bench.create().unwrap();
     exercise(&bench);
-    bench.settle();
+    bench.quiesce();
     let facts = Sqlite.facts(&bench.server, &bench.setup).unwrap().facts;
     let text: String = ["cipher", "key_derivation", "page_size", "journal_mode", "synchronous", "cache_size"]
         .map(|name| format!("{name}: {}\n", facts[name]))
@@ -427,16 +427,16 @@ fn errors_hold_neither_key_nor_values() {
 fn check_evidence(evidence: &dyn Evidence, expected: [Verdict; 4]) {
     let plain_arm = Bench::created(None);
     exercise(&plain_arm);
-    let plain = plain_arm.look(evidence);
-    assert!(matches!(plain, Sight::Exposed(_)), "plain: {plain:?}");
+    let plain = plain_arm.observe(evidence);
+    assert!(matches!(plain, Observation::Exposed(_)), "plain: {plain:?}");
     for (cipher, expected) in CIPHERS.into_iter().zip(expected) {
         let bench = Bench::created(Some(cipher));
         exercise(&bench);
-        let guarded = bench.look(evidence);
+        let protected = bench.observe(evidence);
         assert_eq!(
-            judge(evidence.entry().control, &guarded, Some(&plain)),
+            judge(evidence.entry().control, &protected, Some(&plain)),
             expected,
-            "{cipher}: {guarded:?}, {plain:?}"
+            "{cipher}: {protected:?}, {plain:?}"
         );
         // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
         let mut session = bench.connect().unwrap();
@@ -457,18 +457,18 @@ fn evidence_holds_on_every_cipher_and_fails_on_the_plain_arm() {
 
 #[test]
 fn a_rollback_journal_is_looked_at_while_it_is_in_use() {
-    let mut sights = String::new();
+    let mut observations = String::new();
     for cipher in [None, Some("aegis")] {
         let mut bench = Bench::new(cipher);
         bench.setup.settings.insert("journal_mode".to_owned(), "DELETE".to_owned());
         bench.create().unwrap();
-        sights += &format!("{:?}\n", bench.look(&evidence::journal::JournalCanary));
+        observations += &format!("{:?}\n", bench.observe(&evidence::journal::JournalCanary));
     }
     expect![[r#"
         Exposed("canary ×1: 3 times, in server/tithe.db-journal (3)")
         Protected("no canary in 1 file, 8.7 kB")
     "#]]
-    .assert_eq(&sights);
+    .assert_eq(&observations);
 }
 
 #[test]
@@ -479,34 +479,34 @@ fn authenticated_ciphers_notice_a_changed_byte() {
 
 #[test]
 fn quotations_say_what_was_seen() {
-    let (plain, guarded) = (Bench::created(None), Bench::created(Some("chacha20")));
+    let (plain, protected) = (Bench::created(None), Bench::created(Some("chacha20")));
     let mut text = String::new();
     for check in page_encryption::PageEncryption.evidence(&chosen("chacha20", "passphrase")) {
         let (id, claim) = (check.id(), check.claim());
         // The header is a random salt.
         if id != "header" {
-            text += &format!("{id}: {claim}\n  plain: {:?}\n", plain.look(check.as_ref()));
-            text += &format!("  guarded: {:?}\n", guarded.look(check.as_ref()));
+            text += &format!("{id}: {claim}\n  plain: {:?}\n", plain.observe(check.as_ref()));
+            text += &format!("  protected: {:?}\n", protected.observe(check.as_ref()));
         }
     }
     expect![[r#"
         disk-canary: no key or field value is readable in the data files
           plain: Exposed("canary ×8: 10 times, in server/tithe.db (10)")
-          guarded: Protected("none of 12 canaries in 1 file, 12.3 kB")
+          protected: Protected("none of 12 canaries in 1 file, 12.3 kB")
         journal-canary: no field value is readable in the journal while it is in use
           plain: Exposed("canary ×1: 3 times, in server/tithe.db-wal (3)")
-          guarded: Protected("no canary in 2 files, 41.0 kB")
+          protected: Protected("no canary in 2 files, 41.0 kB")
         wrong-key: the file does not open without a key or with a wrong one
           plain: Exposed("without a key: 2 tables and indexes read")
-          guarded: Protected("without a key: file is not a database (SQLite error 26); with a wrong key: file is not a database (SQLite error 26)")
+          protected: Protected("without a key: file is not a database (SQLite error 26); with a wrong key: file is not a database (SQLite error 26)")
         no-repeated-ciphertext: equal values leave no equal blocks of 16 bytes in the file
           plain: Exposed("1134 of 1254 blocks in 8 changed pages repeat an earlier one")
-          guarded: Protected("0 of 2048 blocks in 8 changed pages repeat an earlier one")
+          protected: Protected("0 of 2048 blocks in 8 changed pages repeat an earlier one")
         key-apart: no file of the server or of its folder holds the data key
           plain: Protected("no data key in 2 files, 32.8 kB; the marker was found")
-          guarded: Protected("no data key in 2 files, 32.8 kB; the marker was found")
+          protected: Protected("no data key in 2 files, 32.8 kB; the marker was found")
         tamper: a changed byte in the file is noticed on reading
           plain: Exposed("page 66: another value was served")
-          guarded: Protected("page 66: server: database disk image is malformed (SQLite error 11)")
+          protected: Protected("page 66: server: database disk image is malformed (SQLite error 11)")
     "#]].assert_eq(&text);
 }

@@ -194,7 +194,7 @@ impl Engine {
         let statistics = self.statistics()?;
         Ok(TreeUsage {
             cpu_ns: threads_cpu_ns(&self.threads),
-            modes: None,
+            cpu_times: None,
             read_bytes: Some(statistics.value(BYTES_READ)),
             written_bytes: Some(statistics.value(BYTES_WRITTEN) + statistics.value(JOURNAL_BYTES)),
             switches: None,

@@ -144,7 +144,7 @@ impl Database for WiredTiger {
         session.drop_table(&session::records_uri(table))
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+    fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         opened(server, setup)?.engine.checkpoint()
     }
 

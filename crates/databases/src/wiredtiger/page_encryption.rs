@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -35,7 +35,7 @@ impl Protection for PageEncryption {
         &ProtectionEntry {
             id: "page-encryption",
             title: "page encryption",
-            guards_against: "Someone who gets the data folder, its journal or a backup of them, but not the master \
+            protects_against: "Someone who gets the data folder, its journal or a backup of them, but not the master \
                              key, reads or guesses nothing of its content.",
             leaves_open: "The size of the files, which pages change, and everything in the memory of the process, the \
                           keys included; an old page put in the place of its successor; aes-256-cbc also leaves other \
@@ -45,14 +45,14 @@ impl Protection for PageEncryption {
                     OptionEntry {
                         name: "cipher",
                         kind: OptionKind::Choice(&const { [CIPHERS[0], CIPHERS[1], CIPHERS[2], NONE] }),
-                        default: Some(Default::Text("aes-256-cbc")),
+                        default: Some(DefaultValue::Text("aes-256-cbc")),
                         help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: \
                                authentication; none calls the encryptor and encrypts nothing, which prices the call",
                     },
                     OptionEntry {
                         name: "aes",
                         kind: OptionKind::Choice(&["processor", "portable"]),
-                        default: Some(Default::Text("processor")),
+                        default: Some(DefaultValue::Text("processor")),
                         help: "whether the processor's AES instructions are used, where it has them, or portable code",
                     },
                     kmip_option(
@@ -79,7 +79,7 @@ impl Protection for PageEncryption {
             _ => Implementation::Processor,
         };
         let cipher = arm_cipher(chosen.text("cipher"), implementation);
-        setup.at_rest = Some(AtRest { cipher, key: setup.materials.key.clone() });
+        setup.at_rest = Some(AtRest { cipher, key: setup.credentials.key.clone() });
         setup.key_server = key_server(chosen);
     }
 
@@ -128,7 +128,7 @@ const KMIP_OPTIONS: [&str; 5] =
     ["kmip_server", "kmip_key_id", "kmip_certificate", "kmip_private_key", "kmip_authority"];
 
 const fn kmip_option(name: &'static str, help: &'static str) -> OptionEntry {
-    OptionEntry { name, kind: OptionKind::Text, default: Some(Default::Text("")), help }
+    OptionEntry { name, kind: OptionKind::Text, default: Some(DefaultValue::Text("")), help }
 }
 
 /// The first option that is empty where another names a key server.

@@ -4,10 +4,10 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, materials::Materials, sight::Sight};
+use tithe_machine::{clock::Clock, credentials::Credentials, observation::Observation};
 use tithe_model::experiment::{self, OptionValue};
 use tithe_plugin::{
-    evidence::{Evidence, Scene, judge, seen_by},
+    evidence::{CheckContext, Evidence, judge, seen_by},
     session::{Discard, Fields, KeyValueSession, Request, Rows},
 };
 
@@ -54,8 +54,8 @@ impl Bench {
         }
     }
 
-    fn settle(&self) {
-        WiredTiger.settle(&self.server, &self.setup, &self.table).unwrap();
+    fn quiesce(&self) {
+        WiredTiger.quiesce(&self.server, &self.setup, &self.table).unwrap();
     }
 
     fn close(&self) {
@@ -71,17 +71,17 @@ impl Bench {
         text.replace(&self.server.folder.display().to_string(), "SERVER")
     }
 
-    fn look(&self, evidence: &dyn Evidence) -> Sight {
-        let mut scene = Scene {
+    fn observe(&self, evidence: &dyn Evidence) -> Observation {
+        let mut context = CheckContext {
             database: &WiredTiger,
             server: &self.server,
             setup: &self.setup,
             table: &self.table,
-            guarded: self.setup.at_rest.is_some(),
+            protected: self.setup.at_rest.is_some(),
             nonce: 4711,
             narrowed: None,
         };
-        seen_by(evidence, &mut scene)
+        seen_by(evidence, &mut context)
     }
 }
 
@@ -122,13 +122,13 @@ fn carry_out(step: &Step) {
 }
 
 fn setup(cipher: Option<&str>) -> Setup {
-    let materials = Materials::without_files(
+    let credentials = Credentials::without_files(
         Secret::new("password of the tests"),
         Secret::new(*b"0123456789abcdef0123456789abcdeF"),
     );
     let settings = [("journal_file_mb", "1"), ("cache_size_mb", "10"), ("checkpoint_interval_s", "0")];
     let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut setup = Setup::plain(BTreeMap::from(settings), materials);
+    let mut setup = Setup::plain(BTreeMap::from(settings), credentials);
     if let Some(cipher) = cipher {
         page_encryption::PageEncryption.apply(&chosen(cipher), &mut setup);
     }
@@ -206,7 +206,7 @@ fn every_arm_answers_alike_and_keeps_what_was_written() {
     let answers = [None].into_iter().chain(CIPHERS.map(Some)).map(|cipher| {
         let bench = Bench::created(cipher);
         let text = exercise(&bench);
-        bench.settle();
+        bench.quiesce();
         let mut session = bench.connect().unwrap();
         insert(session.as_mut(), b"user4", [b"late"; 3]).unwrap();
         drop(session);
@@ -325,19 +325,19 @@ fn threads_of_one_table_do_not_lose_writes() {
 /// What every check makes of the arm of `cipher` and the plain arm together. What the engine's cache does in a table of
 /// two documents is another test's business.
 fn check_evidence(cipher: &str, expect: Expect) {
-    let (plain, guarded) = (Bench::created(None), Bench::created(Some(cipher)));
+    let (plain, protected) = (Bench::created(None), Bench::created(Some(cipher)));
     exercise(&plain);
-    exercise(&guarded);
+    exercise(&protected);
     let mut text = String::new();
     let checks = page_encryption::PageEncryption.evidence(&chosen(cipher));
     for check in checks.iter().filter(|check| check.id() != "cache-fits") {
-        let (on_guarded, on_plain) = (guarded.look(check.as_ref()), plain.look(check.as_ref()));
-        text += &format!("{}: {:?}\n", check.id(), judge(check.entry().control, &on_guarded, Some(&on_plain)));
+        let (on_protected, on_plain) = (protected.observe(check.as_ref()), plain.observe(check.as_ref()));
+        text += &format!("{}: {:?}\n", check.id(), judge(check.entry().control, &on_protected, Some(&on_plain)));
         // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
-        let mut session = guarded.connect().unwrap();
+        let mut session = protected.connect().unwrap();
         let keys = seen(session.as_mut(), Request::Scan { start: b"d", count: 9, fields: Fields::One(0) });
         assert_eq!(keys, "2 rows\nuser1: 0=a\nuser3: 0=a\n", "{}", check.id());
-        assert_eq!(fs::read_dir(&guarded.server.folder).unwrap().count(), 1, "{}", check.id());
+        assert_eq!(fs::read_dir(&protected.server.folder).unwrap().count(), 1, "{}", check.id());
     }
     expect.assert_eq(&text);
 }
@@ -404,18 +404,18 @@ fn quotations_say_who_refused() {
     }
     let bench = Bench::created(Some("aes-256-gcm"));
     exercise(&bench);
-    let sight = bench.look(&evidence::wrong_key::WrongKey);
+    let observation = bench.observe(&evidence::wrong_key::WrongKey);
     let parts = [
         "with a wrong master key: the master key is not the one of this database",
         "with a wrong data key: ",
         "the authentication tag of a page or record is wrong",
         "without an encryptor: ",
     ];
-    assert!(parts.iter().all(|part| sight.quotation().contains(part)), "{sight:?}");
-    let sight = bench.look(&evidence::tamper::Tamper);
-    assert!(sight.quotation().contains("the authentication tag of a page or record is wrong"), "{sight:?}");
+    assert!(parts.iter().all(|part| observation.quotation().contains(part)), "{observation:?}");
+    let observation = bench.observe(&evidence::tamper::Tamper);
+    assert!(observation.quotation().contains("the authentication tag of a page or record is wrong"), "{observation:?}");
     // The engine prints damaged pages; they must not get into a report.
-    assert!(!sight.quotation().contains("corrupt_dump"), "{sight:?}");
+    assert!(!observation.quotation().contains("corrupt_dump"), "{observation:?}");
 }
 
 #[test]
@@ -435,15 +435,15 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
             insert(session.as_mut(), &key(number), [&[7; 1000]; 3]).unwrap();
         }
         // Only a fifth of the cache may hold what was not yet written.
-        bench.settle();
+        bench.quiesce();
         // Far apart, so that pages are not read for their neighbours.
         for number in 0..60_000 {
             let key = key(number * 7919 % 10_000);
             assert_eq!(session.call(&Request::Read { key: &key, fields: Fields::All }, &mut Discard).unwrap(), 1);
         }
         assert!(WiredTiger.cache_use(&bench.server, &bench.setup).is_some_and(|cache| cache.asked >= 60_000));
-        let sight = bench.look(&evidence::cache::CacheFits);
-        assert_eq!(matches!(sight, Sight::Protected(_)), fits, "{cache_mb} MB: {sight:?}");
+        let observation = bench.observe(&evidence::cache::CacheFits);
+        assert_eq!(matches!(observation, Observation::Protected(_)), fits, "{cache_mb} MB: {observation:?}");
         let usage = WiredTiger.usage(&bench.server, &bench.setup).unwrap();
         assert!(usage.cpu_ns > 0 && usage.written_bytes > Some(20_000_000), "{usage:?}");
         drop(session);
@@ -497,29 +497,29 @@ fn a_key_server_gives_the_master_key() {
     }
     assert_eq!(page_encryption::PageEncryption.needs(&Install::default(), &choice), Ok(()));
 
-    let mut guarded = Bench::new(None);
-    page_encryption::PageEncryption.apply(&choice, &mut guarded.setup);
-    assert_eq!(guarded.setup.key_server.as_ref(), Some(&own));
-    guarded.setup.materials.stranger = key_server.materials.stranger.clone();
-    guarded.create().unwrap();
-    exercise(&guarded);
-    assert!(!keystore::master_key_path(&guarded.server.folder).exists());
+    let mut protected = Bench::new(None);
+    page_encryption::PageEncryption.apply(&choice, &mut protected.setup);
+    assert_eq!(protected.setup.key_server.as_ref(), Some(&own));
+    protected.setup.credentials.untrusted_authority = key_server.credentials.untrusted_authority.clone();
+    protected.create().unwrap();
+    exercise(&protected);
+    assert!(!keystore::master_key_path(&protected.server.folder).exists());
     let plain = Bench::created(None);
     exercise(&plain);
     let checks = page_encryption::PageEncryption.evidence(&choice);
     let ids = ["key-served", "wrong-key", "data-key-wrapped", "key-rotation"];
     for check in checks.iter().filter(|check| ids.contains(&check.id())) {
-        let (on_guarded, on_plain) = (guarded.look(check.as_ref()), plain.look(check.as_ref()));
-        let judgement = judge(check.entry().control, &on_guarded, Some(&on_plain));
-        assert_eq!(format!("{judgement:?}"), "Holds", "{}: {on_guarded:?}", check.id());
+        let (on_protected, on_plain) = (protected.observe(check.as_ref()), plain.observe(check.as_ref()));
+        let judgement = judge(check.entry().control, &on_protected, Some(&on_plain));
+        assert_eq!(format!("{judgement:?}"), "Holds", "{}: {on_protected:?}", check.id());
     }
 
     // The database opens again with its own key, and with no other.
-    guarded.close();
-    drop(guarded.connect().unwrap());
-    guarded.close();
-    guarded.setup.key_server = Some(other);
-    assert_eq!(guarded.refusal(), "refused: the master key is not the one of this database");
+    protected.close();
+    drop(protected.connect().unwrap());
+    protected.close();
+    protected.setup.key_server = Some(other);
+    assert_eq!(protected.refusal(), "refused: the master key is not the one of this database");
 
     choose(&mut choice, "kmip_key_id", "4711");
     let missing = page_encryption::PageEncryption.needs(&Install::default(), &choice).unwrap_err();

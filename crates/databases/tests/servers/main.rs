@@ -31,11 +31,11 @@ mod tested;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbox::{Sandbox, protection};
-use tithe_machine::{clock::Clock, sight::Sight};
+use tithe_machine::{clock::Clock, observation::Observation};
 use tithe_model::experiment::Protection as Chosen;
 use tithe_plugin::{
     database::Connect,
-    evidence::{Control, Evidence, Scene, claimed, judge, seen_by},
+    evidence::{CheckContext, Control, Evidence, claimed, judge, seen_by},
     session::{KeyValueSession, Request, Rows, Session, Table},
 };
 
@@ -78,57 +78,57 @@ fn rows(session: &mut dyn KeyValueSession, request: &Request<'_>) -> String {
     format!("{count}{}", seen.0)
 }
 
-fn look(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> Sight {
-    look_and_claim(sandbox, guarded, check).0
+fn observe(sandbox: &Sandbox, protected: bool, check: &dyn Evidence) -> Observation {
+    observe_and_claim(sandbox, protected, check).0
 }
 
-/// As [`look`], and the claim as a run would record it.
-fn look_and_claim(sandbox: &Sandbox, guarded: bool, check: &dyn Evidence) -> (Sight, String) {
+/// As [`observe`], and the claim as a run would record it.
+fn observe_and_claim(sandbox: &Sandbox, protected: bool, check: &dyn Evidence) -> (Observation, String) {
     // Canaries of one look must not be those of an earlier one: what that left on the server would be found again.
     static LOOKS: AtomicU64 = AtomicU64::new(0x7174_6865);
     let table = table();
-    let mut scene = Scene {
+    let mut context = CheckContext {
         database: sandbox.database,
         server: &sandbox.server,
         setup: &sandbox.setup,
         table: &table,
-        guarded,
+        protected,
         nonce: LOOKS.fetch_add(1, Ordering::SeqCst),
         narrowed: None,
     };
-    let sight = seen_by(check, &mut scene);
-    (sight, claimed(check, scene.narrowed))
+    let observation = seen_by(check, &mut context);
+    (observation, claimed(check, context.narrowed))
 }
 
 /// Looks at every check of `chosen` on both servers; what they prove together, one a line.
-fn verdicts(plain: &Sandbox, guarded: &Sandbox, chosen: &Chosen) -> String {
-    let on_guarded = Looks::at_guarded(guarded, chosen);
-    on_guarded.beside(plain)
+fn verdicts(plain: &Sandbox, protected: &Sandbox, chosen: &Chosen) -> String {
+    let on_protected = Looks::at_guarded(protected, chosen);
+    on_protected.beside(plain)
 }
 
 /// What every check of a protection saw on the server that has it.
 struct Looks<'a> {
     chosen: &'a Chosen,
-    seen: Vec<(Box<dyn Evidence>, Sight)>,
+    seen: Vec<(Box<dyn Evidence>, Observation)>,
 }
 
 impl<'a> Looks<'a> {
-    fn at_guarded(guarded: &Sandbox, chosen: &'a Chosen) -> Self {
-        let checks = protection(guarded.database, &chosen.id).evidence(chosen).into_iter();
+    fn at_guarded(protected: &Sandbox, chosen: &'a Chosen) -> Self {
+        let checks = protection(protected.database, &chosen.id).evidence(chosen).into_iter();
         let seen = checks.map(|check| {
-            let sight = look(guarded, true, &*check);
-            (check, sight)
+            let observation = observe(protected, true, &*check);
+            (check, observation)
         });
         Self { chosen, seen: seen.collect() }
     }
 
     /// Looks at the `plain` server, too; what is proven, one line a check: `tls-negotiated Claim Holds`.
     fn beside(&self, plain: &Sandbox) -> String {
-        let line = |(check, on_guarded): &(Box<dyn Evidence>, Sight)| {
-            let on_plain = (check.entry().control == Control::PlainArm).then(|| look(plain, false, &**check));
-            let verdict = judge(check.entry().control, on_guarded, on_plain.as_ref());
+        let line = |(check, on_protected): &(Box<dyn Evidence>, Observation)| {
+            let on_plain = (check.entry().control == Control::PlainArm).then(|| observe(plain, false, &**check));
+            let verdict = judge(check.entry().control, on_protected, on_plain.as_ref());
             let id = format!("{} {}", self.chosen.id, check.id());
-            eprintln!("{id}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}");
+            eprintln!("{id}: {verdict:?}\n  protected: {on_protected:?}\n  plain: {on_plain:?}");
             format!("{} {:?} {verdict:?}\n", check.id(), check.entry().role)
         };
         self.seen.iter().map(line).collect()
@@ -138,6 +138,6 @@ impl<'a> Looks<'a> {
 /// What the first check of `asked` sees on a server that was set up with less.
 fn assert_exposed(sandbox: &Sandbox, asked: &Chosen) {
     let check = protection(sandbox.database, &asked.id).evidence(asked).remove(0);
-    let sight = look(sandbox, true, &*check);
-    assert!(matches!(sight, Sight::Exposed(_)), "{asked:?}: {sight:?}");
+    let observation = observe(sandbox, true, &*check);
+    assert!(matches!(observation, Observation::Exposed(_)), "{asked:?}: {observation:?}");
 }

@@ -7,10 +7,10 @@ use std::{collections::BTreeMap, fs};
 use tithe_harness::{
     arms::named,
     serve,
-    volumes::{self, Mounted, raise},
+    volumes::{self, Mounted, set_up},
 };
 use tithe_machine::{
-    cgroup::{self, Limits},
+    cgroup::{self, GroupLimits},
     launch::{Content, Install, Launch, Search, Server, Step},
     sandbox::{Sandbox as Folder, process::Running},
     secret::Secret,
@@ -80,11 +80,11 @@ impl Sandbox {
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
         let mut all = settings(database);
         all.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let mut setup = Setup::plain(all, folder.materials().expect("materials"));
+        let mut setup = Setup::plain(all, folder.credentials().expect("credentials"));
         for chosen in protections {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }
-        volumes::level(arms, &mut setup);
+        volumes::equalise(arms, &mut setup);
         Some(Self::launch(database, &install, setup, folder, &[]))
     }
 
@@ -99,7 +99,7 @@ impl Sandbox {
             present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(settings(database), folder.materials().expect("materials"));
+        let mut setup = Setup::plain(settings(database), folder.credentials().expect("credentials"));
         protections.iter().for_each(|chosen| protection(database, &chosen.id).apply(chosen, &mut setup));
         Some(Self::launch(database, &install, setup, folder, mistakes))
     }
@@ -113,12 +113,13 @@ impl Sandbox {
     ) -> Self {
         let place = folder.place(database.id()).expect("a place");
         if cgroup::counts() {
-            let limits = Limits { account: true, ..Limits::default() };
+            let limits = GroupLimits { account: true, ..GroupLimits::default() };
             folder.confine(&place.folder, limits, None).expect("a control group");
         }
-        let volume = setup.volume.as_ref().map(|asked| raise(asked, &place.folder, &folder).expect("a volume"));
+        let volume = setup.volume.as_ref().map(|asked| set_up(asked, &place.folder, &folder).expect("a volume"));
         let mut launch = database.launch(install, &setup, &place);
-        // What a mistake makes of a fresh data folder is part of what is tested; PostgreSQL's files are written afterwards.
+        // What a mistake makes of a fresh data folder is part of what is tested; PostgreSQL's files are written
+        // afterwards.
         let as_usual = mistakes.is_empty() || database.id() == "postgres";
         let kind = as_usual.then(|| made::kind(database, install, &setup)).flatten();
         if database.id() == "cassandra" {
@@ -131,8 +132,8 @@ impl Sandbox {
         Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
     }
 
-    /// Starts what `launch` makes of a folder, the materials in it and a place, as a server of `database`: for a server
-    /// that stands in for it.
+    /// Starts what `launch` makes of a folder, the credentials in it and a place, as a server of `database`: for a
+    /// server that stands in for it.
     #[cfg(feature = "mongodb")]
     pub fn stand_in(
         database: &'static dyn Product,
@@ -140,7 +141,7 @@ impl Sandbox {
         launch: impl FnOnce(&Setup, &tithe_machine::launch::Place) -> tithe_machine::launch::Launch,
     ) -> Self {
         let mut folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(BTreeMap::new(), folder.materials().expect("materials"));
+        let mut setup = Setup::plain(BTreeMap::new(), folder.credentials().expect("credentials"));
         for chosen in protections {
             protection(database, &chosen.id).apply(chosen, &mut setup);
         }

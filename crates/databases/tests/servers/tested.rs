@@ -183,24 +183,31 @@ impl Tested {
 /// Starts a server with `chosen`, serves every request on it, and looks at every check on it and on the plain one.
 /// Compares the verdicts.
 pub fn prove(tested: &'static Tested, chosen: &Chosen, verdicts: &[&str]) {
-    let Some(guarded) = (tested.start)(std::slice::from_ref(chosen)) else { return };
-    let looks = at_guarded(tested, &guarded, chosen);
-    let seen = with_plain(tested, |plain| beside(&looks, plain)).expect("a plain server where there is a guarded one");
+    let Some(protected) = (tested.start)(std::slice::from_ref(chosen)) else { return };
+    let looks = at_guarded(tested, &protected, chosen);
+    let seen =
+        with_plain(tested, |plain| beside(&looks, plain)).expect("a plain server where there is a protected one");
     assert_eq!(seen.lines().collect::<Vec<_>>(), verdicts);
 }
 
 /// As [`prove`], between two servers that run.
-pub fn prove_between(tested: &'static Tested, plain: &Sandbox, guarded: &Sandbox, chosen: &Chosen, verdicts: &[&str]) {
-    let seen = beside(&at_guarded(tested, guarded, chosen), plain);
+pub fn prove_between(
+    tested: &'static Tested,
+    plain: &Sandbox,
+    protected: &Sandbox,
+    chosen: &Chosen,
+    verdicts: &[&str],
+) {
+    let seen = beside(&at_guarded(tested, protected, chosen), plain);
     assert_eq!(seen.lines().collect::<Vec<_>>(), verdicts);
 }
 
-fn at_guarded<'a>(tested: &Tested, guarded: &Sandbox, chosen: &'a Chosen) -> Looks<'a> {
-    guarded.database.create(&guarded.server, &guarded.setup, &table()).expect("a table");
+fn at_guarded<'a>(tested: &Tested, protected: &Sandbox, chosen: &'a Chosen) -> Looks<'a> {
+    protected.database.create(&protected.server, &protected.setup, &table()).expect("a table");
     for blocking in [true, false] {
-        tested.exercise(&mut *tested.connect(guarded, blocking));
+        tested.exercise(&mut *tested.connect(protected, blocking));
     }
-    Looks::at_guarded(guarded, chosen)
+    Looks::at_guarded(protected, chosen)
 }
 
 fn beside(looks: &Looks<'_>, plain: &Sandbox) -> String {
@@ -229,8 +236,8 @@ pub struct Refusals {
     pub none: &'static str,
 }
 
-/// No client is served with less than it asked for, nor with less than the server asks for; `password` is the protection
-/// with a password.
+/// No client is served with less than it asked for, nor with less than the server asks for; `password` is the
+/// protection with a password.
 pub fn nothing_falls_back(tested: &'static Tested, password: Chosen, refusals: &Refusals) {
     let tls = sandbox::chosen(tested.database, "tls", &[]);
     let (Some(tls), Some(password)) = ((tested.start)(&[tls]), (tested.start)(&[password])) else { return };
@@ -255,7 +262,7 @@ pub fn nothing_falls_back(tested: &'static Tested, password: Chosen, refusals: &
         });
     });
     refused(&tls, refusals.plaintext, &|setup| setup.transport = Transport::Plain);
-    refused(&password, refusals.wrong, &|setup| setup.materials.password = Secret::new("wrong"));
+    refused(&password, refusals.wrong, &|setup| setup.credentials.password = Secret::new("wrong"));
     refused(&password, refusals.none, &|setup| setup.authentication = Authentication::None);
 }
 
@@ -270,17 +277,17 @@ pub struct Attached {
     pub schema: &'static str,
 }
 
-/// Tithe's table is made on a server that it is attached to, made again, and removed; what others made under its name is
-/// refused and left.
+/// Tithe's table is made on a server that it is attached to, made again, and removed; what others made under its name
+/// is refused and left.
 pub fn an_attached_server_keeps_what_is_not_ours(tested: &Tested, attached: &Attached) {
     let tls = sandbox::chosen(tested.database, "tls", &[]);
     let Some(sandbox) = (tested.start)(&[tls, attached.password.clone()]) else { return };
-    let materials = &sandbox.setup.materials;
+    let credentials = &sandbox.setup.credentials;
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
-    let ([before, between, after], authority) = (attached.url, materials.authority.display());
-    let url = format!("{before}{}{between}{port}{after}{authority}", materials.password.expose_text());
+    let ([before, between, after], authority) = (attached.url, credentials.authority.display());
+    let url = format!("{before}{}{between}{port}{after}{authority}", credentials.password.expose_text());
     let server = Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() };
-    let setup = Setup::plain(Default::default(), materials.clone());
+    let setup = Setup::plain(Default::default(), credentials.clone());
     let (create, remove) =
         (|| tested.database.create(&server, &setup, &table()), || tested.database.remove(&server, &setup, &table()));
     let refused = || {
@@ -300,7 +307,7 @@ pub fn an_attached_server_keeps_what_is_not_ours(tested: &Tested, attached: &Att
         let left = Request::Insert { key: b"left", values: &[(0, b"a"), (1, b""), (2, b"")] };
         assert_eq!(session.call(&left, &mut Discard), Ok(1));
     }
-    tested.database.settle(&server, &setup, &table()).expect("settled");
+    tested.database.quiesce(&server, &setup, &table()).expect("quiesced");
 
     // Somebody else's table in our schema, then somebody else's schema of our name.
     run(tested, &sandbox, &["CREATE TABLE tithe.precious (a int)"]);

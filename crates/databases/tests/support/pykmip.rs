@@ -11,13 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{materials::Materials, sandbox::certificates};
+use tithe_machine::{credentials::Credentials, sandbox::certificates};
 
 /// A key server of PyKMIP with its certificates, in a temporary folder; stopped when dropped.
 pub struct TestServer {
     pub folder: tempfile::TempDir,
     process: Child,
-    pub materials: Materials,
+    pub credentials: Credentials,
     pub address: String,
 }
 
@@ -40,7 +40,7 @@ impl TestServer {
     pub fn start() -> Option<Self> {
         let python = python()?;
         let folder = tempfile::tempdir().unwrap();
-        let materials = certificates::prepare(&folder.path().join("certificates")).unwrap();
+        let credentials = certificates::prepare(&folder.path().join("certificates")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let path = |name: &str| folder.path().join(name).display().to_string();
         fs::create_dir(path("policy")).unwrap();
@@ -48,9 +48,9 @@ impl TestServer {
             "[server]\nhostname=127.0.0.1\nport={port}\ncertificate_path={}\nkey_path={}\nca_path={}\n\
              auth_suite=TLS1.2\ntls_cipher_suites=ECDHE-ECDSA-AES256-GCM-SHA384\nenable_tls_client_auth=True\n\
              policy_path={}\ndatabase_path={}\nlogging_level=INFO\n",
-            materials.server_certificate.display(),
-            materials.server_key.display(),
-            materials.authority.display(),
+            credentials.server_certificate.display(),
+            credentials.server_key.display(),
+            credentials.authority.display(),
             path("policy"),
             path("kmip.db"),
         );
@@ -64,7 +64,7 @@ impl TestServer {
             .stderr(fs::File::create(path("errors")).unwrap())
             .spawn()
             .unwrap();
-        let mut server = Self { folder, process, materials, address: format!("127.0.0.1:{port}") };
+        let mut server = Self { folder, process, credentials, address: format!("127.0.0.1:{port}") };
         server.wait();
         Some(server)
     }
@@ -89,9 +89,9 @@ impl TestServer {
              c = ProxyKmipClient(hostname='{host}', port={port}, cert='{}', key='{}', ca='{}', \
              config='none', config_file='/dev/null', ssl_version='PROTOCOL_TLSv1_2')\n\
              c.open(); u = c.create(enums.CryptographicAlgorithm.AES, {bits}); c.activate(u); c.close(); print(u)",
-            self.materials.client_certificate.display(),
-            self.materials.client_key.display(),
-            self.materials.authority.display(),
+            self.credentials.client_certificate.display(),
+            self.credentials.client_key.display(),
+            self.credentials.authority.display(),
         );
         let output = Command::new(python().unwrap()).args(["-c", &program]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -5,17 +5,17 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Server, sight::Sight};
+use tithe_machine::{clock::Clock, fault::Fault, launch::Server, observation::Observation};
 use tithe_model::{experiment::Protection as Chosen, record::Verdict};
 use tithe_plugin::{
     data,
     database::Connect,
-    evidence::{Control, Scene, judge, seen_by},
+    evidence::{CheckContext, Control, judge, seen_by},
     product::Product,
     protection::Protection,
     session::{Progress, Session, wait_ready},
     setup::Setup,
-    workload::{Client, Clients, Parts, Workload},
+    workload::{Client, Clients, PartRecorder, Workload},
 };
 use tithe_workloads::tpcc::{Tpcc, config::Config};
 
@@ -40,7 +40,7 @@ pub struct Arm<'a> {
 #[derive(Default)]
 struct Counted(BTreeMap<usize, u64>);
 
-impl Parts for Counted {
+impl PartRecorder for Counted {
     fn part(&mut self, operation: usize) {
         *self.0.entry(operation).or_default() += 1;
     }
@@ -59,7 +59,7 @@ impl Arm<'_> {
         for part in 0..2 {
             self.workload.load(&mut self.connect(), part, 2, &done).expect("rows");
         }
-        data::settle(self.database, self.server, self.setup, self.workload).expect("settled");
+        data::quiesce(self.database, self.server, self.setup, self.workload).expect("quiesced");
         done.load(Ordering::SeqCst)
     }
 
@@ -76,7 +76,7 @@ impl Arm<'_> {
     pub fn run_counting(&self, number: u64, count: u64) -> (BTreeMap<usize, u64>, u64) {
         let mut session = self.connect();
         let mut client: Box<dyn Client> = self.workload.client(&self.workload.arm_state());
-        client.take_seat(number);
+        client.set_number(number);
         if let Some(compute) = self.setup.compute {
             client.compute_in(compute);
         }
@@ -108,28 +108,31 @@ impl Arm<'_> {
     }
 }
 
-/// What every check of `protection` says of `guarded` with `plain` as control, one line each.
-pub fn evidence(protection: &dyn Protection, chosen: &Chosen, guarded: Arm<'_>, plain: Arm<'_>) -> Vec<String> {
-    let table = guarded.workload.table();
-    let scene = |arm: Arm<'_>, is_guarded: bool, nonce: u64, look: &mut dyn FnMut(&mut Scene<'_>) -> Sight| {
-        look(&mut Scene {
+/// What every check of `protection` says of `protected` with `plain` as control, one line each.
+pub fn evidence(protection: &dyn Protection, chosen: &Chosen, protected: Arm<'_>, plain: Arm<'_>) -> Vec<String> {
+    let table = protected.workload.table();
+    let context = |arm: Arm<'_>,
+                   is_protected: bool,
+                   nonce: u64,
+                   observe: &mut dyn FnMut(&mut CheckContext<'_>) -> Observation| {
+        observe(&mut CheckContext {
             database: arm.database,
             server: arm.server,
             setup: arm.setup,
             table: &table,
-            guarded: is_guarded,
+            protected: is_protected,
             nonce,
             narrowed: None,
         })
     };
-    let checks = protection.evidence_in(chosen, guarded.workload);
+    let checks = protection.evidence_in(chosen, protected.workload);
     // Canaries of one look must not be those of an earlier one: what that left in the journal would be found again.
     static LOOKS: AtomicU64 = AtomicU64::new(0);
     let lines = checks.into_iter().map(|check| {
         let nonce = LOOKS.fetch_add(1, Ordering::SeqCst);
-        let mut look = |scene: &mut Scene<'_>| seen_by(&*check, scene);
-        let seen = scene(guarded, true, nonce, &mut look);
-        let control = (check.entry().control == Control::PlainArm).then(|| scene(plain, false, nonce, &mut look));
+        let mut observe = |context: &mut CheckContext<'_>| seen_by(&*check, context);
+        let seen = context(protected, true, nonce, &mut observe);
+        let control = (check.entry().control == Control::PlainArm).then(|| context(plain, false, nonce, &mut observe));
         match judge(check.entry().control, &seen, control.as_ref()) {
             Verdict::Holds => format!("{}: holds", check.id()),
             other => format!("{}: {other:?}: {seen:?}; control {control:?}", check.id()),

@@ -2,7 +2,7 @@
 //! there are.
 //!
 //! A frame whose line stands in `frames.jsonl` has all its slots in `slots.csv`: they were written before. Where they
-//! are not there any more, or cannot be read, the file was damaged, and the frame is spoiled with that for a reason.
+//! are not there any more, or cannot be read, the file was damaged, and the frame is invalid with that for a reason.
 
 mod sheet;
 
@@ -49,7 +49,7 @@ pub struct CellRecords {
     pub frames: Vec<Frame>,
     /// The slots of those frames, as far as they can be read.
     pub slots: Vec<Slot>,
-    /// Frames whose slots are damaged, which are spoiled for that: each with the file and its line.
+    /// Frames whose slots are damaged, which are invalid for that: each with the file and its line.
     pub damage: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl Parts {
         self.slots
             .each(cell, |number, line| self.row(number, line, &mut sheets, &mut strays, &mut records.slots))
             .map_err(failed)?;
-        for frame in records.frames.iter_mut().filter(|frame| frame.spoiled.is_none()) {
+        for frame in records.frames.iter_mut().filter(|frame| frame.invalid.is_none()) {
             let sheet = &sheets[&frame.frame];
             let flaw = match self.columns {
                 Some(_) => sheet.flaw(frame, self.designs[cell], &strays),
@@ -104,7 +104,7 @@ impl Parts {
             };
             if let Some(flaw) = flaw {
                 records.damage.push(format!("cell {cell}, frame {}: {flaw}", frame.frame));
-                frame.spoiled = Some(flaw);
+                frame.invalid = Some(flaw);
             }
         }
         Ok(records)

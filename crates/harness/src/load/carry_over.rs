@@ -1,9 +1,9 @@
-//! How long an arm still feels the one before it, and what follows for guard and slot.
+//! How long an arm still feels the one before it, and what follows for settling time and slot.
 //!
 //! Latencies are kept by the time from the slot's start to the operation's ([`PHASES_NS`]). Carry-over is over where
-//! the phases agree with the rest of the slot. The guard is as long as that takes, and a slot is long enough for the
-//! guard to be a small part of it. Both may change from one frame to the next: a frame compares arms with each other
-//! only, and all arms of a frame have the same guard and slot.
+//! the phases agree with the rest of the slot. The settling time is as long as that takes, and a slot is long enough
+//! for the settling time to be a small part of it. Both may change from one frame to the next: a frame compares arms
+//! with each other only, and all arms of a frame have the same settling time and slot.
 
 use tithe_model::record::PHASES_NS;
 
@@ -18,8 +18,8 @@ const FEWEST: u64 = 200;
 /// three standard errors of it is no carry-over.
 const SCATTER: f64 = 0.7;
 
-/// A guard is at most this part of its slot.
-const GUARD_PART: u64 = 4;
+/// A settling time is at most this part of its slot.
+const SETTLING_PART: u64 = 4;
 
 /// Longest slot that carry-over may ask for, ns.
 const SLOT_MAX_NS: u64 = 200_000_000;
@@ -62,17 +62,17 @@ pub fn ends_ns(profile: &Profile) -> Option<u64> {
     Some(end_ns)
 }
 
-/// Guard and slot that suit arms with these `profiles`, ns, starting from the planned ones.
+/// Settling time and slot that suit arms with these `profiles`, ns, starting from the planned ones.
 ///
-/// `fixed`: the slot was asked for and stays, and the guard is what fits into it.
-pub fn suited(profiles: &[Profile], guard_ns: u64, slot_ns: u64, fixed: bool) -> (u64, u64) {
-    let needed = profiles.iter().map(|profile| ends_ns(profile).unwrap_or(slot_ns)).max().unwrap_or(0).max(guard_ns);
+/// `fixed`: the slot was asked for and stays, and the settling time is what fits into it.
+pub fn suited(profiles: &[Profile], settling_ns: u64, slot_ns: u64, fixed: bool) -> (u64, u64) {
+    let needed = profiles.iter().map(|profile| ends_ns(profile).unwrap_or(slot_ns)).max().unwrap_or(0).max(settling_ns);
     let longest = if fixed { slot_ns } else { slot_ns.max(SLOT_MAX_NS) };
     let mut slot = slot_ns;
-    while slot / GUARD_PART < needed && slot * 2 <= longest {
+    while slot / SETTLING_PART < needed && slot * 2 <= longest {
         slot *= 2;
     }
-    (needed.min(slot / GUARD_PART), slot)
+    (needed.min(slot / SETTLING_PART), slot)
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_is_as_long_as_the_carry_over() {
+    fn the_settling_time_is_as_long_as_the_carry_over() {
         const MS: u64 = 1_000_000;
         assert_eq!(suited(&[profile(0.0, 0)], MS, 20 * MS, false), (MS, 20 * MS));
         assert_eq!(suited(&[profile(0.3, MS / 2)], MS, 20 * MS, false), (MS, 20 * MS));
@@ -106,11 +106,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_guard_leaves_most_of_the_slot(
+        fn the_settling_time_leaves_most_of_the_slot(
             more in -2.0f64..2.0, until_ns in 0u64..20_000_000, slot_ms in 4u64..300, fixed: bool,
         ) {
-            let (guard, slot) = suited(&[profile(more, until_ns)], 1_000_000, slot_ms * 1_000_000, fixed);
-            prop_assert!(guard <= slot / GUARD_PART);
+            let (settling, slot) = suited(&[profile(more, until_ns)], 1_000_000, slot_ms * 1_000_000, fixed);
+            prop_assert!(settling <= slot / SETTLING_PART);
             prop_assert!(slot >= slot_ms * 1_000_000 && (!fixed || slot == slot_ms * 1_000_000));
         }
     }

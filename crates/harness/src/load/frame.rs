@@ -3,15 +3,15 @@
 //! Fresh connections draw anew where the scheduler puts the processes that serve them and where their memory lies. Both
 //! are luck, and luck that lasted longer than a frame would pass for a cost.
 //!
-//! What every frame is made of is here: [`Rig::frame`]. Its slots are measured either in [`lanes`] of Tithe's own
-//! clients ([`threads`], [`opening`], [`record`]), or in [`slices`] of another program. [`site`] is what both stand on,
-//! [`watch`] what clocks and counters say of a frame, and [`growth`] how long the next one's slots are.
+//! What every frame is made of is here: [`CellRunner::frame`]. Its slots are measured either in [`lanes`] of Tithe's
+//! own clients ([`threads`], [`opening`], [`record`]), or in [`slices`] of another program. [`context`] is what both
+//! stand on, [`watch`] what clocks and counters say of a frame, and [`growth`] how long the next one's slots are.
 
+mod context;
 mod growth;
 mod lanes;
 mod opening;
 mod record;
-mod site;
 mod slices;
 #[cfg(test)]
 mod tests;
@@ -33,21 +33,21 @@ use tithe_model::{
 };
 use tithe_plugin::{
     database::Database,
-    desk::Desk,
     setup::Setup,
     workload::{Load, Workload},
+    workspace::Workspace,
 };
 
 use self::{
+    context::CellContext,
     lanes::Lanes,
-    site::Site,
     slices::Slices,
     watch::{Grown, Watch},
 };
 use super::carry_over::Profile;
 
 /// One arm of a cell, started and loaded.
-pub struct ArmRig {
+pub struct StartedArm {
     /// Its server.
     pub server: Server,
     /// How it is set up.
@@ -59,8 +59,8 @@ pub struct ArmRig {
 }
 
 /// All arms of a cell, ready to be measured.
-pub struct Rig<'a> {
-    site: Site<'a>,
+pub struct CellRunner<'a> {
+    context: CellContext<'a>,
     offer: Offer<'a>,
     /// Operations of each arm since its data was loaded, warm-up included.
     done: Vec<u64>,
@@ -107,48 +107,48 @@ struct ArmMeasured {
     /// Carry-over as each lane saw it.
     profiles: Vec<Profile>,
     /// Why the frame must not be used.
-    spoiled: Option<String>,
+    invalid: Option<String>,
 }
 
-impl<'a> Rig<'a> {
-    /// A rig over started and loaded `arms`. `slot_fixed`: the slot was asked for and is not to be adapted.
+impl<'a> CellRunner<'a> {
+    /// A runner over started and loaded `arms`. `slot_fixed`: the slot was asked for and is not to be adapted.
     pub fn new(
         database: &'a dyn Database,
         workload: &'a dyn Workload,
         cell: &Cell,
         cell_index: u32,
         slot_fixed: bool,
-        arms: Vec<ArmRig>,
+        arms: Vec<StartedArm>,
     ) -> Self {
         let done = vec![0; arms.len()];
-        let site = Site::new(database, workload, cell, cell_index, arms);
+        let context = CellContext::new(database, workload, cell, cell_index, arms);
         let offer = match workload.offered_by() {
-            Load::Clients(clients) => Offer::Lanes(Box::new(Lanes::new(clients, &site, slot_fixed))),
-            Load::Program(program) => Offer::Slices(Slices { program, desks: Vec::new() }),
+            Load::Clients(clients) => Offer::Lanes(Box::new(Lanes::new(clients, &context, slot_fixed))),
+            Load::Program(program) => Offer::Slices(Slices { program, workspaces: Vec::new() }),
         };
-        Self { site, offer, done, extra_warmup_ns: 0 }
+        Self { context, offer, done, extra_warmup_ns: 0 }
     }
 
-    /// The same, whose load the workload's program offers at `desks`, one an arm.
+    /// The same, whose load the workload's program offers at `workspaces`, one an arm.
     #[must_use]
-    pub fn at_desks(mut self, desks: Vec<Desk>) -> Self {
+    pub fn in_workspaces(mut self, workspaces: Vec<Workspace>) -> Self {
         if let Offer::Slices(slices) = &mut self.offer {
-            slices.desks = desks;
+            slices.workspaces = workspaces;
         }
         self
     }
 
-    /// The same, whose servers stand still while another arm is measured, where they are in the sandbox of this folder.
+    /// The same, whose servers are paused while another arm is measured, where they are in the sandbox of this folder.
     #[must_use]
-    pub fn standing_in(mut self, sandbox: Option<PathBuf>) -> Self {
-        self.site.stands_in = sandbox;
+    pub fn pausing_in(mut self, sandbox: Option<PathBuf>) -> Self {
+        self.context.pauses_in = sandbox;
         self
     }
 
     /// The same, whose lanes do not read the data into the servers' caches first.
     #[must_use]
     pub fn left_cold(mut self, cold: bool) -> Self {
-        self.site.cold = cold;
+        self.context.cold = cold;
         self
     }
 
@@ -163,27 +163,27 @@ impl<'a> Rig<'a> {
 
     /// Length of the next frame's slots, ns.
     pub fn frame_ns(&self) -> u64 {
-        self.site.cell.frame_ns(self.site.arms.len())
+        self.context.cell.frame_ns(self.context.arms.len())
     }
 
-    /// How long each arm's server has stood still, ns, as it grows.
-    pub fn stood(&self) -> &[Arc<AtomicU64>] {
-        &self.site.stood
+    /// How long each arm's server has been paused, ns, as it grows.
+    pub fn paused_ns(&self) -> &[Arc<AtomicU64>] {
+        &self.context.paused_ns
     }
 
-    /// What runs programs beside each arm's server, and stands still when it does; `None` where none is needed.
+    /// What runs programs beside each arm's server, and is paused when it does; `None` where none is needed.
     pub fn companions(&self) -> &[Option<Companion>] {
-        &self.site.companions
+        &self.context.companions
     }
 
     /// The arms, in the experiment's order.
-    pub fn arms(&self) -> &[ArmRig] {
-        &self.site.arms
+    pub fn arms(&self) -> &[StartedArm] {
+        &self.context.arms
     }
 
     /// The arms, so that their servers can be started anew between two frames.
-    pub fn arms_mut(&mut self) -> &mut [ArmRig] {
-        &mut self.site.arms
+    pub fn arms_mut(&mut self) -> &mut [StartedArm] {
+        &mut self.context.arms
     }
 
     /// Has the next frame, and no other, begin with `length_ns` of further load on each arm: its servers have just
@@ -196,8 +196,8 @@ impl<'a> Rig<'a> {
     /// processor.
     ///
     /// # Errors
-    /// When connections cannot be opened, or a thread of Tithe's own panics. A fault during the load spoils the frame
-    /// instead.
+    /// When connections cannot be opened, or a thread of Tithe's own panics. A fault during the load invalidates the
+    /// frame instead.
     pub fn frame(
         &mut self,
         number: u32,
@@ -205,12 +205,12 @@ impl<'a> Rig<'a> {
         free: bool,
         cancelled: &AtomicBool,
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
-        let warmup_ns = self.site.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
+        let warmup_ns = self.context.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
         let asked = Asked { number, free, warmup_ns, done: &self.done, cancelled };
-        let watch = Watch::begin(&self.site);
+        let watch = Watch::begin(&self.context);
         let measured = match &self.offer {
-            Offer::Lanes(lanes) => lanes.measure(&self.site, &watch, &asked)?,
-            Offer::Slices(slices) => slices.measure(&self.site, &watch, &asked)?,
+            Offer::Lanes(lanes) => lanes.measure(&self.context, &watch, &asked)?,
+            Offer::Slices(slices) => slices.measure(&self.context, &watch, &asked)?,
         };
         let start_unix_ns = watch.start_unix_ns();
         Ok(measured.map(|measured| self.recorded((number, epoch, free), start_unix_ns, measured)))
@@ -224,17 +224,17 @@ impl<'a> Rig<'a> {
         measured: Measured,
     ) -> (Frame, Vec<Slot>) {
         let Measured { mut slots, arms, stalls, grown } = measured;
-        slots.sort_by_key(|slot| (slot.block, slot.client, slot.arm));
+        slots.sort_by_key(|slot| (slot.block, slot.lane, slot.arm));
         let mut frame = Frame {
-            cell: self.site.cell_index,
+            cell: self.context.cell_index,
             frame: number,
             epoch,
             start_unix_ns,
             duration_ns: grown.duration_ns,
-            spoiled: spoiled(&grown, &arms),
+            invalid: invalid(&grown, &arms),
             free,
-            slot_ns: self.site.cell.slot_ns,
-            guard_ns: self.site.cell.guard_ns,
+            slot_ns: self.context.cell.slot_ns,
+            settling_ns: self.context.cell.settling_ns,
             stalls,
             arms: self.arm_records(arms),
             host: grown.host,
@@ -242,7 +242,7 @@ impl<'a> Rig<'a> {
         self.check_processors(&mut frame);
         if let Offer::Lanes(lanes) = &mut self.offer {
             // Here and not before the next frame, so that its length is known to whoever decides whether there is one.
-            lanes.growth.adapt(&mut self.site, &frame, slots.len());
+            lanes.growth.adapt(&mut self.context, &frame, slots.len());
         }
         (frame, slots)
     }
@@ -262,20 +262,20 @@ impl<'a> Rig<'a> {
         records
     }
 
-    /// Spoils a frame during which processors went or came, and goes on with those that are there now.
+    /// Invalidates a frame during which processors went or came, and goes on with those that are there now.
     fn check_processors(&mut self, frame: &mut Frame) {
         let now = process::processors();
-        if now != self.site.processors && !now.is_empty() {
-            let reason = format!("the usable processors changed from {:?} to {now:?}", self.site.processors);
-            frame.spoiled.get_or_insert(reason);
-            self.site.processors = now;
+        if now != self.context.processors && !now.is_empty() {
+            let reason = format!("the usable processors changed from {:?} to {now:?}", self.context.processors);
+            frame.invalid.get_or_insert(reason);
+            self.context.processors = now;
         }
     }
 }
 
 /// Why a frame must not be used; the first of all reasons.
-fn spoiled(grown: &Grown, arms: &[ArmMeasured]) -> Option<String> {
-    let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.spoiled.as_ref()?));
+fn invalid(grown: &Grown, arms: &[ArmMeasured]) -> Option<String> {
+    let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.invalid.as_ref()?));
     let of_arms = || arms.iter().enumerate().find_map(of_arm);
     grown.not_stopped.clone().or_else(of_arms).or_else(|| grown.clock_fault.clone())
 }

@@ -2,17 +2,17 @@
 //!
 //! A lane with one connection an arm sends and waits in the kernel (two system calls an operation); a lane
 //! with several drives them from one `epoll_wait`. Keys and values are made before the operation's clock starts, but
-//! within the slot: their processor time is part of the client's. What happens in a slot is [`visit`]'s; a lane reads
-//! before and after it what client and servers have used.
+//! within the slot: their processor time is part of the client's. What happens in a slot is [`slot_run`]'s; a lane
+//! reads before and after it what client and servers have used.
 
 mod arm;
+mod connection;
 mod paced;
 mod poll;
-mod seat;
-mod visit;
+mod slot_run;
 
 use tithe_machine::{
-    clock::{Clock, Modes},
+    clock::{Clock, CpuTimes},
     watch::{
         process::{TaskUsage, TaskWatch},
         stalls::{Shares, StallWatch},
@@ -20,12 +20,12 @@ use tithe_machine::{
 };
 use tithe_model::{experiment::Arrivals, record::Slot, schedule::block_order};
 
-use self::visit::Visit;
+use self::slot_run::SlotRun;
 pub use self::{
     arm::Arm,
-    seat::{Renewal, Seat},
+    connection::{ClientConnection, Reconnect},
 };
-use super::{Schedule, Turn, arrivals, turnstile::Turnstile};
+use super::{Schedule, Turn, arrivals, pause_gate::PauseGate};
 
 /// The draw of the order in which arms are warmed; block numbers are smaller.
 const WARM_UP: u64 = u64::MAX - 1;
@@ -66,11 +66,11 @@ impl<'a> Lane<'a> {
         self
     }
 
-    /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `behind` by so
-    /// many operations; forgets what was recorded. Returns the operations done, by arm.
+    /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `lag` behind
+    /// by so many operations; forgets what was recorded. Returns the operations done, by arm.
     ///
-    /// An arm does not catch up for longer than `patience_ns`. Which arm is warmed last is drawn for each frame.
-    pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64, behind: &[u64], patience_ns: u64) -> Vec<u64> {
+    /// An arm does not catch up for longer than `timeout_ns`. Which arm is warmed last is drawn for each frame.
+    pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64, lag: &[u64], timeout_ns: u64) -> Vec<u64> {
         let watch = self.own_watch();
         let mut done = vec![0; self.arms.len()];
         let order = block_order(schedule.seed, schedule.frame.into(), WARM_UP, self.arms.len());
@@ -81,23 +81,23 @@ impl<'a> Lane<'a> {
                 let turn = Turn { block: None, arm, start_ns, end_ns: start_ns + length_ns };
                 self.turn(schedule, turn, &watch);
                 let recorder = &self.arms[arm].recorder;
-                done[arm] = recorder.settling;
+                done[arm] = recorder.lead_in;
                 // Clients that pause cannot go faster to catch up.
-                let enough = self.arms[arm].is_paced() || done[arm] >= behind.get(arm).copied().unwrap_or(0);
-                if enough || recorder.spoiled.is_some() || self.clock.now() >= begun_ns + patience_ns {
+                let enough = self.arms[arm].is_paced() || done[arm] >= lag.get(arm).copied().unwrap_or(0);
+                if enough || recorder.invalid.is_some() || self.clock.now() >= begun_ns + timeout_ns {
                     break;
                 }
             }
-            let spoiled = self.arms[arm].recorder.spoiled.take();
+            let invalid = self.arms[arm].recorder.invalid.take();
             self.arms[arm].recorder.clear();
-            self.arms[arm].recorder.spoiled = spoiled;
+            self.arms[arm].recorder.invalid = invalid;
         }
         done
     }
 
-    /// Runs all turns of a frame, each through `turnstile`; stops early when `cancelled` says so. Returns the slots
+    /// Runs all turns of a frame, each through `pause_gate`; stops early when `cancelled` says so. Returns the slots
     /// that count.
-    pub fn run(&mut self, schedule: &Schedule, turnstile: &Turnstile, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
+    pub fn run(&mut self, schedule: &Schedule, pause_gate: &PauseGate, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
         for turn in schedule.turns(self.number) {
@@ -105,7 +105,7 @@ impl<'a> Lane<'a> {
                 break;
             }
             self.clock.wait_until(turn.start_ns);
-            let _stay = turnstile.enter(turn.arm);
+            let _resumed = pause_gate.enter(turn.arm);
             let slot = self.turn(schedule, turn, &watch);
             if turn.block.is_some() {
                 slots.push(slot);
@@ -128,28 +128,29 @@ impl<'a> Lane<'a> {
             cell: self.cell,
             frame: schedule.frame,
             block: turn.block.unwrap_or_default(),
-            client: self.number as u32,
+            lane: self.number as u32,
             arm: turn.arm as u32,
             ..Slot::default()
         };
         if arm.broken {
             return slot;
         }
-        for seat in &mut arm.seats {
-            seat.client.seed(schedule.stream(turn, seat.number));
+        for conn in &mut arm.connections {
+            conn.client.seed(schedule.stream(turn, conn.number));
         }
         arm.toggle(true);
         let stalls_before = self.stalls.read();
         let simulated_before = self.clock.simulated_server_cpu();
-        let before = Usage { server: arm.server_usage(), client: watch.read(), modes: self.clock.thread_modes() };
-        let mut visit = Visit::new(&self.clock, &mut slot, turn, schedule.guard_ns, self.arrivals != Arrivals::Closed);
-        let result = visit.drive(arm, &self.intended);
-        let Visit { first_ns, last_ns, idle_cpu_ns, idle_modes, .. } = visit;
+        let before = Usage { server: arm.server_usage(), lane: watch.read(), cpu_times: self.clock.thread_cpu_times() };
+        let mut slot_run =
+            SlotRun::new(&self.clock, &mut slot, turn, schedule.settling_ns, self.arrivals != Arrivals::Closed);
+        let result = slot_run.drive(arm, &self.intended);
+        let SlotRun { first_ns, last_ns, idle_cpu_ns, idle_cpu_times, .. } = slot_run;
         // In the opposite order: each reading encloses those that were nearer to the slot.
-        let after = Usage { modes: self.clock.thread_modes(), client: watch.read(), server: arm.server_usage() };
-        arm.recorder.spent(after.modes_since(&before).map(|modes| modes.since(idle_modes)));
+        let after = Usage { cpu_times: self.clock.thread_cpu_times(), lane: watch.read(), server: arm.server_usage() };
+        arm.recorder.spent(after.modes_since(&before).map(|cpu_times| cpu_times.since(idle_cpu_times)));
         if let Err(fault) = result {
-            arm.recorder.spoil(fault.to_string());
+            arm.recorder.invalidate(fault.to_string());
             arm.broken = true;
         }
         arm.toggle(false);
@@ -175,12 +176,12 @@ impl<'a> Lane<'a> {
 struct Usage {
     server: TaskUsage,
     client: TaskUsage,
-    modes: Option<Modes>,
+    cpu_times: Option<CpuTimes>,
 }
 
 impl Usage {
-    fn modes_since(&self, before: &Self) -> Option<Modes> {
-        before.modes.zip(self.modes).map(|(before, after)| after.since(before))
+    fn modes_since(&self, before: &Self) -> Option<CpuTimes> {
+        before.cpu_times.zip(self.cpu_times).map(|(before, after)| after.since(before))
     }
 
     /// Writes into `slot` what was used since `before`.

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     /// Longer than any of this takes, on any machine.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// Runs each of `parts` on a thread of its own; what each came to, `None` for one that panicked.
     fn run<T: Send + 'static>(parts: Vec<Box<dyn FnOnce(&Meeting) -> T + Send>>) -> Vec<Option<T>> {
@@ -109,7 +109,7 @@ mod tests {
             })
             .collect();
         ends.into_iter()
-            .map(|ended| match ended.recv_timeout(PATIENCE) {
+            .map(|ended| match ended.recv_timeout(TIMEOUT) {
                 Ok(outcome) => Some(outcome),
                 Err(mpsc::RecvTimeoutError::Disconnected) => None,
                 Err(mpsc::RecvTimeoutError::Timeout) => panic!("a thread waits for ever"),

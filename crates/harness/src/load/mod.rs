@@ -3,16 +3,16 @@
 //! A *lane* is one thread, bound to one processor, with connections to every arm. At any moment all lanes
 //! work on the same arm: which one follows from the clock and the seed alone ([`Schedule`]), so nothing is
 //! coordinated in the measured path. [`frame`] runs one frame; [`lane`] is the loop itself; [`arrivals`]
-//! says when operations start; [`turnstile`] has servers stand still in slices.
+//! says when operations start; [`pause_gate`] pauses servers in slices.
 
 pub mod arrivals;
 pub mod carry_over;
 pub mod frame;
 pub mod lane;
-mod look;
 mod meeting;
+pub mod pause_gate;
+mod reading;
 pub mod recorder;
-pub mod turnstile;
 
 use tithe_model::{
     experiment::Design,
@@ -45,7 +45,7 @@ pub struct Schedule {
     /// Length of a slot, ns.
     pub slot_ns: u64,
     /// Start of a slot whose operations do not count for latency, ns.
-    pub guard_ns: u64,
+    pub settling_ns: u64,
     /// Start of the first slot on the lanes' clock, ns.
     pub start_ns: u64,
 }
@@ -73,8 +73,8 @@ impl Turn {
 impl Schedule {
     /// The schedule of frame `frame` of `cell`.
     pub fn new(cell: &Cell, frame: u32, arms: usize, start_ns: u64) -> Self {
-        let Cell { seed, blocks, slot_ns, guard_ns, design, frames_max: frames, .. } = *cell;
-        Self { seed, frame, blocks, arms, design, frames, slot_ns, guard_ns, start_ns }
+        let Cell { seed, blocks, slot_ns, settling_ns, design, frames_max: frames, .. } = *cell;
+        Self { seed, frame, blocks, arms, design, frames, slot_ns, settling_ns, start_ns }
     }
 
     /// All turns of lane `lane`, in order.
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn schedule(design: Design, arms: usize) -> Schedule {
-        Schedule { seed: 7, frame: 3, blocks: 5, arms, design, frames: 10, slot_ns: 20, guard_ns: 1, start_ns: 1000 }
+        Schedule { seed: 7, frame: 3, blocks: 5, arms, design, frames: 10, slot_ns: 20, settling_ns: 1, start_ns: 1000 }
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             lanes[0].iter().zip(&lanes[1]).all(|(one, other)| one.arm != other.arm && one.start_ns == other.start_ns)
         );
         assert!(lanes[0].chunks(2).all(|block| block[0].arm + block[1].arm == 1 && block[0].block == block[1].block));
-        assert_eq!(lanes[0].len(), 12, "a block that settles the machine, and five");
+        assert_eq!(lanes[0].len(), 12, "a lead-in block, and five");
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_follow_each_other_and_those_that_only_settle_are_short() {
+    fn turns_follow_each_other_and_lead_in_turns_are_short() {
         let schedule = Schedule { slot_ns: 100_000_000, ..schedule(Design::Interleaved, 4) };
         let turns: Vec<Turn> = schedule.turns(1).collect();
         assert_eq!(turns.len(), 24);

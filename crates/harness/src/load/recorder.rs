@@ -2,44 +2,45 @@
 
 use std::collections::BTreeMap;
 
-use tithe_machine::clock::Modes;
+use tithe_machine::clock::CpuTimes;
 use tithe_model::{histogram::Histogram, record::PHASES_NS};
-use tithe_plugin::workload::Parts;
+use tithe_plugin::workload::PartRecorder;
 
 /// Counts and latencies of one arm. Memory is reserved once; recording does not allocate.
 pub struct Recorder {
     latency: Vec<Histogram>,
     intended: Vec<Histogram>,
     phases: Vec<PhaseTimes>,
-    /// Operations that succeeded in slots that count, guard included.
+    /// Operations that succeeded in slots that count, settling time included.
     pub operations: u64,
-    /// Operations that succeeded while connections and caches were warmed, or in slots that only settle the machine.
-    pub settling: u64,
+    /// Operations that succeeded while connections and caches were warmed, or in lead-in slots, which count for
+    /// nothing.
+    pub lead_in: u64,
     /// Operations that failed.
     pub failed: u64,
     /// Operations intended but not started or not finished in their slot.
-    pub undrained: u64,
+    pub unfinished: u64,
     /// Processor time of the client by mode; `None` where it cannot be told.
-    pub modes: Option<Modes>,
+    pub cpu_times: Option<CpuTimes>,
     /// Why the frame must not be used.
-    pub spoiled: Option<String>,
+    pub invalid: Option<String>,
 }
 
 impl Recorder {
-    /// A recorder for `operations` kinds of operation. `renews`: connections are opened while measuring, and are a kind
-    /// of their own after the others.
-    pub fn new(operations: usize, renews: bool, open: bool) -> Self {
-        let operations = operations + usize::from(renews);
+    /// A recorder for `operations` kinds of operation. `reconnects`: connections are opened while measuring, and are a
+    /// kind of their own after the others.
+    pub fn new(operations: usize, reconnects: bool, open: bool) -> Self {
+        let operations = operations + usize::from(reconnects);
         Self {
             latency: vec![Histogram::with_capacity(); operations],
             intended: vec![Histogram::with_capacity(); if open { operations } else { 0 }],
             phases: vec![PhaseTimes::default(); PHASES_NS.len() + 1],
             operations: 0,
-            settling: 0,
+            lead_in: 0,
             failed: 0,
-            undrained: 0,
-            modes: None,
-            spoiled: None,
+            unfinished: 0,
+            cpu_times: None,
+            invalid: None,
         }
     }
 
@@ -47,14 +48,14 @@ impl Recorder {
     pub fn clear(&mut self) {
         self.latency.iter_mut().chain(&mut self.intended).for_each(Histogram::clear);
         self.phases.fill(PhaseTimes::default());
-        (self.operations, self.settling, self.failed, self.undrained) = (0, 0, 0, 0);
-        (self.modes, self.spoiled) = (None, None);
+        (self.operations, self.lead_in, self.failed, self.unfinished) = (0, 0, 0, 0);
+        (self.cpu_times, self.invalid) = (None, None);
     }
 
     /// Adds processor time of the client, where it could be told by mode.
-    pub fn spent(&mut self, modes: Option<Modes>) {
-        if let Some(modes) = modes {
-            *self.modes.get_or_insert_default() += modes;
+    pub fn spent(&mut self, cpu_times: Option<CpuTimes>) {
+        if let Some(cpu_times) = cpu_times {
+            *self.cpu_times.get_or_insert_default() += cpu_times;
         }
     }
 
@@ -93,8 +94,8 @@ impl Recorder {
     }
 
     /// Keeps the first reason why the frame must not be used.
-    pub fn spoil(&mut self, reason: impl Into<String>) {
-        self.spoiled.get_or_insert_with(|| reason.into());
+    pub fn invalidate(&mut self, reason: impl Into<String>) {
+        self.invalid.get_or_insert_with(|| reason.into());
     }
 
     /// Latencies from the actual start by the operations' names; kinds that did not occur are left out.
@@ -177,7 +178,7 @@ impl<'a> PartTimes<'a> {
     }
 }
 
-impl Parts for PartTimes<'_> {
+impl PartRecorder for PartTimes<'_> {
     fn part(&mut self, operation: usize) {
         let now = (self.now)();
         if self.counts {

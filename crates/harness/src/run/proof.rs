@@ -1,6 +1,6 @@
 //! What is looked at before and after measuring: whether the data are right, and whether each protection was on.
 
-use tithe_machine::{clock::Clock, fault::Fault, sight::Sight};
+use tithe_machine::{clock::Clock, fault::Fault, observation::Observation};
 use tithe_model::{
     record::{Finding, Phase, Role, Verdict},
     schedule::stream_seed,
@@ -8,42 +8,48 @@ use tithe_model::{
 use tithe_plugin::{
     data,
     database::Connect,
-    evidence::{self, CheckEntry, Control, Scene},
+    evidence::{self, CheckContext, CheckEntry, Control},
     setup::Setup,
     workload::Load,
 };
 
-use super::{Diary, Part, Run};
-use crate::load::frame::ArmRig;
+use super::{EpochPlan, EventLog, Run};
+use crate::load::frame::StartedArm;
 
 impl Run<'_> {
-    /// Looks at the data of every arm and at every claim of every guarded one.
+    /// Looks at the data of every arm and at every claim of every protected one.
     pub(super) fn prove(
         &self,
-        part: &Part<'_>,
+        part: &EpochPlan<'_>,
         phase: Phase,
-        arms: &[ArmRig],
-        diary: &mut Diary<'_>,
+        arms: &[StartedArm],
+        event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
-        self.check_data(part, phase, arms, diary)?;
-        self.evidence(part, phase, arms, diary)
+        self.check_data(part, phase, arms, event_log)?;
+        self.evidence(part, phase, arms, event_log)
     }
 
     /// Looks whether the data of every arm are as the workload's rules say. Data that are not make all figures of the
     /// cell worthless, so that is an error and not a finding.
-    fn check_data(&self, part: &Part<'_>, phase: Phase, arms: &[ArmRig], diary: &mut Diary<'_>) -> Result<(), Fault> {
+    fn check_data(
+        &self,
+        part: &EpochPlan<'_>,
+        phase: Phase,
+        arms: &[StartedArm],
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
         let workload = self.workloads[part.cell.workload].as_ref();
         // What another program's data must be like, nobody but the program knows.
         let Load::Clients(clients) = workload.offered_by() else { return Ok(()) };
-        for (arm, (rig, described)) in arms.iter().zip(&self.plan.experiment.arms).enumerate() {
+        for (arm, (runner, described)) in arms.iter().zip(&self.plan.experiment.arms).enumerate() {
             let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-            let mut session = data::connect(self.product, &rig.server, &rig.setup, &how, workload)?;
+            let mut session = data::connect(self.product, &runner.server, &runner.setup, &how, workload)?;
             let name = |fault| match fault {
                 Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", described.name)),
                 other => other,
             };
             let Some(holds) = clients.check(&mut session, phase == Phase::Before).map_err(name)? else { continue };
-            diary.found(Finding {
+            event_log.found(Finding {
                 cell: part.number as u32,
                 epoch: part.epoch,
                 arm: arm as u32,
@@ -53,27 +59,33 @@ impl Run<'_> {
                 claim: "the data are as the workload's rules say".to_owned(),
                 role: Role::Disclosure,
                 verdict: Verdict::Holds,
-                guarded: holds,
+                protected: holds,
                 control: "none: what is broken ends the cell".to_owned(),
             })?;
         }
         Ok(())
     }
 
-    /// Looks at every claim of every guarded arm, and at the plain arm for its control.
-    fn evidence(&self, part: &Part<'_>, phase: Phase, arms: &[ArmRig], diary: &mut Diary<'_>) -> Result<(), Fault> {
+    /// Looks at every claim of every protected arm, and at the plain arm for its control.
+    fn evidence(
+        &self,
+        part: &EpochPlan<'_>,
+        phase: Phase,
+        arms: &[StartedArm],
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
         let workload = self.workloads[part.cell.workload].as_ref();
         let table = workload.table();
         let setups: Vec<Setup> = arms.iter().map(of_measured_sessions).collect();
         let mut nonce = stream_seed(part.cell.seed, u64::from(part.epoch), phase as u64, u64::MAX);
-        let mut scene = |arm: usize| {
+        let mut context = |arm: usize| {
             nonce = nonce.wrapping_add(1);
-            Scene {
+            CheckContext {
                 database: self.product,
                 server: &arms[arm].server,
                 setup: &setups[arm],
                 table: &table,
-                guarded: arm > 0,
+                protected: arm > 0,
                 nonce,
                 narrowed: None,
             }
@@ -85,12 +97,12 @@ impl Run<'_> {
                         return Ok(());
                     }
                     let CheckEntry { id, role, control } = check.entry();
-                    let mut on_guarded = scene(arm);
-                    let guarded = evidence::seen_by(&*check, &mut on_guarded);
-                    let narrowed = on_guarded.narrowed;
-                    let of_plain = || evidence::seen_by(&*check, &mut scene(0));
+                    let mut on_protected = context(arm);
+                    let protected = evidence::seen_by(&*check, &mut on_protected);
+                    let narrowed = on_protected.narrowed;
+                    let of_plain = || evidence::seen_by(&*check, &mut context(0));
                     let plain = (control == Control::PlainArm).then(of_plain);
-                    diary.found(Finding {
+                    event_log.found(Finding {
                         cell: part.number as u32,
                         epoch: part.epoch,
                         arm: arm as u32,
@@ -99,9 +111,12 @@ impl Run<'_> {
                         check: id.to_owned(),
                         claim: evidence::claimed(check.as_ref(), narrowed),
                         role,
-                        verdict: evidence::judge(control, &guarded, plain.as_ref()),
-                        guarded: guarded.quotation().to_owned(),
-                        control: plain.as_ref().map_or("planted by the check itself", Sight::quotation).to_owned(),
+                        verdict: evidence::judge(control, &protected, plain.as_ref()),
+                        protected: protected.quotation().to_owned(),
+                        control: plain
+                            .as_ref()
+                            .map_or("planted by the check itself", Observation::quotation)
+                            .to_owned(),
                     })?;
                 }
             }
@@ -111,7 +126,7 @@ impl Run<'_> {
 }
 
 /// The set-up of `arm` with its sessions switched as the measured ones are.
-fn of_measured_sessions(arm: &ArmRig) -> Setup {
+fn of_measured_sessions(arm: &StartedArm) -> Setup {
     let mut setup = arm.setup.clone();
     setup.session_statements.extend(arm.on.iter().cloned());
     setup

@@ -17,8 +17,8 @@ use tithe_machine::{fault::Fault, sandbox::companion::Companion};
 use tithe_model::fact::Fact;
 use tithe_plugin::rotation::Rotator;
 
-use super::{Diary, Run};
-use crate::{arms, load::frame::Rig};
+use super::{EventLog, Run};
+use crate::{arms, load::frame::CellRunner};
 
 /// The threads of one epoch; when dropped they begin nothing more, and the programs that they run are ended.
 pub(super) struct Rotating {
@@ -37,17 +37,17 @@ pub(super) struct Rotations(Vec<(usize, Vec<Duration>)>);
 
 impl Run<'_> {
     /// Begins to rotate the keys of the arms that ask for it.
-    pub(super) fn rotate(&self, rig: &Rig<'_>) -> Result<Rotating, Fault> {
+    pub(super) fn rotate(&self, runner: &CellRunner<'_>) -> Result<Rotating, Fault> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut rotators = Vec::new();
-        for (number, (arm, companion)) in rig.arms().iter().zip(rig.companions()).enumerate() {
+        for (number, (arm, companion)) in runner.arms().iter().zip(runner.companions()).enumerate() {
             let rotator = arms::rotator(self.product, &arm.server, &arm.setup, companion.as_ref())?;
             rotators.extend(rotator.map(|rotator| (number, rotator)));
         }
-        let companions = rig.companions().iter().flatten().cloned().collect();
+        let companions = runner.companions().iter().flatten().cloned().collect();
         let threads = rotators.into_iter().map(|(arm, mut rotator)| {
-            let (stood, stop) = (Arc::clone(&rig.stood()[arm]), Arc::clone(&stop));
-            (arm, std::thread::spawn(move || until(&stop, rotator.as_mut(), &stood)))
+            let (paused_ns, stop) = (Arc::clone(&runner.paused_ns()[arm]), Arc::clone(&stop));
+            (arm, std::thread::spawn(move || until(&stop, rotator.as_mut(), &paused_ns)))
         });
         Ok(Rotating { threads: threads.collect(), stop, companions })
     }
@@ -57,31 +57,31 @@ impl Run<'_> {
         &self,
         cell: usize,
         rotations: &Rotations,
-        diary: &mut Diary<'_>,
+        event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         for (arm, took) in &rotations.0 {
             if took.is_empty() {
                 let name = &self.plan.experiment.arms[*arm].name;
-                diary.warn(format!("arm {name}: its key was never changed to the end while it was measured"))?;
+                event_log.warn(format!("arm {name}: its key was never changed to the end while it was measured"))?;
             }
         }
-        self.note(cell, diary, |arm| {
+        self.note(cell, event_log, |arm| {
             let (_, took) = rotations.0.iter().find(|(number, _)| *number == arm)?;
-            Some((Fact::KeyRotations, told(took)))
+            Some((Fact::KeyRotations, reported(took)))
         })
     }
 }
 
 /// Has `rotator` change the key again and again until `stop` is set; how long the server ran during each, which has
 /// `stood` still for so many ns.
-fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, stood: &AtomicU64) -> Outcome {
+fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, paused_ns: &AtomicU64) -> Outcome {
     let mut took = Vec::new();
     while !stop.load(Ordering::SeqCst) {
-        let (begun, stood_before) = (Instant::now(), stood.load(Ordering::SeqCst));
+        let (begun, paused_before_ns) = (Instant::now(), paused_ns.load(Ordering::SeqCst));
         rotator.rotate()?;
-        let stood = Duration::from_nanos(stood.load(Ordering::SeqCst) - stood_before);
+        let paused_ns = Duration::from_nanos(paused_ns.load(Ordering::SeqCst) - paused_before_ns);
         if !stop.load(Ordering::SeqCst) {
-            took.push(begun.elapsed().saturating_sub(stood));
+            took.push(begun.elapsed().saturating_sub(paused_ns));
         }
     }
     Ok(took)
@@ -125,7 +125,7 @@ impl Rotations {
 }
 
 /// How many there were, and how long they took.
-fn told(took: &[Duration]) -> String {
+fn reported(took: &[Duration]) -> String {
     let mut seconds: Vec<f64> = took.iter().map(Duration::as_secs_f64).collect();
     seconds.sort_unstable_by(f64::total_cmp);
     let (Some(least), Some(most)) = (seconds.first(), seconds.last()) else {
@@ -189,7 +189,7 @@ mod tests {
         rotations.add(2, seconds(&[2.5, 1.25]));
         rotations.add(1, Vec::new());
         rotations.add(2, seconds(&[1.75, 9.0]));
-        let lines: Vec<_> = rotations.0.iter().map(|(arm, took)| format!("{arm}: {}\n", told(took))).collect();
+        let lines: Vec<_> = rotations.0.iter().map(|(arm, took)| format!("{arm}: {}\n", reported(took))).collect();
         expect![[r#"
             2: 4 while measuring; one takes 1.75 s (median; 1.25 to 9.00 s) of the time in which the arm's server runs
             1: none came to its end while measuring

@@ -8,8 +8,8 @@ use std::{
 
 use tithe_machine::{
     fault::Fault,
-    sandbox::{kernel, site::Layout},
-    sight::Sight,
+    observation::Observation,
+    sandbox::{kernel, volume_builder::Layout},
 };
 use tithe_model::quantity;
 use tithe_plugin::{
@@ -18,14 +18,14 @@ use tithe_plugin::{
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
-    volume::Asked,
+    evidence::{CheckContext, CheckEntry, Evidence},
+    volume::VolumeSpec,
 };
 
 use super::cipher;
 
-fn asked<'a>(scene: &'a Scene<'_>) -> Result<&'a Asked, Fault> {
-    scene.setup.volume.as_ref().ok_or_else(|| Fault::Machine("the arm has no volume".to_owned()))
+fn spec_of<'a>(context: &'a CheckContext<'_>) -> Result<&'a VolumeSpec, Fault> {
+    context.setup.volume.as_ref().ok_or_else(|| Fault::Machine("the arm has no volume".to_owned()))
 }
 
 /// Writes canaries through the measured path and one file of its own, and looks for them in the image: the disk. In the
@@ -33,7 +33,12 @@ fn asked<'a>(scene: &'a Scene<'_>) -> Result<&'a Asked, Fault> {
 pub struct RawImage;
 
 impl RawImage {
-    fn compare(scene: &Scene<'_>, layout: &Layout, canaries: &Canaries, token: &[u8]) -> Result<Sight, Fault> {
+    fn compare(
+        context: &CheckContext<'_>,
+        layout: &Layout,
+        canaries: &Canaries,
+        token: &[u8],
+    ) -> Result<Observation, Fault> {
         kernel::sync_file_system(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
         let below = layout.below();
         if below.exists() {
@@ -46,16 +51,16 @@ impl RawImage {
             .count_in(&mut Written::new(image))
             .map_err(|error| Fault::machine("the image of the volume", error))?;
         if disk.hits() > 0 {
-            return Ok(Sight::Exposed(format!("in the raw image: {}", disk.describe())));
+            return Ok(Observation::Exposed(format!("in the raw image: {}", disk.describe())));
         }
-        let mut files = files_of(scene.server, Places::FILES);
+        let mut files = files_of(context.server, Places::FILES);
         files.extend(tithe_plugin::checks::scan::files_below(&layout.folder));
         let view = scan(&needles, files).total();
         if view.distinct("file") == 0 {
-            return Ok(Sight::Unknown("the marker file is not readable in the mounted view either".to_owned()));
+            return Ok(Observation::Unknown("the marker file is not readable in the mounted view either".to_owned()));
         }
         let (canaries, of) = (view.distinct("canary"), tokens.len());
-        Ok(Sight::Protected(format!(
+        Ok(Observation::Protected(format!(
             "none of {of} canaries and no marker file in {} written to the raw image; in the mounted view {canaries} of {of} \
              and the file",
             quantity::size(bytes)
@@ -72,21 +77,21 @@ impl Evidence for RawImage {
         "no key, field value or file is readable in the raw image of the volume".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        asked(scene)?;
-        let layout = Layout::of(&scene.server.folder);
-        let canaries = Canaries::new(scene, "raw-image");
-        let mut session = key_value(scene.connect()?)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        spec_of(context)?;
+        let layout = Layout::of(&context.server.folder);
+        let canaries = Canaries::new(context, "raw-image");
+        let mut session = key_value(context.connect()?)?;
         canaries.write(session.as_mut())?;
         drop(session);
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        context.database.quiesce(context.server, context.setup, context.table)?;
 
-        let token = Source::new(scene, "raw-image-file").text(TOKEN_BYTES);
-        let marker = layout.folder.join(format!("tithe-marker-{:016x}", scene.nonce));
+        let token = Source::new(context, "raw-image-file").text(TOKEN_BYTES);
+        let marker = layout.folder.join(format!("tithe-marker-{:016x}", context.nonce));
         fs::write(&marker, &token).map_err(|error| Fault::machine("cannot write the marker file", error))?;
-        let sight = Self::compare(scene, &layout, &canaries, &token);
+        let observation = Self::compare(context, &layout, &canaries, &token);
         fs::remove_file(&marker).map_err(|error| Fault::machine("cannot remove the marker file", error))?;
-        sight
+        observation
     }
 }
 
@@ -148,9 +153,9 @@ impl Evidence for Header {
         "what is on the disk names the cipher and key length that were asked for".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let asked = asked(scene)?;
-        asked.kind.header(asked, &Layout::of(&scene.server.folder))
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let spec = spec_of(context)?;
+        spec.kind.header(spec, &Layout::of(&context.server.folder))
     }
 }
 
@@ -166,9 +171,9 @@ impl Evidence for WrongKey {
         "the volume opens with its own key and not with another".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let asked = asked(scene)?;
-        asked.kind.wrong_key(asked, &Layout::of(&scene.server.folder))
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let spec = spec_of(context)?;
+        spec.kind.wrong_key(spec, &Layout::of(&context.server.folder))
     }
 }
 
@@ -185,12 +190,12 @@ impl Evidence for CipherDriver {
         "the kernel encrypts with instructions that the processor has for it".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let name = asked(scene).ok().and_then(|asked| asked.kind.kernel_cipher(asked)).unwrap_or_default();
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let name = spec_of(context).ok().and_then(|spec| spec.kind.kernel_cipher(spec)).unwrap_or_default();
         Ok(match cipher::driver(&name) {
-            Some(driver) if driver.slow() => Sight::Exposed(driver.in_words()),
-            Some(driver) => Sight::Protected(driver.in_words()),
-            None => Sight::Unknown(format!("/proc/crypto does not list {name}")),
+            Some(driver) if driver.slow() => Observation::Exposed(driver.in_words()),
+            Some(driver) => Observation::Protected(driver.in_words()),
+            None => Observation::Unknown(format!("/proc/crypto does not list {name}")),
         })
     }
 }

@@ -9,19 +9,19 @@ use std::{fs, io::ErrorKind, path::Path};
 use tithe_machine::{
     fault::Fault,
     launch::{Install, Missing},
+    observation::Observation,
     sandbox::{
         kernel::{self, AES_256_CTS, AES_256_XTS},
-        site::{Layout, Site},
+        volume_builder::{Layout, VolumeBuilder},
     },
     secret::Secret,
-    sight::Sight,
 };
 use tithe_model::{catalogue::ProtectionEntry, experiment::Protection as Chosen};
 use tithe_plugin::{
     evidence::Evidence,
     protection::Protection,
     setup::Setup,
-    volume::{Asked, Volume},
+    volume::{Volume, VolumeSpec},
 };
 
 use super::{SIZE, machine};
@@ -44,7 +44,7 @@ impl Protection for Fscrypt {
         &ProtectionEntry {
             id: "volume-fscrypt",
             title: "Encrypted folder, fscrypt",
-            guards_against: "Whoever reads the disk, or the folder without its key: a stolen disk, an image of it, an \
+            protects_against: "Whoever reads the disk, or the folder without its key: a stolen disk, an image of it, an \
                              administrator before the key was given.",
             leaves_open: "Sizes, times, owners and number of files, which are not encrypted; everyone who is let in to \
                           the files while the key is given; undetected changes of the ciphertext.",
@@ -59,7 +59,7 @@ impl Protection for Fscrypt {
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
-        setup.volume = Some(Asked::of(&Fscrypt, chosen, super::bytes(chosen), &setup.materials.key));
+        setup.volume = Some(VolumeSpec::of(&Fscrypt, chosen, super::bytes(chosen), &setup.credentials.key));
     }
 
     fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
@@ -68,85 +68,85 @@ impl Protection for Fscrypt {
 }
 
 impl Volume for Fscrypt {
-    fn layers(&self, asked: &Asked) -> Vec<String> {
+    fn layers(&self, spec: &VolumeSpec) -> Vec<String> {
         vec![
-            super::image_in_words(asked),
+            super::image_in_words(spec),
             "ext4 with -O encrypt".to_owned(),
             "fscrypt policy of version 2: contents AES-256-XTS, names AES-256-CTS".to_owned(),
         ]
     }
 
-    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
-        let below = site.layout.below();
-        site.make_folder(&below)?;
-        let device = site.loop_device()?;
-        site.make_ext4(&device, &["-O", "encrypt"])?;
-        site.mount_ext4(&device, &below)?;
-        self.populate(asked, site, &below)?;
+    fn set_up(&self, spec: &VolumeSpec, builder: &mut VolumeBuilder<'_>) -> Result<(), Fault> {
+        let below = builder.layout.below();
+        builder.make_folder(&below)?;
+        let device = builder.loop_device()?;
+        builder.make_ext4(&device, &["-O", "encrypt"])?;
+        builder.mount_ext4(&device, &below)?;
+        self.populate(spec, builder, &below)?;
         // Unmounting brings all of this from the journal to its place, where a second look finds it.
-        site.undo();
-        let device = site.loop_device()?;
-        site.mount_ext4(&device, &below)?;
-        kernel::add_key(&below, &asked.key).map_err(|error| failed(&below, &error))?;
-        let folder = site.layout.folder.clone();
-        site.bind(&below.join(ENCRYPTED).join(SERVER), &folder)?;
-        site.release_loop(&device)
+        builder.undo();
+        let device = builder.loop_device()?;
+        builder.mount_ext4(&device, &below)?;
+        kernel::add_key(&below, &spec.key).map_err(|error| failed(&below, &error))?;
+        let folder = builder.layout.folder.clone();
+        builder.bind(&below.join(ENCRYPTED).join(SERVER), &folder)?;
+        builder.release_loop(&device)
     }
 
-    fn kernel_cipher(&self, _asked: &Asked) -> Option<String> {
+    fn kernel_cipher(&self, _spec: &VolumeSpec) -> Option<String> {
         Some("xts(aes)".to_owned())
     }
 
-    fn header(&self, _asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+    fn header(&self, _spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
         let of = |path: &Path| kernel::policy(path).map_err(|error| failed(path, &error));
         Ok(match (of(&layout.folder)?, of(&layout.below())?) {
-            (Some((AES_256_XTS, AES_256_CTS)), None) => Sight::Protected(
+            (Some((AES_256_XTS, AES_256_CTS)), None) => Observation::Protected(
                 "policy of the folder: contents AES_256_XTS, names AES_256_CTS; of the folder above: none".to_owned(),
             ),
-            (Some(modes), None) => Sight::Exposed(format!("the policy of the folder has the modes {modes:?}")),
-            (None, _) => Sight::Exposed("the folder has no policy".to_owned()),
-            (_, Some(_)) => Sight::Unknown("the folder above has a policy as well".to_owned()),
+            (Some(modes), None) => Observation::Exposed(format!("the policy of the folder has the modes {modes:?}")),
+            (None, _) => Observation::Exposed("the folder has no policy".to_owned()),
+            (_, Some(_)) => Observation::Unknown("the folder above has a policy as well".to_owned()),
         })
     }
 
     /// A second, read-only mount of the disk has a keyring of its own: no key in it, then a wrong one, then its own.
-    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+    fn wrong_key(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
         let sandbox = layout.folder.parent().unwrap_or(Path::new("/"));
         let second = layout.second();
-        let mut site = Site::new(layout.clone(), sandbox)?;
+        let mut builder = VolumeBuilder::new(layout.clone(), sandbox)?;
         if !second.exists() {
-            site.make_folder(&second)?;
+            builder.make_folder(&second)?;
         }
-        let device = site.second_look()?;
-        site.mount_ext4_to_look(&device, &second)?;
+        let device = builder.read_only_loop_device()?;
+        builder.mount_ext4_read_only(&device, &second)?;
         let readable_with = |key: Option<&Secret>| {
             let given = key.map_or(Ok(()), |key| kernel::add_key(&second, key).map(drop));
             given.map_err(|error| failed(&second, &error))?;
             readable(&second.join(ENCRYPTED).join(PROBE))
         };
         let without = readable_with(None)?;
-        let wrong = readable_with(Some(&asked.stranger()))?;
-        let right = readable_with(Some(&asked.key))?;
+        let wrong = readable_with(Some(&spec.wrong_key()))?;
+        let right = readable_with(Some(&spec.key))?;
         Ok(match (without, wrong, right) {
-            (true, _, _) => Sight::Exposed("files are readable without a key".to_owned()),
-            (_, true, _) => Sight::Exposed("files are readable with a wrong key".to_owned()),
-            (false, false, true) => Sight::Protected(
+            (true, _, _) => Observation::Exposed("files are readable without a key".to_owned()),
+            (_, true, _) => Observation::Exposed("files are readable with a wrong key".to_owned()),
+            (false, false, true) => Observation::Protected(
                 "on a second mount of the disk a file is not found without a key, nor with a wrong one, and is read with \
                  its own"
                     .to_owned(),
             ),
-            (false, false, false) => Sight::Unknown("not readable with its own key either".to_owned()),
+            (false, false, false) => Observation::Unknown("not readable with its own key either".to_owned()),
         })
     }
 }
 
 impl Fscrypt {
-    fn populate(&self, asked: &Asked, site: &Site<'_>, below: &Path) -> Result<(), Fault> {
+    fn populate(&self, spec: &VolumeSpec, builder: &VolumeBuilder<'_>, below: &Path) -> Result<(), Fault> {
         let encrypted = below.join(ENCRYPTED);
-        site.make_folder(&encrypted)?;
-        let key = kernel::add_key(below, &asked.key).map_err(|error| failed(below, &error))?;
+        builder.make_folder(&encrypted)?;
+        let key = kernel::add_key(below, &spec.key).map_err(|error| failed(below, &error))?;
         kernel::set_policy(&encrypted, key).map_err(|error| failed(&encrypted, &error))?;
-        site.make_folder(&encrypted.join(SERVER))?;
+        builder.make_folder(&encrypted.join(SERVER))?;
         let probe = encrypted.join(PROBE);
         fs::write(&probe, PROBE_TEXT).map_err(|error| failed(&probe, &error))
     }

@@ -6,18 +6,18 @@ use serde::Deserialize;
 use tithe_machine::{
     fault::Fault,
     launch::{Install, Missing},
-    sandbox::site::{Layout, Site},
-    sight::Sight,
+    observation::Observation,
+    sandbox::volume_builder::{Layout, VolumeBuilder},
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment::Protection as Chosen,
 };
 use tithe_plugin::{
     evidence::Evidence,
     protection::Protection,
     setup::Setup,
-    volume::{Asked, Volume},
+    volume::{Volume, VolumeSpec},
 };
 
 use super::{SIZE, machine};
@@ -37,7 +37,7 @@ impl Protection for Gocryptfs {
         &ProtectionEntry {
             id: "volume-gocryptfs",
             title: "Encrypted folder, gocryptfs",
-            guards_against: "Whoever reads the disk or the folder of encrypted files: a stolen disk, an image of it, a \
+            protects_against: "Whoever reads the disk or the folder of encrypted files: a stolen disk, an image of it, a \
                              copy in foreign storage; changed ciphertext within a file is noticed.",
             leaves_open: "Sizes, times and number of files, which are not encrypted; a file in the place of an older \
                           copy of itself; everyone who is let in to the files while it is mounted.",
@@ -45,7 +45,7 @@ impl Protection for Gocryptfs {
                 OptionEntry {
                     name: "cipher",
                     kind: OptionKind::Choice(&[AES, XCHACHA]),
-                    default: Some(Default::Text(AES)),
+                    default: Some(DefaultValue::Text(AES)),
                     help: "Cipher of the contents; names are AES in EME mode.",
                 },
                 SIZE,
@@ -65,7 +65,7 @@ impl Protection for Gocryptfs {
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
-        setup.volume = Some(Asked::of(&Gocryptfs, chosen, super::bytes(chosen), &setup.materials.key));
+        setup.volume = Some(VolumeSpec::of(&Gocryptfs, chosen, super::bytes(chosen), &setup.credentials.key));
     }
 
     fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
@@ -74,65 +74,65 @@ impl Protection for Gocryptfs {
 }
 
 impl Volume for Gocryptfs {
-    fn layers(&self, asked: &Asked) -> Vec<String> {
+    fn layers(&self, spec: &VolumeSpec) -> Vec<String> {
         vec![
-            super::image_in_words(asked),
+            super::image_in_words(spec),
             "ext4".to_owned(),
-            format!("gocryptfs {}", init_arguments(asked).join(" ")),
+            format!("gocryptfs {}", init_arguments(spec).join(" ")),
             format!("gocryptfs {}", MOUNT.join(" ")),
         ]
     }
 
-    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
-        let (below, key) = (site.layout.below(), site.layout.key());
+    fn set_up(&self, spec: &VolumeSpec, builder: &mut VolumeBuilder<'_>) -> Result<(), Fault> {
+        let (below, key) = (builder.layout.below(), builder.layout.key());
         let cipher = below.join(CIPHER);
-        site.make_folder(&below)?;
-        site.write_key(&key, &asked.key)?;
-        let device = site.loop_device()?;
-        site.make_ext4(&device, &[])?;
-        site.mount_ext4(&device, &below)?;
-        site.release_loop(&device)?;
-        site.make_folder(&cipher)?;
+        builder.make_folder(&below)?;
+        builder.write_key(&key, &spec.key)?;
+        let device = builder.loop_device()?;
+        builder.make_ext4(&device, &[])?;
+        builder.mount_ext4(&device, &below)?;
+        builder.release_loop(&device)?;
+        builder.make_folder(&cipher)?;
         let (cipher, key) = (cipher.display().to_string(), key.display().to_string());
-        let mut arguments = init_arguments(asked);
+        let mut arguments = init_arguments(spec);
         arguments.extend(["-passfile", &key, &cipher]);
-        site.run("gocryptfs", &arguments)?;
-        let folder = site.layout.folder.clone();
-        serve(site, &[], &key, &cipher, &folder)
+        builder.run("gocryptfs", &arguments)?;
+        let folder = builder.layout.folder.clone();
+        serve(builder, &[], &key, &cipher, &folder)
     }
 
-    fn kernel_cipher(&self, _asked: &Asked) -> Option<String> {
+    fn kernel_cipher(&self, _spec: &VolumeSpec) -> Option<String> {
         None
     }
 
-    fn header(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+    fn header(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
         let path = layout.below().join(CIPHER).join("gocryptfs.conf");
         let text = fs::read_to_string(&path).map_err(|error| Fault::machine(path.display(), error))?;
         let config: Config = serde_json::from_str(&text).map_err(|error| Fault::machine(path.display(), error))?;
-        Ok(config.judge(asked.text("cipher")))
+        Ok(config.judge(spec.text("cipher")))
     }
 
-    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+    fn wrong_key(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
         let sandbox = layout.folder.parent().unwrap_or(Path::new("/"));
-        let (second, stranger) = (layout.second(), layout.stranger());
+        let (second, wrong_key) = (layout.second(), layout.wrong_key());
         let cipher = layout.below().join(CIPHER).display().to_string();
-        let mut site = Site::new(layout.clone(), sandbox)?;
+        let mut builder = VolumeBuilder::new(layout.clone(), sandbox)?;
         if !second.exists() {
-            site.make_folder(&second)?;
+            builder.make_folder(&second)?;
         }
-        site.write_key(&stranger, &asked.stranger())?;
+        builder.write_key(&wrong_key, &spec.wrong_key())?;
         let mut opens = |key: &Path| {
-            let opened = serve(&mut site, &["-ro"], &key.display().to_string(), &cipher, &second);
-            site.undo();
+            let opened = serve(&mut builder, &["-ro"], &key.display().to_string(), &cipher, &second);
+            builder.undo();
             opened
         };
-        let (wrong, right) = (opens(&stranger), opens(&layout.key()));
+        let (wrong, right) = (opens(&wrong_key), opens(&layout.key()));
         Ok(match (wrong, right) {
-            (Ok(()), _) => Sight::Exposed("a wrong key opens it".to_owned()),
+            (Ok(()), _) => Observation::Exposed("a wrong key opens it".to_owned()),
             (Err(Fault::Refused(words)), Ok(())) => {
-                Sight::Protected(format!("a wrong key: {words}; its own key opens it"))
+                Observation::Protected(format!("a wrong key: {words}; its own key opens it"))
             }
-            (Err(fault), _) => Sight::Unknown(fault.to_string()),
+            (Err(fault), _) => Observation::Unknown(fault.to_string()),
         })
     }
 }
@@ -148,18 +148,18 @@ const MOUNT: [&str; 3] = ["-fg", "-nosyslog", "-allow_other"];
 /// after the same line, and the first would take it out of Tithe's hands, the second a signal for the whole of Tithe.
 const READY: &str = "Filesystem mounted and ready.";
 
-fn serve(site: &mut Site<'_>, further: &[&str], key: &str, cipher: &str, at: &Path) -> Result<(), Fault> {
+fn serve(builder: &mut VolumeBuilder<'_>, further: &[&str], key: &str, cipher: &str, at: &Path) -> Result<(), Fault> {
     let at_text = at.display().to_string();
     let mut arguments = MOUNT.to_vec();
     arguments.extend(further);
     arguments.extend(["-passfile", key, cipher, &at_text]);
-    site.serve("gocryptfs", &arguments, at, READY)
+    builder.serve("gocryptfs", &arguments, at, READY)
 }
 
-/// The password is a random key: stretching it guards nothing and takes memory.
-fn init_arguments(asked: &Asked) -> Vec<&'static str> {
+/// The password is a random key: stretching it protects nothing and takes memory.
+fn init_arguments(spec: &VolumeSpec) -> Vec<&'static str> {
     let mut arguments = vec!["-init", "-quiet", "-scryptn", "10"];
-    if asked.text("cipher") == XCHACHA {
+    if spec.text("cipher") == XCHACHA {
         arguments.push("-xchacha");
     }
     arguments
@@ -175,7 +175,7 @@ struct Config {
 }
 
 impl Config {
-    fn judge(&self, wanted: &str) -> Sight {
+    fn judge(&self, wanted: &str) -> Observation {
         let has = |flag: &str| self.flags.iter().any(|found| found == flag);
         let cipher = match (has("XChaCha20Poly1305"), has("GCMIV128")) {
             (true, false) => XCHACHA,
@@ -184,9 +184,9 @@ impl Config {
         };
         let seen = format!("{}: contents {cipher}, flags {}", self.creator, self.flags.join(", "));
         if cipher != wanted || has("PlaintextNames") {
-            return Sight::Exposed(format!("asked for {wanted}; {seen}"));
+            return Observation::Exposed(format!("asked for {wanted}; {seen}"));
         }
-        Sight::Protected(seen)
+        Observation::Protected(seen)
     }
 }
 
@@ -194,7 +194,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn judged(flags: &str, wanted: &str) -> Sight {
+    fn judged(flags: &str, wanted: &str) -> Observation {
         let text = format!(r#"{{"Creator": "gocryptfs 2.3", "EncryptedKey": "x", "FeatureFlags": [{flags}]}}"#);
         serde_json::from_str::<Config>(&text).expect("a configuration").judge(wanted)
     }
@@ -202,10 +202,10 @@ mod tests {
     #[test]
     fn the_cipher_is_told_by_the_flags() {
         let names = r#""HKDF", "DirIV", "EMENames""#;
-        assert!(matches!(judged(&format!(r#""GCMIV128", {names}"#), AES), Sight::Protected(_)));
-        assert!(matches!(judged(&format!(r#""XChaCha20Poly1305", {names}"#), XCHACHA), Sight::Protected(_)));
-        assert!(matches!(judged(&format!(r#""XChaCha20Poly1305", {names}"#), AES), Sight::Exposed(_)));
-        assert!(matches!(judged(r#""GCMIV128", "PlaintextNames""#, AES), Sight::Exposed(_)));
-        assert!(matches!(judged("", AES), Sight::Exposed(_)));
+        assert!(matches!(judged(&format!(r#""GCMIV128", {names}"#), AES), Observation::Protected(_)));
+        assert!(matches!(judged(&format!(r#""XChaCha20Poly1305", {names}"#), XCHACHA), Observation::Protected(_)));
+        assert!(matches!(judged(&format!(r#""XChaCha20Poly1305", {names}"#), AES), Observation::Exposed(_)));
+        assert!(matches!(judged(r#""GCMIV128", "PlaintextNames""#, AES), Observation::Exposed(_)));
+        assert!(matches!(judged("", AES), Observation::Exposed(_)));
     }
 }

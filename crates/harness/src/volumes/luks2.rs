@@ -5,15 +5,15 @@ use std::path::Path;
 use tithe_machine::{
     fault::Fault,
     launch::{Install, Missing},
+    observation::Observation,
     sandbox::{
         companion::Companion,
         mounts,
-        site::{Layout, Site},
+        volume_builder::{Layout, VolumeBuilder},
     },
-    sight::Sight,
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment::Protection as Chosen,
 };
 use tithe_plugin::{
@@ -21,7 +21,7 @@ use tithe_plugin::{
     protection::Protection,
     rotation::Rotator,
     setup::Setup,
-    volume::{Asked, Volume},
+    volume::{Volume, VolumeSpec},
 };
 
 use super::{
@@ -40,7 +40,7 @@ impl Protection for Luks2 {
         &ProtectionEntry {
             id: "volume-luks2",
             title: "Encrypted volume, LUKS2",
-            guards_against: "Whoever reads the disk while the volume is closed: a stolen or discarded disk, an image \
+            protects_against: "Whoever reads the disk while the volume is closed: a stolen or discarded disk, an image \
                              of it, a copy made by the storage.",
             leaves_open: "Everyone who is let in to the files while the volume is open, administrators and backups \
                           included; undetected changes of the ciphertext; which blocks are written and when.",
@@ -48,37 +48,37 @@ impl Protection for Luks2 {
                 OptionEntry {
                     name: "cipher",
                     kind: OptionKind::Choice(&["aes-xts-plain64", "serpent-xts-plain64", "twofish-xts-plain64"]),
-                    default: Some(Default::Text("aes-xts-plain64")),
+                    default: Some(DefaultValue::Text("aes-xts-plain64")),
                     help: "Cipher, mode and initialisation vector, as cryptsetup names them.",
                 },
                 OptionEntry {
                     name: "key_bits",
                     kind: OptionKind::Choice(&["256", "512"]),
-                    default: Some(Default::Text("512")),
+                    default: Some(DefaultValue::Text("512")),
                     help: "Length of the key; XTS uses one half for the data: 512 is AES-256.",
                 },
                 OptionEntry {
                     name: "sector",
                     kind: OptionKind::Choice(&["512", "4096"]),
-                    default: Some(Default::Text("512")),
+                    default: Some(DefaultValue::Text("512")),
                     help: "Bytes that are encrypted as one.",
                 },
                 OptionEntry {
                     name: "no_read_workqueue",
                     kind: OptionKind::Flag,
-                    default: Some(Default::Flag(false)),
+                    default: Some(DefaultValue::Flag(false)),
                     help: "What is read is decrypted by whoever reads, and not by threads of the kernel.",
                 },
                 OptionEntry {
                     name: "no_write_workqueue",
                     kind: OptionKind::Flag,
-                    default: Some(Default::Flag(false)),
+                    default: Some(DefaultValue::Flag(false)),
                     help: "What is written is encrypted by whoever writes, and not by threads of the kernel.",
                 },
                 OptionEntry {
                     name: "rotate",
                     kind: OptionKind::Flag,
-                    default: Some(Default::Flag(false)),
+                    default: Some(DefaultValue::Flag(false)),
                     help: "The volume is encrypted with another key, again and again, while it is measured (cryptsetup \
                            reencrypt).",
                 },
@@ -95,8 +95,8 @@ impl Protection for Luks2 {
     }
 
     fn apply(&self, chosen: &Chosen, setup: &mut Setup) {
-        let asked = Asked::of(&Luks2, chosen, super::bytes(chosen), &setup.materials.key);
-        setup.volume = Some(Asked { rotates: chosen.flag("rotate"), ..asked });
+        let spec = VolumeSpec::of(&Luks2, chosen, super::bytes(chosen), &setup.credentials.key);
+        setup.volume = Some(VolumeSpec { rotates: chosen.flag("rotate"), ..spec });
     }
 
     fn evidence(&self, chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
@@ -109,76 +109,76 @@ impl Protection for Luks2 {
 }
 
 impl Volume for Luks2 {
-    fn layers(&self, asked: &Asked) -> Vec<String> {
-        let (format, open) = (format_arguments(asked), open_arguments(asked));
+    fn layers(&self, spec: &VolumeSpec) -> Vec<String> {
+        let (format, open) = (format_arguments(spec), open_arguments(spec));
         let mut layers = vec![
-            super::image_in_words(asked),
+            super::image_in_words(spec),
             format!("cryptsetup luksFormat {}", format.join(" ")),
             format!("cryptsetup open {}", open.join(" ")),
             "ext4".to_owned(),
         ];
-        if asked.rotates {
+        if spec.rotates {
             layers.push(format!("while measured, again and again: cryptsetup reencrypt {HOW}"));
         }
         layers
     }
 
-    fn raise(&self, asked: &Asked, site: &mut Site<'_>) -> Result<(), Fault> {
-        let key = site.layout.key();
-        site.write_key(&key, &asked.key)?;
+    fn set_up(&self, spec: &VolumeSpec, builder: &mut VolumeBuilder<'_>) -> Result<(), Fault> {
+        let key = builder.layout.key();
+        builder.write_key(&key, &spec.key)?;
         let key = key.display().to_string();
-        let device = site.loop_device()?;
+        let device = builder.loop_device()?;
         let device_text = device.display().to_string();
-        let name = site.layout.mapping();
+        let name = builder.layout.mapping();
         let mut format = vec!["luksFormat".to_owned()];
-        format.extend(format_arguments(asked));
+        format.extend(format_arguments(spec));
         format.extend(["--batch-mode", "--key-file", &key, &device_text].map(str::to_owned));
-        site.run("cryptsetup", &texts(&format))?;
-        site.note_mapping(&name)?;
+        builder.run("cryptsetup", &texts(&format))?;
+        builder.note_mapping(&name)?;
         let mut open = vec!["open".to_owned()];
-        open.extend(open_arguments(asked));
+        open.extend(open_arguments(spec));
         open.extend(["--key-file", &key, &device_text, &name].map(str::to_owned));
-        site.run("cryptsetup", &texts(&open))?;
-        site.release_loop(&device)?;
+        builder.run("cryptsetup", &texts(&open))?;
+        builder.release_loop(&device)?;
         let mapped = Path::new("/dev/mapper").join(&name);
-        site.make_ext4(&mapped, &[])?;
-        let folder = site.layout.folder.clone();
-        site.mount_ext4(&mapped, &folder)
+        builder.make_ext4(&mapped, &[])?;
+        let folder = builder.layout.folder.clone();
+        builder.mount_ext4(&mapped, &folder)
     }
 
-    fn kernel_cipher(&self, asked: &Asked) -> Option<String> {
-        kernel_name(asked.text("cipher"))
+    fn kernel_cipher(&self, spec: &VolumeSpec) -> Option<String> {
+        kernel_name(spec.text("cipher"))
     }
 
-    fn header(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+    fn header(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
         let header = Header::read(&layout.image())?;
-        let wanted = (asked.text("cipher"), asked.text("key_bits"), asked.text("sector"));
+        let wanted = (spec.text("cipher"), spec.text("key_bits"), spec.text("sector"));
         let (bits, sector) = (header.key_bits.to_string(), header.sector_bytes.to_string());
         if wanted != (header.cipher.as_str(), bits.as_str(), sector.as_str()) {
-            return Ok(Sight::Exposed(format!("asked for {wanted:?}; the disk says {}", header.in_words())));
+            return Ok(Observation::Exposed(format!("asked for {wanted:?}; the disk says {}", header.in_words())));
         }
         let name = layout.mapping();
         if !mounts::mappings().iter().any(|mapping| mapping.name == name) {
-            return Ok(Sight::Exposed(format!("no mapping {name} is open over the disk")));
+            return Ok(Observation::Exposed(format!("no mapping {name} is open over the disk")));
         }
-        Ok(Sight::Protected(format!("{}; open as {name}", header.in_words())))
+        Ok(Observation::Protected(format!("{}; open as {name}", header.in_words())))
     }
 
-    fn wrong_key(&self, asked: &Asked, layout: &Layout) -> Result<Sight, Fault> {
+    fn wrong_key(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
         let sandbox = layout.folder.parent().unwrap_or(Path::new("/"));
-        let site = Site::new(layout.clone(), sandbox)?;
-        let stranger = layout.stranger();
-        site.write_key(&stranger, &asked.stranger())?;
+        let builder = VolumeBuilder::new(layout.clone(), sandbox)?;
+        let wrong_key = layout.wrong_key();
+        builder.write_key(&wrong_key, &spec.wrong_key())?;
         let (image, image_key) = (layout.image().display().to_string(), layout.key());
         let test = |key: &Path| {
             let key = key.display().to_string();
-            site.run("cryptsetup", &["open", "--test-passphrase", "--key-file", &key, &image])
+            builder.run("cryptsetup", &["open", "--test-passphrase", "--key-file", &key, &image])
         };
-        let (wrong, right) = (test(&stranger), test(&image_key));
+        let (wrong, right) = (test(&wrong_key), test(&image_key));
         Ok(match (wrong, right) {
-            (Ok(_), _) => Sight::Exposed("a wrong key opens it".to_owned()),
-            (Err(fault), Ok(_)) => Sight::Protected(format!("a wrong key: {fault}; its own key opens it")),
-            (Err(_), Err(fault)) => Sight::Unknown(format!("its own key does not open it: {fault}")),
+            (Ok(_), _) => Observation::Exposed("a wrong key opens it".to_owned()),
+            (Err(fault), Ok(_)) => Observation::Protected(format!("a wrong key: {fault}; its own key opens it")),
+            (Err(_), Err(fault)) => Observation::Unknown(format!("its own key does not open it: {fault}")),
         })
     }
 
@@ -187,19 +187,19 @@ impl Volume for Luks2 {
     }
 }
 
-fn format_arguments(asked: &Asked) -> Vec<String> {
-    let (cipher, bits, sector) = (asked.text("cipher"), asked.text("key_bits"), asked.text("sector"));
-    // The key is random and as strong as it is: stretching it guards nothing and takes memory.
+fn format_arguments(spec: &VolumeSpec) -> Vec<String> {
+    let (cipher, bits, sector) = (spec.text("cipher"), spec.text("key_bits"), spec.text("sector"));
+    // The key is random and as strong as it is: stretching it protects nothing and takes memory.
     let text = format!(
         "--type luks2 --cipher {cipher} --key-size {bits} --sector-size {sector} --pbkdf pbkdf2 --pbkdf-force-iterations 1000"
     );
     text.split(' ').map(str::to_owned).collect()
 }
 
-fn open_arguments(asked: &Asked) -> Vec<String> {
+fn open_arguments(spec: &VolumeSpec) -> Vec<String> {
     let flags =
         [("no_read_workqueue", "--perf-no_read_workqueue"), ("no_write_workqueue", "--perf-no_write_workqueue")];
-    let set = flags.into_iter().filter(|(option, _)| asked.flag(option)).map(|(_, argument)| argument.to_owned());
+    let set = flags.into_iter().filter(|(option, _)| spec.flag(option)).map(|(_, argument)| argument.to_owned());
     ["--type".to_owned(), "luks2".to_owned()].into_iter().chain(set).collect()
 }
 

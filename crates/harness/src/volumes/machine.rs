@@ -34,7 +34,7 @@ pub const DMSETUP: Tool = Tool { program: "dmsetup", package: "dmsetup" };
 pub const MKSWAP: Tool = Tool { program: "mkswap", package: "util-linux" };
 
 /// Looks for something of the kernel's; where it is not there, what was seen and what to do.
-pub type Look = fn() -> Result<(), (String, String)>;
+pub type KernelCheck = fn() -> Result<(), (String, String)>;
 
 /// Something that this machine does not have: as a noun, what was looked at, what to do.
 struct Lack {
@@ -48,7 +48,7 @@ struct Lack {
 ///
 /// # Errors
 /// Everything that is missing, in one.
-pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Result<(), Missing> {
+pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, KernelCheck)]) -> Result<(), Missing> {
     let mut lacks: Vec<Lack> = root().into_iter().collect();
     if !Path::new("/dev/loop-control").exists() {
         lacks.push(Lack {
@@ -64,8 +64,8 @@ pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, Look)]) -> Result<(),
             remedy: format!("Debian, Ubuntu: apt install {}", needed.package),
         },
     ));
-    for (what, look) in kernel {
-        if let Err((seen, remedy)) = look() {
+    for (what, check) in kernel {
+        if let Err((seen, remedy)) = check() {
             lacks.push(Lack { what: (*what).to_owned(), seen, remedy });
         }
     }

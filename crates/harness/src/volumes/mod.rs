@@ -5,8 +5,8 @@
 //! same size, so that like is compared with like. A kind of volume is one file here and one line in `PROTECTIONS`.
 //!
 //! Everything is made as root with the system's own tools, and everything made is in a
-//! [journal](tithe_machine::sandbox::journal) before it is made, so that the next start undoes what a killed one left behind.
-//! Keys are in memory, or in files of mode 0600 that only root reads; never in arguments.
+//! [journal](tithe_machine::sandbox::journal) before it is made, so that the next start undoes what a killed one left
+//! behind. Keys are in memory, or in files of mode 0600 that only root reads; never in arguments.
 
 mod cipher;
 mod evidence;
@@ -31,17 +31,17 @@ use tithe_machine::{
         Sandbox,
         journal::Journal,
         mounts,
-        site::{Layout, Site},
+        volume_builder::{Layout, VolumeBuilder},
     },
 };
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind},
+    catalogue::{DefaultValue, OptionEntry, OptionKind},
     experiment::{Arm, Protection as Chosen},
     fact::Fact,
 };
 use tithe_plugin::{
     checks::key_apart::KeyApart, database::Database, evidence::Evidence, protection::Protection, setup::Setup,
-    volume::Asked,
+    volume::VolumeSpec,
 };
 
 /// The kinds that can be asked for, in the order of `tithe ls`.
@@ -60,11 +60,12 @@ pub fn bytes_of(arms: &[Arm]) -> Option<u64> {
 
 /// Gives `setup` the volume that its arm must have beside `arms`: all volumes of an experiment are of the same size,
 /// and no arm is without one where another has one. Applied after the protections.
-pub fn level(arms: &[Arm], setup: &mut Setup) {
+pub fn equalise(arms: &[Arm], setup: &mut Setup) {
     let Some(bytes) = bytes_of(arms) else { return };
-    let plain = || Asked { kind: &plain::Plain, chosen: None, bytes, key: setup.materials.key.clone(), rotates: false };
-    let asked = setup.volume.take().unwrap_or_else(plain);
-    setup.volume = Some(Asked { bytes, ..asked });
+    let plain =
+        || VolumeSpec { kind: &plain::Plain, chosen: None, bytes, key: setup.credentials.key.clone(), rotates: false };
+    let spec = setup.volume.take().unwrap_or_else(plain);
+    setup.volume = Some(VolumeSpec { bytes, ..spec });
 }
 
 fn bytes(chosen: &Chosen) -> u64 {
@@ -76,7 +77,7 @@ fn bytes(chosen: &Chosen) -> u64 {
 const SIZE: OptionEntry = OptionEntry {
     name: "size_mb",
     kind: OptionKind::Number { low: 64.0, high: 10_000_000.0 },
-    default: Some(Default::Number(4000.0)),
+    default: Some(DefaultValue::Number(4000.0)),
     help: "Size of the file system, MB; the image file is sparse and takes what is written. All volumes of an \
            experiment get the largest size that one of them asks for.",
 };
@@ -96,10 +97,10 @@ fn checks(kernel: bool) -> Vec<Box<dyn Evidence>> {
 }
 
 /// What the report says about the volume at `folder`: its layers, and the driver that the kernel encrypts with.
-pub fn facts(asked: &Asked, folder: &Path) -> Vec<(Fact, String)> {
+pub fn facts(spec: &VolumeSpec, folder: &Path) -> Vec<(Fact, String)> {
     let layout = Layout::of(folder);
-    let mut facts = vec![(Fact::Volume, asked.kind.layers(asked).join(", "))];
-    if let Some(name) = asked.kind.kernel_cipher(asked) {
+    let mut facts = vec![(Fact::Volume, spec.kind.layers(spec).join(", "))];
+    if let Some(name) = spec.kind.kernel_cipher(spec) {
         let driver =
             cipher::driver(&name).map_or_else(|| "not listed by /proc/crypto".to_owned(), |driver| driver.in_words());
         facts.push((Fact::VolumeCipherDriver, driver));
@@ -128,20 +129,20 @@ impl Mounted {
 ///
 /// # Errors
 /// The first step that failed, in the words of its tool. What was made by then is undone.
-pub fn raise(asked: &Asked, folder: &Path, sandbox: &Sandbox) -> Result<Mounted, Fault> {
-    let mut site = Site::new(Layout::of(folder), sandbox.folder())?;
-    site.make_image(asked.bytes)?;
-    asked.kind.raise(asked, &mut site)?;
+pub fn set_up(spec: &VolumeSpec, folder: &Path, sandbox: &Sandbox) -> Result<Mounted, Fault> {
+    let mut builder = VolumeBuilder::new(Layout::of(folder), sandbox.folder())?;
+    builder.make_image(spec.bytes)?;
+    spec.kind.set_up(spec, &mut builder)?;
     // The root of a fresh file system is root's.
     sandbox.give(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))
         .map_err(|error| Fault::machine(folder.display(), error))?;
-    Ok(Mounted { journal: site.into_journal() })
+    Ok(Mounted { journal: builder.into_journal() })
 }
 
 /// `image file of 4000 MB, loop device`.
-pub fn image_in_words(asked: &Asked) -> String {
-    format!("image file of {} MB, loop device with direct I/O", asked.bytes / 1_000_000)
+pub fn image_in_words(spec: &VolumeSpec) -> String {
+    format!("image file of {} MB, loop device with direct I/O", spec.bytes / 1_000_000)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tithe_machine::{
     sandbox::{
         Sandbox,
         journal::Journal,
-        site::{Layout, Site},
+        volume_builder::{Layout, VolumeBuilder},
     },
 };
 use tithe_model::quantity;
@@ -49,18 +49,18 @@ pub fn needs() -> Result<(), Missing> {
 pub fn set_up(bytes: u64, sandbox: &Sandbox) -> Result<OwnSwap, Fault> {
     let layout = Layout::of(&sandbox.folder().join("swap"));
     let name = layout.mapping();
-    let mut site = Site::new(layout, sandbox.folder())?;
-    site.allocate_image(bytes)?;
-    let device = site.loop_device()?;
-    site.note_mapping(&name)?;
+    let mut builder = VolumeBuilder::new(layout, sandbox.folder())?;
+    builder.allocate_image(bytes)?;
+    let device = builder.loop_device()?;
+    builder.note_mapping(&name)?;
     let device_text = device.display().to_string();
     let arguments: Vec<&str> = OPEN.split(' ').chain([device_text.as_str(), &name]).collect();
-    site.run("cryptsetup", &arguments)?;
-    site.release_loop(&device)?;
+    builder.run("cryptsetup", &arguments)?;
+    builder.release_loop(&device)?;
     let mapped = Path::new("/dev/mapper").join(&name);
-    site.run("mkswap", &[&mapped.display().to_string()])?;
-    site.swap_on(&name, &mapped)?;
-    Ok(OwnSwap { _journal: site.into_journal() })
+    builder.run("mkswap", &[&mapped.display().to_string()])?;
+    builder.swap_on(&name, &mapped)?;
+    Ok(OwnSwap { _journal: builder.into_journal() })
 }
 
 #[cfg(test)]

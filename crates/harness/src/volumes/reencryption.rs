@@ -2,7 +2,7 @@
 //!
 //! `cryptsetup reencrypt` makes a new volume key, goes over the volume one stretch after the other, and drops the old
 //! key at its end (cryptsetup-reencrypt(8)). A stretch cannot be used while it is being written, so it is kept short:
-//! it is also what the kernel may still have to write when the program is made to stand still. The passphrase stays the
+//! it is also what the kernel may still have to write when the program is paused. The passphrase stays the
 //! same: it opens the key slot of whichever key the volume has.
 
 use std::{
@@ -14,15 +14,15 @@ use std::{
 
 use tithe_machine::{
     fault::Fault,
+    observation::Observation,
     sandbox::{
         companion::Companion,
         kernel, mounts,
-        site::{self, Layout},
+        volume_builder::{self, Layout},
     },
-    sight::Sight,
 };
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     rotation::Rotator,
 };
 
@@ -63,7 +63,7 @@ impl Rotator for Reencryption {
         let device = mounts::loops().into_iter().find(|device| device.image == image);
         let device = device.ok_or_else(|| Fault::Machine(format!("{} has no loop device", image.display())))?;
         let arguments = self.arguments(&device.device);
-        let command = site::command("cryptsetup", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let command = volume_builder::command("cryptsetup", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
         let folder = self.layout.folder.parent().unwrap_or(Path::new("/"));
         self.companion.run(&command, folder, &self.layout.log())?;
         match Header::read(&image)?.digest == before.digest {
@@ -88,11 +88,11 @@ impl Evidence for VolumeKeyRotated {
         "the volume gets another key, with which all of it is written anew, and still says the same".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if !scene.setup.rotates_volume() {
-            return Ok(Sight::Exposed("the volume has no key that is changed".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if !context.setup.rotates_volume() {
+            return Ok(Observation::Exposed("the volume has no key that is changed".to_owned()));
         }
-        let layout = Layout::of(&scene.server.folder);
+        let layout = Layout::of(&context.server.folder);
         let before = Seen::of(&layout)?;
         Reencryption::new(layout.clone(), Companion::default()).rotate()?;
         Ok(Seen::of(&layout)?.judge(&before))
@@ -122,7 +122,7 @@ impl Seen {
         Ok(Self { digest: header.digest, blocks })
     }
 
-    fn judge(&self, before: &Self) -> Sight {
+    fn judge(&self, before: &Self) -> Observation {
         let pairs = before.blocks.iter().zip(&self.blocks);
         let same: Vec<_> = pairs.filter(|(before, after)| before.0 == after.0).collect();
         let anew = same.iter().filter(|(before, after)| before.1 != after.1).count();
@@ -137,9 +137,13 @@ impl Seen {
         );
         // A volume that is written to all over shows nothing.
         if 2 * same.len() < before.blocks.len() || same.is_empty() {
-            return Sight::Unknown(told);
+            return Observation::Unknown(told);
         }
-        if anew == same.len() && self.digest != before.digest { Sight::Protected(told) } else { Sight::Exposed(told) }
+        if anew == same.len() && self.digest != before.digest {
+            Observation::Protected(told)
+        } else {
+            Observation::Exposed(told)
+        }
     }
 }
 

@@ -7,14 +7,14 @@ use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, time::Inst
 use expect_test::expect;
 use tithe_machine::{
     launch::{Install, Missing},
-    sandbox::{SANDBOX_PREFIX, Sandbox, journal, kernel, site},
-    sight::Sight,
+    observation::Observation,
+    sandbox::{SANDBOX_PREFIX, Sandbox, journal, kernel, volume_builder},
     watch::swap,
 };
 use tithe_model::experiment::OptionValue;
 use tithe_plugin::{
     evidence::{Evidence, judge},
-    simulated::test_bench::{Bench, materials},
+    simulated::test_bench::{Bench, credentials},
 };
 
 use super::*;
@@ -34,24 +34,18 @@ fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
 }
 
 /// The set-up of an arm with the volume `id`, or with the plain volume beside it.
-fn setup(id: &str, guarded: bool) -> Setup {
-    setup_of(chosen(id, &[]), guarded)
+fn setup(id: &str, protected: bool) -> Setup {
+    setup_of(chosen(id, &[]), protected)
 }
 
-fn setup_of(chosen: Chosen, guarded: bool) -> Setup {
-    let mut setup = Setup::plain(BTreeMap::new(), materials());
-    if guarded {
+fn setup_of(chosen: Chosen, protected: bool) -> Setup {
+    let mut setup = Setup::plain(BTreeMap::new(), credentials());
+    if protected {
         protection(&chosen.id).apply(&chosen, &mut setup);
     }
-    let arm = |protections| Arm {
-        name: String::new(),
-        protections,
-        url: None,
-        on: Vec::new(),
-        off: Vec::new(),
-        guard: false,
-    };
-    level(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
+    let arm =
+        |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new(), aa: false };
+    equalise(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
     setup
 }
 
@@ -89,24 +83,24 @@ fn prove(id: &str, options: &[(&str, OptionValue)]) {
     }
     let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
     let folder = sandbox.folder().to_owned();
-    let mut arm = |guarded: bool| {
-        let setup = setup_of(chosen(id, options), guarded);
+    let mut arm = |protected: bool| {
+        let setup = setup_of(chosen(id, options), protected);
         let place = sandbox.place("arm").expect("a place");
-        let mounted = raise(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
-        (Bench::at(place.folder, setup, guarded), mounted)
+        let mounted = set_up(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
+        (Bench::at(place.folder, setup, protected), mounted)
     };
-    let (plain, guarded) = (arm(false), arm(true));
+    let (plain, protected) = (arm(false), arm(true));
     for check in protection(id).evidence(&chosen(id, options)) {
-        let on_guarded = guarded.0.look(&*check);
-        let on_plain = plain.0.look(&*check);
-        let verdict = judge(check.entry().control, &on_guarded, Some(&on_plain));
-        eprintln!("{id} {}: {verdict:?}\n  guarded: {on_guarded:?}\n  plain: {on_plain:?}", check.id());
+        let on_protected = protected.0.observe(&*check);
+        let on_plain = plain.0.observe(&*check);
+        let verdict = judge(check.entry().control, &on_protected, Some(&on_plain));
+        eprintln!("{id} {}: {verdict:?}\n  protected: {on_protected:?}\n  plain: {on_plain:?}", check.id());
         if check.entry().role == tithe_model::record::Role::Claim {
-            assert_eq!(verdict, tithe_model::record::Verdict::Holds, "{}: {on_guarded:?} {on_plain:?}", check.id());
+            assert_eq!(verdict, tithe_model::record::Verdict::Holds, "{}: {on_protected:?} {on_plain:?}", check.id());
         }
     }
-    assert!(mounts::mount_points().contains(&guarded.0.server.folder));
-    drop((plain, guarded));
+    assert!(mounts::mount_points().contains(&protected.0.server.folder));
+    drop((plain, protected));
     assert_clean(&folder);
     drop(sandbox);
     assert!(!folder.exists());
@@ -134,7 +128,7 @@ fn encrypted_swap_is_used_and_leaves_nothing_behind() {
     }
     let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
     let folder = sandbox.folder().to_owned();
-    let ours = || swap::swaps().into_iter().filter(|swap| swap.guard == swap::Guard::Own).count();
+    let ours = || swap::swaps().into_iter().filter(|swap| swap.exposure == swap::Exposure::Own).count();
     let before = ours();
     let set_up = own_swap::set_up(16 << 20, &sandbox).expect("swap");
     assert_eq!(ours(), before + 1);
@@ -151,12 +145,12 @@ fn a_plain_volume_proves_no_claim() {
     let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
     let place = sandbox.place("arm").expect("a place");
     let setup = setup("volume-fscrypt", false);
-    let _mounted = raise(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
+    let _mounted = set_up(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
     let bench = Bench::at(place.folder, setup, true);
     let checks: [&dyn Evidence; 3] = [&evidence::RawImage, &evidence::Header, &evidence::WrongKey];
     for check in checks {
-        let sight = bench.look(check);
-        assert!(matches!(sight, Sight::Exposed(_)), "{}: {sight:?}", check.id());
+        let observation = bench.observe(check);
+        assert!(matches!(observation, Observation::Exposed(_)), "{}: {observation:?}", check.id());
     }
 }
 
@@ -172,7 +166,7 @@ fn victim() {
     let mut sandbox = Sandbox::new(Path::new(parent)).expect("a sandbox");
     let place = sandbox.place("arm").expect("a place");
     let asked = setup(id, true).volume.expect("a volume");
-    let _mounted = raise(&asked, &place.folder, &sandbox).expect("a volume");
+    let _mounted = set_up(&asked, &place.folder, &sandbox).expect("a volume");
     fs::write(Path::new(parent).join("ready"), place.folder.display().to_string()).expect("written");
     std::thread::sleep(std::time::Duration::from_secs(60));
 }
@@ -241,15 +235,15 @@ fn a_mount_is_ready_when_its_program_says_so_and_not_when_it_is_there() {
     }
     let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
     let layout = Layout::of(&sandbox.folder().join("slow"));
-    let mut site = site::Site::new(layout.clone(), sandbox.folder()).expect("a place");
-    site.make_folder(&layout.folder).expect("a folder");
+    let mut builder = volume_builder::VolumeBuilder::new(layout.clone(), sandbox.folder()).expect("a place");
+    builder.make_folder(&layout.folder).expect("a folder");
     let at = layout.folder.display();
     // As gocryptfs, which works in its mount for a while before it lets others in.
     let script =
         format!("mount -t tmpfs -o size=64k none {at}; sleep 1; touch {at}/own; echo now ready; exec sleep 60");
-    site.serve("sh", &["-c", &script], &layout.folder, "now ready").expect("it becomes ready");
+    builder.serve("sh", &["-c", &script], &layout.folder, "now ready").expect("it becomes ready");
     assert!(layout.folder.join("own").exists(), "the program was still at work in its mount");
-    drop(site);
+    drop(builder);
     assert_clean(sandbox.folder());
 }
 
@@ -260,13 +254,13 @@ fn a_program_that_never_says_it_is_ready_is_told_in_its_words_and_leaves_nothing
     }
     let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
     let layout = Layout::of(&sandbox.folder().join("never"));
-    let mut site = site::Site::new(layout.clone(), sandbox.folder()).expect("a place");
-    site.make_folder(&layout.folder).expect("a folder");
+    let mut builder = volume_builder::VolumeBuilder::new(layout.clone(), sandbox.folder()).expect("a place");
+    builder.make_folder(&layout.folder).expect("a folder");
     let at = layout.folder.display();
     let script = format!("mount -t tmpfs -o size=64k none {at}; echo no such cipher; exit 3");
-    let fault = site.serve("sh", &["-c", &script], &layout.folder, "now ready").expect_err("it never says so");
+    let fault = builder.serve("sh", &["-c", &script], &layout.folder, "now ready").expect_err("it never says so");
     assert!(fault.to_string().ends_with("its log ends with: no such cipher"), "{fault}");
-    drop(site);
+    drop(builder);
     assert_clean(sandbox.folder());
 }
 
@@ -288,14 +282,14 @@ fn await_state(process: i32, wanted: &[&str]) {
 }
 
 #[test]
-fn a_volume_whose_program_stands_still_is_taken_away_from_under_who_waits_for_it() {
+fn a_volume_whose_program_is_paused_is_taken_away_from_under_who_waits_for_it() {
     if !possible("volume-gocryptfs") {
         return;
     }
     let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
     let place = sandbox.place("arm").expect("a place");
     let asked = setup("volume-gocryptfs", true).volume.expect("a volume");
-    let mounted = raise(&asked, &place.folder, &sandbox).expect("a volume");
+    let mounted = set_up(&asked, &place.folder, &sandbox).expect("a volume");
     let served = mounted.process().expect("gocryptfs");
     // SAFETY: kill has no preconditions; the process is a child that nobody has waited for.
     unsafe { libc::kill(served, libc::SIGSTOP) };
@@ -437,7 +431,7 @@ fn sandboxes_are_found_by_what_is_mounted_in_them() {
 fn layers_are_what_a_reader_could_do_by_hand() {
     let layers = |id: &str, options: &[(&str, OptionValue)]| {
         let chosen = chosen(id, options);
-        let mut setup = Setup::plain(BTreeMap::new(), materials());
+        let mut setup = Setup::plain(BTreeMap::new(), credentials());
         protection(id).apply(&chosen, &mut setup);
         let asked = setup.volume.expect("a volume");
         format!("{id}: {}\n", asked.kind.layers(&asked).join(", "))
@@ -466,22 +460,16 @@ fn layers_are_what_a_reader_could_do_by_hand() {
 #[test]
 fn all_volumes_of_an_experiment_are_as_large_as_the_largest() {
     let size = |mb: f64| chosen("volume-fscrypt", &[("size_mb", OptionValue::Number(mb))]);
-    let arm = |protections| Arm {
-        name: String::new(),
-        protections,
-        url: None,
-        on: Vec::new(),
-        off: Vec::new(),
-        guard: false,
-    };
+    let arm =
+        |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new(), aa: false };
     let arms = [arm(Vec::new()), arm(vec![size(100.0)]), arm(vec![size(300.0)])];
     assert_eq!(bytes_of(&arms[..1]), None);
-    for guarded in [false, true] {
-        let mut setup = setup("volume-fscrypt", guarded);
-        level(&arms, &mut setup);
-        assert_eq!(setup.volume.map(|volume| (volume.bytes, volume.chosen.is_some())), Some((300_000_000, guarded)));
+    for protected in [false, true] {
+        let mut setup = setup("volume-fscrypt", protected);
+        equalise(&arms, &mut setup);
+        assert_eq!(setup.volume.map(|volume| (volume.bytes, volume.chosen.is_some())), Some((300_000_000, protected)));
     }
-    let mut bare = Setup::plain(BTreeMap::new(), materials());
-    level(&arms[..1], &mut bare);
+    let mut bare = Setup::plain(BTreeMap::new(), credentials());
+    equalise(&arms[..1], &mut bare);
     assert!(bare.volume.is_none());
 }

@@ -4,7 +4,7 @@
 //! All keys are ECDSA over P-256, which every TLS library of the last ten years speaks; what a handshake costs depends
 //! on this choice, so it is the same for every database.
 //!
-//! The data key and the password are in [`Materials`] only and never on disk, unless a database's own launch writes
+//! The data key and the password are in [`Credentials`] only and never on disk, unless a database's own launch writes
 //! them there. Revocation is left out.
 
 use std::{
@@ -22,7 +22,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-use crate::{fault::Fault, materials::Materials, secret::Secret};
+use crate::{credentials::Credentials, fault::Fault, secret::Secret};
 
 /// Name of the client in its certificate, and of the account that it stands for.
 pub const CLIENT_NAME: &str = "tithe";
@@ -33,12 +33,12 @@ const NODE_ADDRESSES: [u8; 7] = [2, 3, 4, 11, 12, 13, 14];
 /// How long the certificates are valid, beginning an hour before they were made: clocks differ.
 const VALIDITY: Duration = Duration::days(365);
 
-/// Makes the materials of one run and writes their certificates and keys into `folder`, which is made with mode 0700
+/// Makes the credentials of one run and writes their certificates and keys into `folder`, which is made with mode 0700
 /// where it does not exist.
 ///
 /// # Errors
 /// When a certificate cannot be made, or a file cannot be written or is there already.
-pub fn prepare(folder: &Path) -> Result<Materials, Fault> {
+pub fn prepare(folder: &Path) -> Result<Credentials, Fault> {
     Certificates::make(OffsetDateTime::now_utc())?.write(folder)
 }
 
@@ -47,7 +47,7 @@ pub struct Certificates {
     authority: String,
     server: Identity,
     client: Identity,
-    stranger: String,
+    untrusted_authority: String,
 }
 
 /// A certificate and its key, PEM.
@@ -68,7 +68,7 @@ impl Certificates {
 
     fn try_make(now: OffsetDateTime) -> Result<Self, rcgen::Error> {
         let (authority, issuer) = authority("Tithe run authority", now)?;
-        let (stranger, _) = authority_of_nothing(now)?;
+        let (untrusted_authority, _) = authority_of_nothing(now)?;
         let mut server = leaf("localhost", ExtendedKeyUsagePurpose::ServerAuth, now);
         // The nodes of a cluster are each other's clients, and show the certificate that they serve with.
         server.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
@@ -84,7 +84,7 @@ impl Certificates {
             authority: pem_of(&authority),
             server: Identity::signed(&server, &issuer)?,
             client: Identity::signed(&client, &issuer)?,
-            stranger: pem_of(&stranger),
+            untrusted_authority: pem_of(&untrusted_authority),
         })
     }
 
@@ -92,18 +92,18 @@ impl Certificates {
     ///
     /// # Errors
     /// When a file cannot be written or is there already.
-    pub fn write(&self, folder: &Path) -> Result<Materials, Fault> {
+    pub fn write(&self, folder: &Path) -> Result<Credentials, Fault> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| Fault::machine(folder.display(), error))?;
         let public = |name, content: &str| write(folder.join(name), content, 0o644);
         let private = |name, key: &Secret| write(folder.join(name), key.expose_text(), 0o600);
-        Ok(Materials {
+        Ok(Credentials {
             authority: public("authority.pem", &self.authority)?,
             server_certificate: public("server.pem", &self.server.certificate)?,
             server_key: private("server.key", &self.server.key)?,
             client_certificate: public("client.pem", &self.client.certificate)?,
             client_key: private("client.key", &self.client.key)?,
-            stranger: public("stranger.pem", &self.stranger)?,
+            untrusted_authority: public("untrusted.pem", &self.untrusted_authority)?,
             password: Secret::random_text(32),
             key: Secret::random(32),
             second_key: Secret::random(32),
@@ -144,7 +144,7 @@ fn authority(name: &str, now: OffsetDateTime) -> Result<(Certificate, Issuer<'st
 
 /// The other authority has a name of its own, so that a refusal is about who signed and not about a bad signature.
 fn authority_of_nothing(now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
-    authority("Tithe stranger authority", now)
+    authority("Tithe untrusted authority", now)
 }
 
 fn leaf(name: &str, purpose: ExtendedKeyUsagePurpose, now: OffsetDateTime) -> CertificateParams {
@@ -205,16 +205,17 @@ mod tests {
         Arc::new(roots)
     }
 
-    fn server(materials: &Materials) -> ServerConfig {
+    fn server(credentials: &Credentials) -> ServerConfig {
         let provider = Arc::new(default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots(&materials.authority), Arc::clone(&provider));
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(roots(&credentials.authority), Arc::clone(&provider));
         ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_client_cert_verifier(verifier.build().unwrap())
             .with_single_cert(
-                certificates(&materials.server_certificate),
-                PrivateKeyDer::from_pem_file(&materials.server_key).unwrap(),
+                certificates(&credentials.server_certificate),
+                PrivateKeyDer::from_pem_file(&credentials.server_key).unwrap(),
             )
             .unwrap()
     }
@@ -227,11 +228,11 @@ mod tests {
         builder.with_root_certificates(roots(authority))
     }
 
-    fn identified(authority: &Path, materials: &Materials) -> ClientConfig {
+    fn identified(authority: &Path, credentials: &Credentials) -> ClientConfig {
         client(authority)
             .with_client_auth_cert(
-                certificates(&materials.client_certificate),
-                PrivateKeyDer::from_pem_file(&materials.client_key).unwrap(),
+                certificates(&credentials.client_certificate),
+                PrivateKeyDer::from_pem_file(&credentials.client_key).unwrap(),
             )
             .unwrap()
     }
@@ -261,28 +262,29 @@ mod tests {
     #[test]
     fn client_and_server_accept_each_other_under_every_name() {
         let folder = test_folder("client_and_server_accept_each_other_under_every_name");
-        let materials = prepare(&folder.join("materials")).unwrap();
+        let credentials = prepare(&folder.join("credentials")).unwrap();
         for name in ["localhost", "127.0.0.1", "::1"] {
-            shake_hands(server(&materials), identified(&materials.authority, &materials), name).unwrap();
+            shake_hands(server(&credentials), identified(&credentials.authority, &credentials), name).unwrap();
         }
-        let elsewhere = shake_hands(server(&materials), identified(&materials.authority, &materials), "example.org");
+        let elsewhere =
+            shake_hands(server(&credentials), identified(&credentials.authority, &credentials), "example.org");
         assert!(matches!(elsewhere, Err(rustls::Error::InvalidCertificate(_))), "{elsewhere:?}");
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn strangers_are_refused() {
+    fn untrusted_authorities_are_refused() {
         let folder = test_folder("strangers_are_refused");
-        let materials = prepare(&folder.join("ours")).unwrap();
+        let credentials = prepare(&folder.join("ours")).unwrap();
         let theirs = prepare(&folder.join("theirs")).unwrap();
-        let refused = |client| shake_hands(server(&materials), client, "localhost").unwrap_err();
+        let refused = |client| shake_hands(server(&credentials), client, "localhost").unwrap_err();
         let certificate = rustls::Error::InvalidCertificate;
-        let mistaken = identified(&materials.stranger, &materials);
+        let mistaken = identified(&credentials.untrusted_authority, &credentials);
         assert_eq!(refused(mistaken), certificate(CertificateError::UnknownIssuer));
         // Authorities of different runs have the same name and different keys.
-        let another_run = identified(&materials.authority, &theirs);
+        let another_run = identified(&credentials.authority, &theirs);
         assert_eq!(refused(another_run), certificate(CertificateError::BadSignature));
-        let anonymous = client(&materials.authority).with_no_client_auth();
+        let anonymous = client(&credentials.authority).with_no_client_auth();
         assert_eq!(refused(anonymous), rustls::Error::NoCertificatesPresented);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -301,9 +303,9 @@ mod tests {
     #[test]
     fn keys_are_for_their_owner_and_files_are_not_overwritten() {
         let folder = test_folder("keys_are_for_their_owner_and_files_are_not_overwritten");
-        let materials = prepare(&folder).unwrap();
+        let credentials = prepare(&folder).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&materials.server_key), mode(&materials.client_key)), (0o600, 0o600));
+        assert_eq!((mode(&credentials.server_key), mode(&credentials.client_key)), (0o600, 0o600));
         assert!(matches!(prepare(&folder), Err(Fault::Machine(_))));
         fs::remove_dir_all(folder).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A program that works for an arm beside its server, and stands still when the server does.
+//! A program that works for an arm beside its server, and is paused when the server does.
 //!
 //! It is a child of Tithe's own and leads no others, so that the parent-death signal ends it, also where it stands
 //! still: nobody need write it down.
@@ -20,12 +20,12 @@ use super::{
 use crate::{fault::Fault, launch::Command};
 
 /// How long a program that is asked to end may go on.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long one that was killed may take to be gone; see the same in [`super::process`].
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a program may work, the time that it stands still counted: encrypting a large disk anew takes hours.
+/// How long a program may work, the time that it is paused counted: encrypting a large disk anew takes hours.
 const WORK_PATIENCE: Duration = Duration::from_secs(6 * 3600);
 
 /// The place of one program of an arm, one after the other.
@@ -36,7 +36,7 @@ pub struct Companion(Arc<Mutex<State>>);
 struct State {
     /// Its number, which is its own until it is taken out of here.
     process: Option<i32>,
-    stands: bool,
+    is_paused: bool,
     dismissed: bool,
 }
 
@@ -50,9 +50,9 @@ impl Companion {
         self.run_within(command, folder, log, WORK_PATIENCE)
     }
 
-    fn run_within(&self, command: &Command, folder: &Path, log: &Path, patience: Duration) -> Result<(), Fault> {
+    fn run_within(&self, command: &Command, folder: &Path, log: &Path, timeout: Duration) -> Result<(), Fault> {
         let mut child = self.start(command, folder, log)?;
-        let ended = await_end(&child, patience);
+        let ended = await_end(&child, timeout);
         self.state().process = None;
         let name = command.program.display();
         let failed = |error| Fault::machine(format!("cannot wait for {name}"), error);
@@ -60,7 +60,7 @@ impl Companion {
             kill(&mut child, &name);
         }
         if !ended.map_err(failed)? {
-            return Err(Fault::Machine(format!("{name} did not end within {} s and was killed", patience.as_secs())));
+            return Err(Fault::Machine(format!("{name} did not end within {} s and was killed", timeout.as_secs())));
         }
         let status = child.wait().map_err(failed)?;
         if status.success() {
@@ -83,32 +83,32 @@ impl Companion {
         }
         let child = prepared.spawn().map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
         state.process = Some(child.id() as i32);
-        if state.stands {
+        if state.is_paused {
             state.signal(libc::SIGSTOP);
         }
         Ok(child)
     }
 
-    /// Has the program stand still, and one that is started meanwhile as well.
+    /// Has the program are paused, and one that is started meanwhile as well.
     pub fn stop(&self) {
         let mut state = self.state();
-        state.stands = true;
+        state.is_paused = true;
         state.signal(libc::SIGSTOP);
     }
 
     /// Lets it go on.
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         let mut state = self.state();
-        state.stands = false;
+        state.is_paused = false;
         state.signal(libc::SIGCONT);
     }
 
     /// Asks the program to end, and waits until it has; none is started any more.
     pub fn dismiss(&self) {
         self.state().dismissed = true;
-        self.go_on();
+        self.resume();
         self.state().signal(libc::SIGTERM);
-        if self.is_gone_within(PATIENCE) {
+        if self.is_gone_within(TIMEOUT) {
             return;
         }
         self.state().signal(libc::SIGKILL);
@@ -117,8 +117,8 @@ impl Companion {
         }
     }
 
-    fn is_gone_within(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    fn is_gone_within(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         while self.state().process.is_some() {
             if Instant::now() > deadline {
                 return false;
@@ -143,8 +143,8 @@ impl State {
     }
 }
 
-/// True when `child` has ended, whose number is left to it; false when it has not after `patience`.
-fn await_end(child: &Child, patience: Duration) -> io::Result<bool> {
+/// True when `child` has ended, whose number is left to it; false when it has not after `timeout`.
+fn await_end(child: &Child, timeout: Duration) -> io::Result<bool> {
     // SAFETY: pidfd_open(2) takes two numbers; the child has not been waited for, so the number is its own.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
     if descriptor < 0 {
@@ -152,7 +152,7 @@ fn await_end(child: &Child, patience: Duration) -> io::Result<bool> {
     }
     // SAFETY: the kernel has just given it, and nobody else has it.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         let left = i32::try_from(deadline.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(i32::MAX);
         let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_still_with_its_arm_from_its_start_and_ends_when_it_is_dismissed() {
+    fn it_is_paused_with_its_arm_from_its_start_and_ends_when_it_is_dismissed() {
         let (companion, log) = (Companion::default(), log("still"));
         companion.stop();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| companion.run(&shell("exec sleep 60"), Path::new("/"), &log));
             let process = await_process(&companion);
             await_state(process, &["T"]);
-            companion.go_on();
+            companion.resume();
             await_state(process, &["S", "R"]);
             companion.stop();
             await_state(process, &["T"]);

@@ -30,7 +30,7 @@ use crate::{
 const FILE: &str = "volumes.jsonl";
 
 /// How long a file system may stay busy, ended servers being on their way out.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Something that outlives the process that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,7 +189,7 @@ fn inside(sandbox: &Path, path: &Path) -> bool {
 
 /// Unmounts all that is mounted at `at`; what stays busy is put out of sight, and goes when its last user does.
 fn unmount(at: &Path) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while mounts::mount_points().iter().any(|point| point == at) {
         let late = Instant::now() > deadline;
         match kernel::unmount(at, late) {

@@ -12,10 +12,10 @@ pub mod copy;
 pub mod journal;
 pub mod kernel;
 pub mod mounts;
+pub mod paused;
 pub mod process;
-pub mod site;
-pub mod standstill;
 pub mod tools;
+pub mod volume_builder;
 
 use std::{
     collections::BTreeMap,
@@ -28,10 +28,10 @@ use std::{
 
 use self::account::Account;
 use crate::{
-    cgroup::{self, Group, Limits},
+    cgroup::{self, Group, GroupLimits},
+    credentials::Credentials,
     fault::Fault,
     launch::{Content, Launch, Place, Step},
-    materials::Materials,
 };
 
 /// What the names of sandboxes start with.
@@ -104,14 +104,14 @@ impl Sandbox {
     ///
     /// # Errors
     /// When they cannot be made or written.
-    pub fn materials(&self) -> Result<Materials, Fault> {
-        let folder = self.folder.join("materials");
-        let materials = certificates::prepare(&folder)?;
+    pub fn credentials(&self) -> Result<Credentials, Fault> {
+        let folder = self.folder.join("credentials");
+        let credentials = certificates::prepare(&folder)?;
         self.give(&folder)?;
         for file in fs::read_dir(&folder).map_err(|error| Fault::machine(folder.display(), error))?.flatten() {
             self.give(&file.path())?;
         }
-        Ok(materials)
+        Ok(credentials)
     }
 
     /// A fresh folder and port for one server called `name`.
@@ -188,7 +188,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn confine(&mut self, folder: &Path, limits: Limits, helper: Option<i32>) -> Result<String, Fault> {
+    pub fn confine(&mut self, folder: &Path, limits: GroupLimits, helper: Option<i32>) -> Result<String, Fault> {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let group = Group::make(&format!("{}.{}", name(&self.folder), name(folder)), limits)?;
         helper.map_or(Ok(()), |process| group.add(process))?;
@@ -261,14 +261,14 @@ pub fn is_sandbox(path: &Path) -> bool {
 fn remove_abandoned(parent: &Path) {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
-    folders.extend(standstill::sandboxes_in_use());
+    folders.extend(paused::sandboxes_in_use());
     folders.extend(below.filter(|folder| is_sandbox(folder)));
     for folder in folders {
         if let Ok(lock) = File::open(folder.join(LOCK))
             && (try_lock(&lock) || release(&folder, &lock))
         {
             // Volumes are busy until their users are gone.
-            standstill::end_abandoned(&folder);
+            paused::end_abandoned(&folder);
             journal::undo_all(&folder);
             cgroup::remove_abandoned(&folder);
             remove(&folder);

@@ -19,7 +19,7 @@ use std::{
 use super::{account::Account, leave_behind};
 use crate::{
     cgroup::{self, Group},
-    clock::Modes,
+    clock::CpuTimes,
     fault::Fault,
     launch::Command,
 };
@@ -91,7 +91,7 @@ impl Running {
             return;
         }
         self.signal(self.stop_signal);
-        // One that stands still would not act on it.
+        // One that is paused would not act on it.
         self.signal(libc::SIGCONT);
         if ended_within(&mut self.child, STOP_PATIENCE).is_none() {
             kill(&mut self.child, &self.log.display());
@@ -119,10 +119,10 @@ pub fn start(
     let mut prepared = prepared(command, account, folder);
     prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
     // Opened by this account: the server's may not join a group.
-    let doors = group.map(Group::doors).transpose()?.unwrap_or_default();
+    let task_files = group.map(Group::task_files).transpose()?.unwrap_or_default();
     // SAFETY: write(2) is async-signal-safe, and the descriptors are open until the child has been started.
     unsafe {
-        prepared.pre_exec(move || doors.iter().try_for_each(cgroup::enter));
+        prepared.pre_exec(move || task_files.iter().try_for_each(cgroup::enter));
     }
     let child = prepared
         .spawn()
@@ -159,17 +159,17 @@ pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
     output.ok_or_else(|| late(&name, VERSION_PATIENCE))
 }
 
-/// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `patience`: it is killed
+/// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `timeout`: it is killed
 /// then, with all that it has started.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn finish(command: &mut std::process::Command, patience: Duration) -> io::Result<Option<Output>> {
+pub fn finish(command: &mut std::process::Command, timeout: Duration) -> io::Result<Option<Output>> {
     // Not pipes: what a program has started and left behind would keep them open.
     let (mut said, mut complained) = (memory_file()?, memory_file()?);
     command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
     let mut child = command.spawn()?;
-    let Some(status) = ended_within(&mut child, patience) else {
+    let Some(status) = ended_within(&mut child, timeout) else {
         kill(&mut child, &command.get_program().display());
         return Ok(None);
     };
@@ -195,13 +195,13 @@ fn read_again(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn late(name: &dyn std::fmt::Display, patience: Duration) -> Fault {
-    Fault::Machine(format!("{name} did not end within {} s and was killed", patience.as_secs()))
+fn late(name: &dyn std::fmt::Display, timeout: Duration) -> Fault {
+    Fault::Machine(format!("{name} did not end within {} s and was killed", timeout.as_secs()))
 }
 
-/// How `child` ended, once it has; `None` when it has not after `patience`.
-fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    let deadline = Instant::now() + patience;
+/// How `child` ended, once it has; `None` when it has not after `timeout`.
+fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + timeout;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
@@ -233,19 +233,19 @@ pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
     /// Processor time of the program and of the children that it has waited for.
-    pub modes: Modes,
+    pub cpu_times: CpuTimes,
 }
 
 /// Runs a command to its end, both its outputs going to the file `output`; `None` when `cancelled` ended it before.
 ///
 /// # Errors
-/// When it cannot be started, or does not end within `patience`: it is killed then, with all that it has started.
+/// When it cannot be started, or does not end within `timeout`: it is killed then, with all that it has started.
 pub fn run_counted(
     command: &Command,
     account: Option<&Account>,
     folder: &Path,
     output: &Path,
-    patience: Duration,
+    timeout: Duration,
     cancelled: &AtomicBool,
 ) -> Result<Option<Ended>, Fault> {
     let name = command.program.display();
@@ -258,22 +258,22 @@ pub fn run_counted(
         .spawn()
         .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
     let process = child.id() as i32;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
-        if let Some(ended) = look_after(process).map_err(|error| Fault::machine(&name, error))? {
+        if let Some(ended) = reap(process).map_err(|error| Fault::machine(&name, error))? {
             return Ok(Some(ended));
         }
         let is_late = Instant::now() > deadline;
         if is_late || cancelled.load(Ordering::SeqCst) {
             kill(&mut child, &name);
-            return if is_late { Err(late(&name, patience)) } else { Ok(None) };
+            return if is_late { Err(late(&name, timeout)) } else { Ok(None) };
         }
         std::thread::sleep(PAUSE);
     }
 }
 
 /// How the child `process` has ended, if it has; it is waited for then.
-fn look_after(process: i32) -> std::io::Result<Option<Ended>> {
+fn reap(process: i32) -> std::io::Result<Option<Ended>> {
     let mut status = 0;
     // SAFETY: `usage` is zeroed plain data, and like `status` it lives through the call.
     let (found, usage) = unsafe {
@@ -282,7 +282,9 @@ fn look_after(process: i32) -> std::io::Result<Option<Ended>> {
     };
     match found {
         0 => Ok(None),
-        found if found == process => Ok(Some(Ended { status: ExitStatus::from_raw(status), modes: Modes::of(&usage) })),
+        found if found == process => {
+            Ok(Some(Ended { status: ExitStatus::from_raw(status), cpu_times: CpuTimes::of(&usage) }))
+        }
         _ => Err(std::io::Error::last_os_error()),
     }
 }

@@ -64,7 +64,7 @@ impl HostSample {
 /// The kernel's clocks at one moment, ns.
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
-    /// What everything is timed with; slewed by time servers, stands still while the machine sleeps.
+    /// What everything is timed with; slewed by time servers, is paused while the machine sleeps.
     monotonic: u64,
     /// The hardware's own.
     raw: u64,

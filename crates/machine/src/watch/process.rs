@@ -13,7 +13,7 @@ use std::{
 use crate::{
     cgroup::{self, Account},
     clock::{self, VirtualTime},
-    proc::{Census, ServerTask, cpu_clock},
+    proc::{ProcessSnapshot, ServerTask, cpu_clock},
 };
 
 /// Reads the processor time, and where it can be seen the run-queue wait, of the same task or tasks again and again,
@@ -64,7 +64,7 @@ impl TaskWatch {
     /// cluster; its waits cannot be seen. `None` when there is no such process.
     pub fn whole(process: i32, parts: usize) -> Option<Self> {
         let mut clocks = vec![cpu_clock(process)?];
-        clocks.extend(Census::take().tree(process).into_iter().skip(1).filter_map(cpu_clock));
+        clocks.extend(ProcessSnapshot::take().tree(process).into_iter().skip(1).filter_map(cpu_clock));
         Some(Self::Processes { clocks, parts: parts.max(1) as u64 })
     }
 

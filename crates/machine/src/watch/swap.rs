@@ -13,12 +13,12 @@ pub struct Swap {
     /// Device or file.
     pub path: String,
     /// What is known about its encryption.
-    pub guard: Guard,
+    pub exposure: Exposure,
 }
 
 /// What is known about the encryption of a swap place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
+pub enum Exposure {
     /// dm-crypt lies below it.
     Encrypted,
     /// Tithe set it up for a run.
@@ -50,14 +50,14 @@ fn parse(text: &str, crypt_name: &dyn Fn(&Path) -> Option<String>) -> Vec<Swap> 
     let place = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
         let (path, kind) = (fields.next()?, fields.next()?);
-        let guard = match (kind, crypt_name(Path::new(path))) {
-            ("file", _) => Guard::File,
-            (_, Some(name)) if name.starts_with(SANDBOX_PREFIX) => Guard::Own,
-            (_, Some(_)) => Guard::Encrypted,
-            _ if path.starts_with("/dev/zram") => Guard::Memory,
-            _ => Guard::Open,
+        let exposure = match (kind, crypt_name(Path::new(path))) {
+            ("file", _) => Exposure::File,
+            (_, Some(name)) if name.starts_with(SANDBOX_PREFIX) => Exposure::Own,
+            (_, Some(_)) => Exposure::Encrypted,
+            _ if path.starts_with("/dev/zram") => Exposure::Memory,
+            _ => Exposure::Open,
         };
-        Some(Swap { path: path.to_owned(), guard })
+        Some(Swap { path: path.to_owned(), exposure })
     };
     text.lines().skip(1).filter_map(place).collect()
 }
@@ -65,14 +65,14 @@ fn parse(text: &str, crypt_name: &dyn Fn(&Path) -> Option<String>) -> Vec<Swap> 
 /// `none`, or each place with what is known about it.
 pub fn in_words(swaps: &[Swap]) -> String {
     let one = |swap: &Swap| {
-        let guard = match swap.guard {
-            Guard::Encrypted => "encrypted by dm-crypt",
-            Guard::Own => "encrypted by dm-crypt, set up by Tithe for a run",
-            Guard::Memory => "compressed memory, reaches no disk",
-            Guard::Open => "not encrypted: keys and data of a server can reach the disk in the clear",
-            Guard::File => "a file, as open as its file system",
+        let exposure = match swap.exposure {
+            Exposure::Encrypted => "encrypted by dm-crypt",
+            Exposure::Own => "encrypted by dm-crypt, set up by Tithe for a run",
+            Exposure::Memory => "compressed memory, reaches no disk",
+            Exposure::Open => "not encrypted: keys and data of a server can reach the disk in the clear",
+            Exposure::File => "a file, as open as its file system",
         };
-        format!("{} ({guard})", swap.path)
+        format!("{} ({exposure})", swap.path)
     };
     if swaps.is_empty() { "none".to_owned() } else { swaps.iter().map(one).collect::<Vec<_>>().join(", ") }
 }
@@ -80,7 +80,7 @@ pub fn in_words(swaps: &[Swap]) -> String {
 /// What the reader of a report should know where data are protected at rest; `None` where every place is known to be
 /// encrypted or reaches no disk.
 pub fn warning(swaps: &[Swap]) -> Option<String> {
-    let open = |swap: &&Swap| matches!(swap.guard, Guard::Open | Guard::File);
+    let open = |swap: &&Swap| matches!(swap.exposure, Exposure::Open | Exposure::File);
     let open: Vec<Swap> = swaps.iter().filter(open).cloned().collect();
     (!open.is_empty()).then(|| {
         format!(
@@ -121,9 +121,9 @@ mod tests {
         .assert_eq(&shown.concat());
         assert_eq!(in_words(&parse("Filename Type Size\n", &|_| None)), "none");
         expect!["this machine swaps to /dev/sda2 (not encrypted: keys and data of a server can reach the disk in the clear), /swapfile (a file, as open as its file system): what is encrypted in files may reach the disk from memory; Tithe leaves alone swap that it did not make: switch it off, encrypt it, or give each server a limit of `memory`, with which it does not swap"].assert_eq(&warning(&swaps).expect("two places are open"));
-        let guarded =
+        let protected =
             "Filename Type Size\n/dev/dm-1 partition 100\n/dev/dm-2 partition 100\n/dev/zram0 partition 100\n";
-        assert_eq!(warning(&parse(guarded, &crypt_name)), None);
+        assert_eq!(warning(&parse(protected, &crypt_name)), None);
     }
 
     proptest! {

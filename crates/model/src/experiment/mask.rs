@@ -1,7 +1,7 @@
 //! Takes passwords out of the text of an experiment file.
 //!
-//! The text itself is shown next to a complaint and kept in the run folder, so it must not hold the password
-//! of a URL. Every byte of the text keeps its place: ranges of complaints fit the masked text as well.
+//! The text itself is shown next to a diagnostic and kept in the run folder, so it must not hold the password
+//! of a URL. Every byte of the text keeps its place: ranges of diagnostics fit the masked text as well.
 
 use std::ops::Range;
 

@@ -181,10 +181,10 @@ pub struct Arm {
     pub on: Vec<String>,
     /// Statements that switch it off again after the slot.
     pub off: Vec<String>,
-    /// The second instance of the baseline that Tithe adds where a guard arm is asked for: what it costs is the
+    /// The second instance of the baseline that Tithe adds where an A/A arm is asked for: what it costs is the
     /// set-up's fault.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub guard: bool,
+    pub aa: bool,
 }
 
 impl Arm {

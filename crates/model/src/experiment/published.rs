@@ -72,7 +72,7 @@ pub enum PublishedValue {
         /// Without the protection, in `unit`; above 0.
         plain: f64,
         /// With it, in `unit`; above 0.
-        guarded: f64,
+        protected: f64,
         /// Unit, as printed; empty where there is none.
         unit: String,
     },
@@ -92,7 +92,7 @@ impl Published {
     /// throughput by the share s is a cost of −ln(1 + s).
     pub fn cost(&self) -> (f64, f64) {
         let (one, other) = match self.value {
-            PublishedValue::Levels { plain, guarded, .. } => ((guarded / plain).ln(), (guarded / plain).ln()),
+            PublishedValue::Levels { plain, protected, .. } => ((protected / plain).ln(), (protected / plain).ln()),
             PublishedValue::Change { from, to } => (from.ln_1p(), to.ln_1p()),
         };
         let sign = if self.figure == PublishedFigure::Throughput { -1.0 } else { 1.0 };
@@ -120,7 +120,7 @@ mod tests {
     fn a_loss_of_throughput_is_a_cost_in_time() {
         let cost = published(PublishedFigure::Throughput, PublishedValue::Change { from: -0.2, to: -0.5 }).cost();
         assert!((cost.0 - 1.25f64.ln()).abs() < 1e-12 && (cost.1 - 2f64.ln()).abs() < 1e-12, "{cost:?}");
-        let levels = PublishedValue::Levels { plain: 32.4, guarded: 40.9, unit: "µs".to_owned() };
+        let levels = PublishedValue::Levels { plain: 32.4, protected: 40.9, unit: "µs".to_owned() };
         let (low, high) = published(PublishedFigure::Time, levels).cost();
         assert!(low == high && (low.exp() - 1.26235).abs() < 1e-4, "{low}");
     }

@@ -14,7 +14,7 @@ use crate::{
     experiment::{Arm, OptionValue, Protection, Url},
 };
 
-/// An arm with the places that later complaints point at.
+/// An arm with the places that later diagnostics point at.
 struct Draft<'a> {
     arm: Arm,
     place: Range<usize>,
@@ -82,7 +82,7 @@ fn draft<'a>(
         url: url.as_ref().and_then(|item| address(item, database, catalogue, problems)),
         on: statements(on.as_ref(), problems),
         off: statements(off.as_ref(), problems),
-        guard: false,
+        aa: false,
     };
     Draft { arm, place: table.place.clone(), protections, url, on, off }
 }
@@ -108,7 +108,7 @@ fn protection_id<'a>(item: &Item<'a>, problems: &mut Problems) -> Option<(&'a st
     Some((value.get_ref().as_str()?, value.span()))
 }
 
-/// The catalogue's entry of a protection; a complaint that says who has it when this database does not.
+/// The catalogue's entry of a protection; a diagnostic that says who has it when this database does not.
 fn known(
     id: &str,
     place: Range<usize>,

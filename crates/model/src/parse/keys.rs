@@ -59,7 +59,7 @@ pub(super) const MEASURE: TableFormat = TableFormat {
         ("warmup", "\"60 s\""),
         ("design", "\"interleaved\""),
         ("pin", "true"),
-        ("guard_arm", "true"),
+        ("aa_arm", "true"),
         ("until_decided", "true"),
     ],
 };
@@ -107,7 +107,7 @@ pub(super) const PUBLISHED: TableFormat = TableFormat {
         ("resources", "\"in memory\""),
         ("figure", "\"time\""),
         ("plain", "32.4"),
-        ("guarded", "40.9"),
+        ("protected", "40.9"),
         ("unit", "\"µs\""),
         ("change", "\"+26%\""),
     ],

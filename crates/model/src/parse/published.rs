@@ -26,10 +26,10 @@ pub(super) fn published(
     let tables = top.tables("published", &keys::PUBLISHED, &[], problems);
     let workloads: Vec<&str> = workloads.iter().map(|workload| workload.name.as_str()).collect();
     let resources: Vec<&str> = resources.iter().map(|resources| resources.name.as_str()).collect();
-    let guarded: Vec<&str> = arms.iter().skip(1).map(|arm| arm.name.as_str()).collect();
+    let protected: Vec<&str> = arms.iter().skip(1).map(|arm| arm.name.as_str()).collect();
     let one = |table: &Table<'_>| {
         let source = table.need("source", problems).and_then(|item| item.name(problems));
-        let arm = table.need("arm", problems).and_then(|item| known(&item, &guarded, problems));
+        let arm = table.need("arm", problems).and_then(|item| known(&item, &protected, problems));
         let workload = table.get("workload").map(|item| known(&item, &workloads, problems));
         let resources = table.get("resources").map(|item| known(&item, &resources, problems));
         let figure = table.need("figure", problems).and_then(|item| item.choice(FIGURES, problems));
@@ -59,17 +59,17 @@ fn known(item: &Item<'_>, names: &[&str], problems: &mut Problems) -> Option<Str
 /// Both levels, or the change.
 fn value(table: &Table<'_>, problems: &mut Problems) -> Option<PublishedValue> {
     let level = |item: Option<Item<'_>>, problems: &mut Problems| item?.number(1e-9..=1e15, problems);
-    let (plain, guarded, change) = (table.get("plain"), table.get("guarded"), table.get("change"));
+    let (plain, protected, change) = (table.get("plain"), table.get("protected"), table.get("change"));
     let unit = table.get("unit").and_then(|item| item.name(problems));
-    match (&plain, &guarded, change) {
+    match (&plain, &protected, change) {
         (None, None, Some(item)) => change_of(&item, problems),
         (Some(_), Some(_), None) => Some(PublishedValue::Levels {
             plain: level(plain, problems)?,
-            guarded: level(guarded, problems)?,
+            protected: level(protected, problems)?,
             unit: unit.map(|unit| unit.into_inner()).unwrap_or_default(),
         }),
         _ => {
-            let help = "write `plain = 32.4` and `guarded = 40.9`, or `change = \"+26%\"`";
+            let help = "write `plain = 32.4` and `protected = 40.9`, or `change = \"+26%\"`";
             problems.missing(
                 table.place.clone(),
                 "a published figure has either both levels or the change between them",

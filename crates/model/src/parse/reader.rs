@@ -1,7 +1,7 @@
 //! Typed access to a spanned TOML tree that complains instead of giving up.
 //!
 //! A reading function returns `None` when the key is absent or when it has complained; the caller goes on
-//! with a default. Such a default is never seen: an experiment with a complaint is not returned.
+//! with a default. Such a default is never seen: an experiment with a diagnostic is not returned.
 
 use std::{
     collections::BTreeMap,
@@ -17,11 +17,11 @@ use super::{
     keys::{TABLES, TableFormat},
     wording,
 };
-use crate::complaint::Complaint;
+use crate::diagnostic::Diagnostic;
 
-/// The complaints so far.
+/// The diagnostics so far.
 pub(super) struct Problems {
-    list: Vec<Complaint>,
+    list: Vec<Diagnostic>,
     /// Lines with a syntax error: what the tree says about them is guesswork.
     broken: Vec<Range<usize>>,
     /// Length of the file: where a missing table would be added.
@@ -38,7 +38,7 @@ impl Problems {
             // The parser goes on behind an error; what it then stumbles over in the same line is not news.
             if !problems.broken.contains(&line) {
                 let problem = format!("not TOML: {}", error.message());
-                problems.list.push(Complaint::at(range, problem, syntax_help(error.message())));
+                problems.list.push(Diagnostic::at(range, problem, syntax_help(error.message())));
                 problems.broken.push(line);
             }
         }
@@ -59,7 +59,7 @@ impl Problems {
     pub fn at(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
         let placeholder = range.is_empty() && !self.read_all();
         if !placeholder && !self.broken.iter().any(|line| line.contains(&range.start)) {
-            self.list.push(Complaint::at(range, problem, help));
+            self.list.push(Diagnostic::at(range, problem, help));
         }
     }
 
@@ -71,9 +71,9 @@ impl Problems {
         }
     }
 
-    /// All complaints, in the order of the file.
-    pub fn into_sorted(mut self) -> Vec<Complaint> {
-        self.list.sort_by_key(|complaint| complaint.range.as_ref().map_or(0, |range| range.start));
+    /// All diagnostics, in the order of the file.
+    pub fn into_sorted(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|diagnostic| diagnostic.range.as_ref().map_or(0, |range| range.start));
         self.list
     }
 }

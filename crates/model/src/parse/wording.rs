@@ -1,8 +1,8 @@
-//! How complaints quote, list and suggest.
+//! How diagnostics quote, list and suggest.
 
-use crate::{complaint::nearest, experiment::mask};
+use crate::{diagnostic::nearest, experiment::mask};
 
-/// Longest piece of the user's text that a complaint quotes, in characters.
+/// Longest piece of the user's text that a diagnostic quotes, in characters.
 const QUOTE_MAX: usize = 60;
 
 /// `text` in backquotes, on one line, without a password and not longer than a line can bear.

@@ -9,7 +9,7 @@ use crate::{
     experiment::{Arrivals, Limits, Memory, OptionValue, Protection},
 };
 
-/// Longest slot, guard or warm-up that is believed, ns: an hour.
+/// Longest slot, settling time or warm-up that is believed, ns: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Most blocks of a frame that are believed.
@@ -88,7 +88,7 @@ impl Cell {
     fn amounts(&self, said: &mut impl FnMut(bool, &str)) {
         said((1..=CLIENTS_MAX).contains(&self.clients), "clients: no such number of clients can be busy");
         said((1..=LONGEST_NS).contains(&self.slot_ns), "slot_ns: no slot is that long");
-        said(self.guard_ns < self.slot_ns, "guard_ns: it is no part of the slot");
+        said(self.settling_ns < self.slot_ns, "settling_ns: it is no part of the slot");
         said(self.warmup_ns <= LONGEST_NS, "warmup_ns: no warm-up is that long");
         said((1..=BLOCKS_MAX).contains(&self.blocks), "blocks: no frame has so many");
         said(self.epochs >= 1, "epochs: there is none");

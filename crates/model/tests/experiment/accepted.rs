@@ -7,7 +7,7 @@ use crate::{FULL, SHORT, read_experiment, render};
 fn check(text: &str, expected: Expect) {
     let shown = match read_experiment(text) {
         Ok(experiment) => serde_json::to_string_pretty(&experiment).expect("an experiment is JSON"),
-        Err(complaints) => render(text, &complaints),
+        Err(diagnostics) => render(text, &diagnostics),
     };
     expected.assert_eq(&shown);
 }
@@ -334,7 +334,7 @@ arm = "tls"
 workload = "c"
 figure = "time"
 plain = 32.4
-guarded = 40.9
+protected = 40.9
 unit = "µs"
 
 [[published]]
@@ -355,7 +355,7 @@ change = ["-5%", "-20%"]
             "value": {
               "levels": {
                 "plain": 32.4,
-                "guarded": 40.9,
+                "protected": 40.9,
                 "unit": "µs"
               }
             }

@@ -3,21 +3,21 @@
 use std::io;
 
 use tithe_model::catalogue::{
-    Catalogue, DatabaseEntry, Default, LineProblem, OfferedDatabase, OptionEntry, OptionKind, Overrides, Properties,
-    PropertyProblem, ProtectionEntry, WorkloadEntry, WorkloadShape,
+    Catalogue, DatabaseEntry, DefaultValue, LineProblem, OfferedDatabase, OptionEntry, OptionKind, Overrides,
+    Properties, PropertyProblem, ProtectionEntry, WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
     OptionEntry {
         name: "log",
         kind: OptionKind::Text,
-        default: Some(Default::Text("all")),
+        default: Some(DefaultValue::Text("all")),
         help: "Classes of statements.",
     },
     OptionEntry {
         name: "catalogue",
         kind: OptionKind::Flag,
-        default: Some(Default::Flag(false)),
+        default: Some(DefaultValue::Flag(false)),
         help: "Log queries of the system tables.",
     },
 ];
@@ -25,7 +25,7 @@ static AUDIT: [OptionEntry; 2] = [
 static COLUMNS: [OptionEntry; 1] = [OptionEntry {
     name: "share",
     kind: OptionKind::Number { low: 0.0, high: 1.0 },
-    default: Some(Default::Number(1.0)),
+    default: Some(DefaultValue::Number(1.0)),
     help: "Share of the fields.",
 }];
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tithe_model::{
-    complaint::Complaint,
+    diagnostic::Diagnostic,
     experiment::{Experiment, Url, mask_passwords},
     parse::parse_bytes,
     plan::{Plan, plan},
@@ -10,12 +10,12 @@ use tithe_model::{
 
 use crate::{FULL, catalogue, read_experiment};
 
-/// A complaint's range lies in the text, on character boundaries, and complaints stand in the order of the file.
-fn complaints_are_placed(text: &str, complaints: &[Complaint]) -> bool {
-    let starts: Vec<usize> = complaints.iter().filter_map(|c| c.range.as_ref()).map(|range| range.start).collect();
-    !complaints.is_empty()
+/// A diagnostic's range lies in the text, on character boundaries, and diagnostics stand in the order of the file.
+fn diagnostics_are_placed(text: &str, diagnostics: &[Diagnostic]) -> bool {
+    let starts: Vec<usize> = diagnostics.iter().filter_map(|c| c.range.as_ref()).map(|range| range.start).collect();
+    !diagnostics.is_empty()
         && starts.is_sorted()
-        && complaints.iter().filter_map(|complaint| complaint.range.clone()).all(|range| text.get(range).is_some())
+        && diagnostics.iter().filter_map(|diagnostic| diagnostic.range.clone()).all(|range| text.get(range).is_some())
 }
 
 #[test]
@@ -24,15 +24,15 @@ fn deep_nesting_is_complained_about() {
     let dotted = format!("settings.{}a = 1", many("a."));
     let header = format!("[settings.{}a]\nb = 1", many("a."));
     for text in [many("a = ["), many("a = {b = "), many("[a."), dotted, header] {
-        assert!(complaints_are_placed(&text, &read_experiment(&text).expect_err("this is no experiment")));
+        assert!(diagnostics_are_placed(&text, &read_experiment(&text).expect_err("this is no experiment")));
     }
 }
 
 proptest! {
     #[test]
     fn any_text_is_read_or_complained_about(text in "\\PC*|[ -~\n]*|[\\[\\]{}=\"'.,#\n a-e0-9]*") {
-        if let Err(complaints) = read_experiment(&text) {
-            prop_assert!(complaints_are_placed(&text, &complaints), "{complaints:?}");
+        if let Err(diagnostics) = read_experiment(&text) {
+            prop_assert!(diagnostics_are_placed(&text, &diagnostics), "{diagnostics:?}");
         }
         prop_assert_eq!(mask_passwords(&text).len(), text.len());
     }
@@ -56,8 +56,8 @@ proptest! {
             chars.splice(start..end, insert.chars());
         }
         let text: String = chars.into_iter().collect();
-        if let Err(complaints) = read_experiment(&text) {
-            prop_assert!(complaints_are_placed(&text, &complaints), "{complaints:?}");
+        if let Err(diagnostics) = read_experiment(&text) {
+            prop_assert!(diagnostics_are_placed(&text, &diagnostics), "{diagnostics:?}");
         }
     }
 
@@ -65,8 +65,8 @@ proptest! {
     fn removing_lines_of_a_good_file(keep in prop::collection::vec(prop::bool::weighted(0.9), 70)) {
         let lines = FULL.lines().zip(keep).filter(|(_, keep)| *keep);
         let text: String = lines.map(|(line, _)| format!("{line}\n")).collect();
-        if let Err(complaints) = read_experiment(&text) {
-            prop_assert!(complaints_are_placed(&text, &complaints), "{complaints:?}");
+        if let Err(diagnostics) = read_experiment(&text) {
+            prop_assert!(diagnostics_are_placed(&text, &diagnostics), "{diagnostics:?}");
         }
     }
 
@@ -94,8 +94,8 @@ proptest! {
         for wrong in ["database = ", "[[arm]]\nurl = ", "[[arm]]\nurl = \"\n# url = ", "[load]\narrivals = "] {
             let text = format!("{wrong}{quoted}\n");
             prop_assert!(!mask_passwords(&text).contains('§'), "{}", mask_passwords(&text));
-            let complaints = read_experiment(&text).expect_err("this is no experiment");
-            prop_assert!(!format!("{complaints:?}").contains('§'), "{complaints:?}");
+            let diagnostics = read_experiment(&text).expect_err("this is no experiment");
+            prop_assert!(!format!("{diagnostics:?}").contains('§'), "{diagnostics:?}");
         }
     }
 

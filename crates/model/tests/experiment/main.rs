@@ -1,13 +1,13 @@
-//! Experiment files in, experiments, plans or complaints out.
+//! Experiment files in, experiments, plans or diagnostics out.
 
 mod accepted;
 mod catalogue;
-mod complaints;
+mod diagnostics;
 mod laws;
 mod plans;
 mod read;
 
-use tithe_model::{complaint::Complaint, experiment::Experiment, parse::parse};
+use tithe_model::{diagnostic::Diagnostic, experiment::Experiment, parse::parse};
 
 /// The example with everything that launched servers can have.
 const FULL: &str = r#"
@@ -81,19 +81,19 @@ name = "tls"
 protections = [{ use = "tls" }]
 "#;
 
-fn read_experiment(text: &str) -> Result<Experiment, Vec<Complaint>> {
+fn read_experiment(text: &str) -> Result<Experiment, Vec<Diagnostic>> {
     parse(text, &catalogue::catalogue(), &catalogue::read)
 }
 
 /// `line:column problem (help)`, a line each.
-fn render(text: &str, complaints: &[Complaint]) -> String {
-    let line = |complaint: &Complaint| {
-        let at = complaint.range.as_ref().map_or("-".to_owned(), |range| {
+fn render(text: &str, diagnostics: &[Diagnostic]) -> String {
+    let line = |diagnostic: &Diagnostic| {
+        let at = diagnostic.range.as_ref().map_or("-".to_owned(), |range| {
             let before = &text[..range.start];
             let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
             format!("{}:{column}", before.matches('\n').count() + 1)
         });
-        format!("{at} {} ({})\n", complaint.problem, complaint.help)
+        format!("{at} {} ({})\n", diagnostic.problem, diagnostic.help)
     };
-    complaints.iter().map(line).collect()
+    diagnostics.iter().map(line).collect()
 }

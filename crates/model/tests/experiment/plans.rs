@@ -6,7 +6,7 @@ use tithe_model::plan::{Plan, outline, plan};
 use crate::{FULL, SHORT, catalogue, read_experiment, render};
 
 fn planned(text: &str) -> Plan {
-    let experiment = read_experiment(text).unwrap_or_else(|complaints| panic!("{}", render(text, &complaints)));
+    let experiment = read_experiment(text).unwrap_or_else(|diagnostics| panic!("{}", render(text, &diagnostics)));
     plan(experiment, &catalogue::catalogue()).expect("what was parsed can be planned")
 }
 
@@ -34,7 +34,7 @@ fn cells_of_everything() {
                 },
                 "seed": 10451216379200822465,
                 "slot_ns": 250000000,
-                "guard_ns": 1000000,
+                "settling_ns": 1000000,
                 "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
@@ -55,7 +55,7 @@ fn cells_of_everything() {
                 },
                 "seed": 13757245211066428519,
                 "slot_ns": 250000000,
-                "guard_ns": 1000000,
+                "settling_ns": 1000000,
                 "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
@@ -76,7 +76,7 @@ fn cells_of_everything() {
                 },
                 "seed": 17911839290282890590,
                 "slot_ns": 250000000,
-                "guard_ns": 1000000,
+                "settling_ns": 1000000,
                 "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
@@ -97,7 +97,7 @@ fn cells_of_everything() {
                 },
                 "seed": 8196980753821780235,
                 "slot_ns": 250000000,
-                "guard_ns": 1000000,
+                "settling_ns": 1000000,
                 "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
@@ -126,7 +126,7 @@ fn reads_of_one_client() {
                 "arrivals": "closed",
                 "seed": 10451216379200822465,
                 "slot_ns": 20000000,
-                "guard_ns": 1000000,
+                "settling_ns": 1000000,
                 "warmup_ns": 100000000,
                 "blocks": 25,
                 "frames_max": 300,
@@ -141,7 +141,7 @@ fn reads_of_one_client() {
     );
 }
 
-/// Slots, blocks and guard follow from the workload, the database and the load.
+/// Slots, blocks and settling time follow from the workload, the database and the load.
 #[test]
 fn slots() {
     let rows = [
@@ -162,18 +162,18 @@ fn slots() {
     ];
     let line = |(name, text): &(&str, String)| {
         let cell = &planned(text).cells[0];
-        let (slot, guard) = (cell.slot_ns as f64 / 1e6, cell.guard_ns as f64 / 1e6);
-        format!("{name}: slot {slot} ms, guard {guard} ms, {} blocks, {} frames\n", cell.blocks, cell.frames_max)
+        let (slot, settling) = (cell.slot_ns as f64 / 1e6, cell.settling_ns as f64 / 1e6);
+        format!("{name}: slot {slot} ms, settling {settling} ms, {} blocks, {} frames\n", cell.blocks, cell.frames_max)
     };
     expect![[r#"
-        reads: slot 20 ms, guard 1 ms, 25 blocks, 300 frames
-        writes of a server: slot 100 ms, guard 1 ms, 8 blocks, 186 frames
-        writes of two clients: slot 100 ms, guard 1 ms, 5 blocks, 300 frames
-        writes of an embedded database: slot 20 ms, guard 1 ms, 25 blocks, 300 frames
-        open loop: slot 250 ms, guard 1 ms, 8 blocks, 75 frames
-        slow open loop: slot 800 ms, guard 1 ms, 8 blocks, 21 frames
-        chosen slot: slot 5 ms, guard 1 ms, 100 blocks, 300 frames
-        seven epochs: slot 20 ms, guard 1 ms, 25 blocks, 294 frames
+        reads: slot 20 ms, settling 1 ms, 25 blocks, 300 frames
+        writes of a server: slot 100 ms, settling 1 ms, 8 blocks, 186 frames
+        writes of two clients: slot 100 ms, settling 1 ms, 5 blocks, 300 frames
+        writes of an embedded database: slot 20 ms, settling 1 ms, 25 blocks, 300 frames
+        open loop: slot 250 ms, settling 1 ms, 8 blocks, 75 frames
+        slow open loop: slot 800 ms, settling 1 ms, 8 blocks, 21 frames
+        chosen slot: slot 5 ms, settling 1 ms, 100 blocks, 300 frames
+        seven epochs: slot 20 ms, settling 1 ms, 25 blocks, 294 frames
     "#]]
     .assert_eq(&rows.iter().map(line).collect::<String>());
 }

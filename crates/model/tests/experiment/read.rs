@@ -18,7 +18,7 @@ ycsb = "a"
 [[arm]]
 name = "plain"
 [[arm]]
-name = "guarded"
+name = "protected"
 protections = [{ use = "pgaudit", log = "read" }, { use = "volume", kind = "luks" }]
 "#;
 
@@ -101,13 +101,13 @@ fn indexes_out_of_range_and_amounts_that_cannot_be_are_named() {
         plan["cells"][0]["resources"] = json!(1);
         plan["cells"][0]["clients"] = json!(0);
         plan["cells"][0]["blocks"] = json!(0);
-        plan["cells"][0]["guard_ns"] = json!(u64::MAX);
+        plan["cells"][0]["settling_ns"] = json!(u64::MAX);
     });
     expect![[r#"
         cells[0].workload: there is no such workload
         cells[0].resources: there are no such resources
         cells[0].clients: no such number of clients can be busy
-        cells[0].guard_ns: it is no part of the slot
+        cells[0].settling_ns: it is no part of the slot
         cells[0].blocks: no frame has so many"#]]
     .assert_eq(&both);
     assert_eq!(flaws(|plan| plan["cells"] = json!([])), "cells: there is none");

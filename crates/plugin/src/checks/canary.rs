@@ -8,7 +8,7 @@ use ring::digest::{Context, SHA256};
 use tithe_machine::fault::Fault;
 
 use crate::{
-    evidence::Scene,
+    evidence::CheckContext,
     session::{Fields, KeyValueSession, Request, Rows, Session, Table},
     setup::Selection,
 };
@@ -59,12 +59,12 @@ struct Record {
 }
 
 impl Canaries {
-    /// Canaries for one look of `check` at the arm of `scene`. They follow from the scene's nonce, the arm and the
+    /// Canaries for one look of `check` at the arm of `context`. They follow from the context's nonce, the arm and the
     /// check alone, and differ between any two of them.
-    pub fn new(scene: &Scene<'_>, check: &str) -> Self {
-        let mut source = Source::new(scene, check);
-        let records = (0..RECORDS).map(|number| Record::new(&mut source, scene.table, number)).collect();
-        Self { table: scene.table.clone(), records }
+    pub fn new(context: &CheckContext<'_>, check: &str) -> Self {
+        let mut source = Source::new(context, check);
+        let records = (0..RECORDS).map(|number| Record::new(&mut source, context.table, number)).collect();
+        Self { table: context.table.clone(), records }
     }
 
     /// Inserts every record, then updates it, through `session`.
@@ -129,21 +129,21 @@ impl Record {
     }
 }
 
-/// A stream of printable text that depends on scene, arm and check: SHA-256 in counter mode.
+/// A stream of printable text that depends on context, arm and check: SHA-256 in counter mode.
 pub struct Source {
-    context: Context,
+    digest: Context,
     counter: u64,
 }
 
 impl Source {
-    /// The stream of one look of `check` at the arm of `scene`.
-    pub fn new(scene: &Scene<'_>, check: &str) -> Self {
-        let mut context = Context::new(&SHA256);
-        context.update(b"tithe canary");
-        context.update(&scene.nonce.to_be_bytes());
-        context.update(&[u8::from(scene.guarded)]);
-        context.update(check.as_bytes());
-        Self { context, counter: 0 }
+    /// The stream of one look of `check` at the arm of `context`.
+    pub fn new(context: &CheckContext<'_>, check: &str) -> Self {
+        let mut digest = Context::new(&SHA256);
+        digest.update(b"tithe canary");
+        digest.update(&context.nonce.to_be_bytes());
+        digest.update(&[u8::from(context.protected)]);
+        digest.update(check.as_bytes());
+        Self { digest, counter: 0 }
     }
 
     /// The next `length` characters: letters, digits, `-` and `_`.
@@ -151,7 +151,7 @@ impl Source {
         const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut text = Vec::with_capacity(length);
         while text.len() < length {
-            let mut block = self.context.clone();
+            let mut block = self.digest.clone();
             block.update(&self.counter.to_be_bytes());
             self.counter += 1;
             text.extend(block.finish().as_ref().iter().map(|byte| ALPHABET[usize::from(byte & 63)]));
@@ -212,16 +212,16 @@ mod tests {
     use crate::simulated::test_bench::Bench;
 
     #[test]
-    fn no_two_looks_share_a_canary() {
+    fn no_two_observations_share_a_canary() {
         let bench = Bench::plain();
-        let mut scene = bench.scene();
+        let mut context = bench.context();
         let mut seen = std::collections::BTreeSet::new();
         let mut count = 0;
         for nonce in 0..8 {
-            for guarded in [false, true] {
+            for protected in [false, true] {
                 for check in ["disk-canary", "wire-canary"] {
-                    (scene.nonce, scene.guarded) = (nonce, guarded);
-                    let canaries = Canaries::new(&scene, check);
+                    (context.nonce, context.protected) = (nonce, protected);
+                    let canaries = Canaries::new(&context, check);
                     let tokens = canaries.tokens(&Targets::Everything);
                     count += tokens.len();
                     seen.extend(tokens.into_iter().map(<[u8]>::to_vec));
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn keys_are_canaries_of_everything_only() {
         let bench = Bench::plain();
-        let canaries = Canaries::new(&bench.scene(), "test");
+        let canaries = Canaries::new(&bench.context(), "test");
         // Two records of ten fields: two keys, twenty inserted values, one and ten updated ones.
         assert_eq!(canaries.tokens(&Targets::Everything).len(), 2 + 20 + 1 + 10);
         assert_eq!(canaries.tokens(&Targets::Fields(Selection::of_share(1.0))).len(), 20 + 1 + 10);

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use tithe_machine::{fault::Fault, secret::Secret, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 
 use crate::{
     checks::canary::{Collected, KEY_PREFIX, Source, TOKEN_BYTES, key_value, read},
     columns::wrap,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{KeyValueSession, Request},
     setup::{Columns, Selection},
 };
@@ -40,20 +40,20 @@ impl Evidence for CiphertextSeen {
         format!("the server holds {kind} ciphertext for the values of encrypted fields")
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let encrypted = self.selection.of(scene.table);
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let encrypted = self.selection.of(context.table);
         if encrypted.is_empty() {
-            return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
+            return Ok(Observation::Unknown("the share of fields rounds to none".to_owned()));
         }
-        let mut source = Source::new(scene, self.id());
+        let mut source = Source::new(context, self.id());
         let value = source.text(BLOCK).repeat(6);
         let mut stored = Vec::new();
-        let mut session = key_value(scene.connect()?)?;
-        let mut raw = key_value(scene.connect_raw()?)?;
+        let mut session = key_value(context.connect()?)?;
+        let mut raw = key_value(context.connect_raw()?)?;
         for _ in 0..2 {
-            let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
+            let key = write_everywhere(session.as_mut(), &mut source, context.table.fields, &value)?;
             if read(session.as_mut(), &key)?.iter().any(|field| field.as_deref() != Some(&value)) {
-                return Ok(Sight::Unknown("the clients do not read what they wrote".to_owned()));
+                return Ok(Observation::Unknown("the clients do not read what they wrote".to_owned()));
             }
             stored.push(read(raw.as_mut(), &key)?);
         }
@@ -63,7 +63,7 @@ impl Evidence for CiphertextSeen {
 
 const BLOCK: usize = 16;
 
-fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: &[usize], value: &[u8], deterministic: bool) -> Sight {
+fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: &[usize], value: &[u8], deterministic: bool) -> Observation {
     let fields = stored.first().map_or(0, Vec::len);
     let clear: Vec<usize> = (0..fields).filter(|field| !encrypted.contains(field)).collect();
     let held = |fields: &[usize]| -> Vec<&[u8]> {
@@ -73,25 +73,27 @@ fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: &[usize], value: &[u8], 
     let ours = held(encrypted);
     let plain = ours.iter().filter(|bytes| bytes.windows(BLOCK).any(|window| window == &value[..BLOCK])).count();
     if plain > 0 {
-        return Sight::Exposed(format!("{plain} of {} values stand in the server as they were sent", ours.len()));
+        return Observation::Exposed(format!("{plain} of {} values stand in the server as they were sent", ours.len()));
     }
     let (first, others) = ours.split_at(encrypted.len().min(ours.len()));
     if deterministic && others.chunks(encrypted.len()).any(|record| record != first) {
-        return Sight::Exposed(
+        return Observation::Exposed(
             "equal values of one field differ: they were not encrypted deterministically".to_owned(),
         );
     }
     let mut blocks = HashSet::new();
     let unlike = if deterministic { first } else { &ours[..] };
     if unlike.iter().flat_map(|bytes| bytes.windows(BLOCK)).any(|block| !blocks.insert(block)) {
-        return Sight::Exposed("a block of 16 bytes repeats in the stored values: equal values can be told".to_owned());
+        return Observation::Exposed(
+            "a block of 16 bytes repeats in the stored values: equal values can be told".to_owned(),
+        );
     }
     let others = match held(&clear).iter().filter(|bytes| **bytes == value).count() {
         0 => "keys are in the clear".to_owned(),
         _ => format!("keys and {} are in the clear", names(&clear)),
     };
     let alike = if deterministic { "equal values of one field alike" } else { "no two alike" };
-    Sight::Protected(format!(
+    Observation::Protected(format!(
         "{}: {} bytes stored for {} sent, {alike}, no block of 16 bytes twice; {others}",
         names(encrypted),
         ours.first().map_or(0, |bytes| bytes.len()),
@@ -143,27 +145,27 @@ impl Evidence for WrongColumnKey {
         "the arm's key opens encrypted fields, another key does not".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if self.selection.of(scene.table).is_empty() {
-            return Ok(Sight::Unknown("the share of fields rounds to none".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if self.selection.of(context.table).is_empty() {
+            return Ok(Observation::Unknown("the share of fields rounds to none".to_owned()));
         }
-        let mut source = Source::new(scene, self.id());
+        let mut source = Source::new(context, self.id());
         let value = source.text(TOKEN_BYTES);
-        let mut session = key_value(scene.connect()?)?;
-        let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
+        let mut session = key_value(context.connect()?)?;
+        let key = write_everywhere(session.as_mut(), &mut source, context.table.fields, &value)?;
         read(session.as_mut(), &key)?;
-        let raw = key_value(scene.connect_raw()?)?;
-        let mut stranger = match &scene.setup.columns {
+        let raw = key_value(context.connect_raw()?)?;
+        let mut wrong_key = match &context.setup.columns {
             None => raw,
-            Some(columns) => wrap(raw, &Columns { key: Secret::random(32), ..columns.clone() }, scene.table)?,
+            Some(columns) => wrap(raw, &Columns { key: Secret::random(32), ..columns.clone() }, context.table)?,
         };
-        Ok(match read(stranger.as_mut(), &key) {
-            Err(Fault::Wrong(refusal)) => Sight::Protected(format!("with another key: {refusal}")),
-            Err(fault) => Sight::Unknown(fault.to_string()),
+        Ok(match read(wrong_key.as_mut(), &key) {
+            Err(Fault::Wrong(refusal)) => Observation::Protected(format!("with another key: {refusal}")),
+            Err(fault) => Observation::Unknown(fault.to_string()),
             Ok(fields) if fields.iter().flatten().any(|field| *field == value) => {
-                Sight::Exposed("the values are read without the arm's key".to_owned())
+                Observation::Exposed("the values are read without the arm's key".to_owned())
             }
-            Ok(_) => Sight::Unknown("another key is accepted, but gives other values".to_owned()),
+            Ok(_) => Observation::Unknown("another key is accepted, but gives other values".to_owned()),
         })
     }
 }
@@ -181,18 +183,18 @@ impl Evidence for WrapperIdle {
         "the sessions are wrapped and nothing is encrypted".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
-            return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if !context.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
+            return Ok(Observation::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
         }
-        let mut source = Source::new(scene, self.id());
+        let mut source = Source::new(context, self.id());
         let value = source.text(TOKEN_BYTES);
-        let mut session = key_value(scene.connect()?)?;
-        let key = write_everywhere(session.as_mut(), &mut source, scene.table.fields, &value)?;
-        let stored = read(key_value(scene.connect_raw()?)?.as_mut(), &key)?;
+        let mut session = key_value(context.connect()?)?;
+        let key = write_everywhere(session.as_mut(), &mut source, context.table.fields, &value)?;
+        let stored = read(key_value(context.connect_raw()?)?.as_mut(), &key)?;
         let same = stored.iter().filter(|field| field.as_deref() == Some(&value)).count();
-        let seen = format!("{same} of {} values stand in the server as they were sent", scene.table.fields);
-        Ok(if same == scene.table.fields { Sight::Protected(seen) } else { Sight::Exposed(seen) })
+        let seen = format!("{same} of {} values stand in the server as they were sent", context.table.fields);
+        Ok(if same == context.table.fields { Observation::Protected(seen) } else { Observation::Exposed(seen) })
     }
 }
 

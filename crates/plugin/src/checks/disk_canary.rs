@@ -1,14 +1,14 @@
 //! Is written data readable in the server's files?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 
 use crate::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
-        scan::{Kind, Places, Report, files_of, scan},
+        scan::{FileKind, Places, Report, files_of, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 /// Writes canaries through the measured path, settles, and looks for them in the files of `places`.
@@ -27,19 +27,19 @@ impl DiskCanary {
         Self { places, targets }
     }
 
-    fn conclude(&self, report: &Report, canaries: usize, guarded: bool) -> Sight {
+    fn conclude(&self, report: &Report, canaries: usize, protected: bool) -> Observation {
         if report.total().hits() > 0 {
             let found = report.describe_found();
-            if !guarded && self.places.data && !report.found_in(Kind::Data) {
-                return Sight::Unknown(format!("not in the data files; {found}"));
+            if !protected && self.places.data && !report.found_in(FileKind::Data) {
+                return Observation::Unknown(format!("not in the data files; {found}"));
             }
-            return Sight::Exposed(found);
+            return Observation::Exposed(found);
         }
         match report.unreadable.first() {
-            Some(file) => Sight::Unknown(format!("cannot read {file}")),
-            None if report.bytes == 0 => Sight::Unknown("nothing stands in these files yet".to_owned()),
-            None if canaries == 0 => Sight::Unknown("the share of fields rounds to none".to_owned()),
-            None => Sight::Protected(format!("none of {canaries} canaries in {}", report.extent())),
+            Some(file) => Observation::Unknown(format!("cannot read {file}")),
+            None if report.bytes == 0 => Observation::Unknown("nothing stands in these files yet".to_owned()),
+            None if canaries == 0 => Observation::Unknown("the share of fields rounds to none".to_owned()),
+            None => Observation::Protected(format!("none of {canaries} canaries in {}", report.extent())),
         }
     }
 }
@@ -53,25 +53,25 @@ impl Evidence for DiskCanary {
         format!("no {} is readable in the {}", self.targets.noun(), self.places.noun())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if files_of(scene.server, self.places).is_empty() {
-            return Ok(Sight::Unknown("no such file of the server can be seen from here".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if files_of(context.server, self.places).is_empty() {
+            return Ok(Observation::Unknown("no such file of the server can be seen from here".to_owned()));
         }
-        let canaries = Canaries::new(scene, self.id());
-        let mut session = key_value(scene.connect()?)?;
+        let canaries = Canaries::new(context, self.id());
+        let mut session = key_value(context.connect()?)?;
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
         drop(session);
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
-        let written = scene.database.write_out(scene.server, scene.setup, scene.table);
+        context.database.quiesce(context.server, context.setup, context.table)?;
+        let written = context.database.write_out(context.server, context.setup, context.table);
         let tokens = canaries.tokens(&self.targets);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
-        let report = scan(&needles, files_of(scene.server, self.places));
-        Ok(match (self.conclude(&report, tokens.len(), scene.guarded), written) {
+        let report = scan(&needles, files_of(context.server, self.places));
+        Ok(match (self.conclude(&report, tokens.len(), context.protected), written) {
             // What was found was written. What was not found may not have been.
-            (exposed @ Sight::Exposed(_), _) => exposed,
-            (_, Err(fault)) => Sight::Unknown(format!("the server was not made to write the table: {fault}")),
-            (sight, Ok(())) => sight,
+            (exposed @ Observation::Exposed(_), _) => exposed,
+            (_, Err(fault)) => Observation::Unknown(format!("the server was not made to write the table: {fault}")),
+            (observation, Ok(())) => observation,
         })
     }
 }
@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn files_that_hold_nothing_yet_show_nothing() {
         let check = DiskCanary::new(Places::DATA, Targets::Everything);
-        let sight = |bytes| check.conclude(&Report { files: 1, bytes, ..Report::default() }, 9, true);
-        assert_eq!(sight(0), Sight::Unknown("nothing stands in these files yet".to_owned()));
-        assert_eq!(sight(4096), Sight::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned()));
+        let observation = |bytes| check.conclude(&Report { files: 1, bytes, ..Report::default() }, 9, true);
+        assert_eq!(observation(0), Observation::Unknown("nothing stands in these files yet".to_owned()));
+        assert_eq!(observation(4096), Observation::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned()));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 
 use crate::{
     checks::{
@@ -10,7 +10,7 @@ use crate::{
         needles::Needles,
         scan::{Places, files_below, files_of, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 /// Looks for the arm's data keys (of encryption at rest, of columns) in every file of the server and of its folder,
@@ -29,33 +29,33 @@ impl Evidence for KeyApart {
         "no file of the server or of its folder holds the data key".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let setup = scene.setup;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let setup = context.setup;
         let at_rest = setup.at_rest.as_ref().map(|at_rest| &at_rest.key);
         let columns = setup.columns.as_ref().map(|columns| &columns.key);
-        let keys = [at_rest, columns, Some(&setup.materials.key), Some(&setup.materials.second_key)];
+        let keys = [at_rest, columns, Some(&setup.credentials.key), Some(&setup.credentials.second_key)];
         let keys = keys.into_iter().flatten().map(|key| ("data key", key.expose()));
-        let token = Source::new(scene, self.id()).text(TOKEN_BYTES);
+        let token = Source::new(context, self.id()).text(TOKEN_BYTES);
         let needles = Needles::new(keys.chain([("marker", token.as_slice())]));
 
-        let marker = scene.server.folder.join(format!("tithe-marker-{:016x}", scene.nonce));
+        let marker = context.server.folder.join(format!("tithe-marker-{:016x}", context.nonce));
         fs::write(&marker, &token).map_err(|error| Fault::machine("cannot write the marker file", error))?;
-        let mut files = files_below(&scene.server.folder);
-        let elsewhere = files_of(scene.server, Places::ALL);
-        files.extend(elsewhere.into_iter().filter(|file| !file.path.starts_with(&scene.server.folder)));
+        let mut files = files_below(&context.server.folder);
+        let elsewhere = files_of(context.server, Places::ALL);
+        files.extend(elsewhere.into_iter().filter(|file| !file.path.starts_with(&context.server.folder)));
         let mut report = scan(&needles, files);
         fs::remove_file(&marker).map_err(|error| Fault::machine("cannot remove the marker file", error))?;
 
         let control = report.total().distinct("marker") == 1;
         report.found.retain(|(file, _)| file.path != marker);
         Ok(if report.total().distinct("data key") > 0 {
-            Sight::Exposed(report.describe_found())
+            Observation::Exposed(report.describe_found())
         } else if let Some(file) = report.unreadable.first() {
-            Sight::Unknown(format!("cannot read {file}"))
+            Observation::Unknown(format!("cannot read {file}"))
         } else if control {
-            Sight::Protected(format!("no data key in {}; the marker was found", report.extent()))
+            Observation::Protected(format!("no data key in {}; the marker was found", report.extent()))
         } else {
-            Sight::Unknown("the marker file was not found".to_owned())
+            Observation::Unknown("the marker file was not found".to_owned())
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::record::Role;
 
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
         needles::{NEEDLE_BYTES, Needles},
         scan::{Places, Report, files_of, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 /// Makes the server write `token` into its log, however the product does that.
-pub type Plant = fn(scene: &Scene<'_>, token: &str) -> Result<(), Fault>;
+pub type Plant = fn(context: &CheckContext<'_>, token: &str) -> Result<(), Fault>;
 
 /// How long a server may take to write what it was made to log.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Looks for canaries, the data key and the password in the server's logs, raw, in hexadecimal and in base64. Its
 /// control is a token that `plant` makes the server log, and that must be found. Id `logs-free`.
@@ -46,53 +46,53 @@ impl Evidence for LogsFree {
         format!("the logs hold no {}, no data key and no password", self.targets.noun())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let canaries = Canaries::new(scene, self.id());
-        let mut session = key_value(scene.connect()?)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let canaries = Canaries::new(context, self.id());
+        let mut session = key_value(context.connect()?)?;
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
         drop(session);
         // Planted last: once it stands in the log, so does everything that was logged before it.
-        let token = Source::new(scene, "logs-free control").text(TOKEN_BYTES);
-        (self.plant)(scene, &String::from_utf8_lossy(&token))?;
+        let token = Source::new(context, "logs-free control").text(TOKEN_BYTES);
+        (self.plant)(context, &String::from_utf8_lossy(&token))?;
 
-        let setup = scene.setup;
+        let setup = context.setup;
         let at_rest = setup.at_rest.as_ref().map(|at_rest| ("data key", &at_rest.key));
         let columns = setup.columns.as_ref().map(|columns| ("data key", &columns.key));
-        let ours = [Some(("data key", &setup.materials.key)), Some(("password", &setup.materials.password))];
+        let ours = [Some(("data key", &setup.credentials.key)), Some(("password", &setup.credentials.password))];
         let secrets =
             ours.into_iter().chain([at_rest, columns]).flatten().map(|(what, secret)| (what, secret.expose()));
         let tokens = canaries.tokens(&self.targets);
         let secrets = secrets.filter(|(_, secret)| secret.len() >= NEEDLE_BYTES);
         let needles = Needles::new(secrets.chain(tokens.iter().map(|token| ("canary", *token))));
-        let control = await_needle(scene, &Needles::new([("control token", token.as_slice())]));
-        Ok(conclude(&scan(&needles, files_of(scene.server, Places::LOGS)), tokens.len(), control))
+        let control = await_needle(context, &Needles::new([("control token", token.as_slice())]));
+        Ok(conclude(&scan(&needles, files_of(context.server, Places::LOGS)), tokens.len(), control))
     }
 }
 
-/// True as soon as `needle` stands in the logs; false when patience ends.
-fn await_needle(scene: &Scene<'_>, needle: &Needles) -> bool {
+/// True as soon as `needle` stands in the logs; false when timeout ends.
+fn await_needle(context: &CheckContext<'_>, needle: &Needles) -> bool {
     let start = Instant::now();
     loop {
-        if scan(needle, files_of(scene.server, Places::LOGS)).total().hits() > 0 {
+        if scan(needle, files_of(context.server, Places::LOGS)).total().hits() > 0 {
             return true;
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return false;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-fn conclude(report: &Report, canaries: usize, control: bool) -> Sight {
+fn conclude(report: &Report, canaries: usize, control: bool) -> Observation {
     if report.total().hits() > 0 {
-        Sight::Exposed(report.describe_found())
+        Observation::Exposed(report.describe_found())
     } else if let Some(file) = report.unreadable.first() {
-        Sight::Unknown(format!("cannot read {file}"))
+        Observation::Unknown(format!("cannot read {file}"))
     } else if !control {
-        Sight::Unknown(format!("the control token is not in the logs ({})", report.extent()))
+        Observation::Unknown(format!("the control token is not in the logs ({})", report.extent()))
     } else {
-        Sight::Protected(format!(
+        Observation::Protected(format!(
             "none of {canaries} canaries, no data key and no password in {}; the control token was found",
             report.extent()
         ))

@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicBool;
 use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
-    sight::Sight,
+    observation::Observation,
 };
 use tithe_model::quantity::size;
 
 use super::relay::{Conversation, Relay};
 use crate::{
-    desk::Desk,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     program::{Job, Program},
+    workspace::Workspace,
 };
 
 /// Lets the program work for a second through a relay of Tithe's own, and looks for words that it sends in what passed.
@@ -44,30 +44,35 @@ impl Evidence for ProgramWire<'_> {
         format!("what {} sends is not readable on the wire", self.program.name())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let Some(needle) = self.program.needle() else {
-            return Ok(Sight::Unknown(format!(
+            return Ok(Observation::Unknown(format!(
                 "the connections of {} were not looked at: no words are known that it sends",
                 self.program.name()
             )));
         };
-        let Address::Tcp { host, port } = &scene.server.address else {
-            return Ok(Sight::Unknown("there is no server that Tithe has launched".to_owned()));
+        let Address::Tcp { host, port } = &context.server.address else {
+            return Ok(Observation::Unknown("there is no server that Tithe has launched".to_owned()));
         };
         let relay = Relay::start(host, *port)?;
-        let server = Server { address: relay.address(), ..scene.server.clone() };
-        let desk =
-            Desk::set(self.program, scene.database, &server, scene.setup, &format!("look-{:016x}", scene.nonce))?;
+        let server = Server { address: relay.address(), ..context.server.clone() };
+        let workspace = Workspace::new(
+            self.program,
+            context.database,
+            &server,
+            context.setup,
+            &format!("look-{:016x}", context.nonce),
+        )?;
         let job = Job { clients: 1, rate: None, seconds: 1, seed: 1 };
-        let outcome = desk.run(self.program, &job, &AtomicBool::new(false));
-        desk.clear();
+        let outcome = workspace.run(self.program, &job, &AtomicBool::new(false));
+        workspace.clear();
         outcome?;
         Ok(conclude(&relay.finish(), needle))
     }
 }
 
 /// What passed in `conversations`, where `needle` must not.
-fn conclude(conversations: &[Conversation], needle: &[u8]) -> Sight {
+fn conclude(conversations: &[Conversation], needle: &[u8]) -> Observation {
     let count = |bytes: &[u8]| bytes.windows(needle.len()).filter(|words| *words == needle).count();
     let hits: usize = conversations.iter().map(|talk| count(&talk.sent)).sum();
     let handshakes = conversations.iter().filter(|talk| talk.tls_handshake().is_some()).count();
@@ -79,10 +84,10 @@ fn conclude(conversations: &[Conversation], needle: &[u8]) -> Sight {
         conversations.len()
     );
     match conversations.len() {
-        0 => Sight::Unknown("nothing passed the relay".to_owned()),
-        all if hits == 0 && handshakes == all => Sight::Protected(seen),
-        _ if hits > 0 => Sight::Exposed(seen),
-        _ => Sight::Unknown(seen),
+        0 => Observation::Unknown("nothing passed the relay".to_owned()),
+        all if hits == 0 && handshakes == all => Observation::Protected(seen),
+        _ if hits > 0 => Observation::Exposed(seen),
+        _ => Observation::Unknown(seen),
     }
 }
 
@@ -97,12 +102,12 @@ mod tests {
     #[test]
     fn words_in_the_clear_expose_and_silence_without_tls_proves_nothing() {
         const HELLO: &[u8] = &[0x16, 3, 1, 0, 0xf5, 1, 0, 0, 0xf1, 3, 3, 0x42];
-        let told = |talks: &[Conversation]| conclude(talks, b"sbtest1");
-        assert!(matches!(told(&[]), Sight::Unknown(_)));
-        assert!(matches!(told(&[talk(&[b"SELECT c FROM sbtest1"])]), Sight::Exposed(_)));
-        assert!(matches!(told(&[talk(&[b"\x17\x03\x03"])]), Sight::Unknown(_)));
-        assert!(matches!(told(&[talk(&[HELLO, b"\x17\x03\x03"])]), Sight::Protected(_)));
-        assert!(matches!(told(&[talk(&[HELLO]), talk(&[b"sbtest1"])]), Sight::Exposed(_)));
-        assert!(matches!(told(&[talk(&[HELLO]), talk(&[b"?"])]), Sight::Unknown(_)));
+        let reported = |talks: &[Conversation]| conclude(talks, b"sbtest1");
+        assert!(matches!(reported(&[]), Observation::Unknown(_)));
+        assert!(matches!(reported(&[talk(&[b"SELECT c FROM sbtest1"])]), Observation::Exposed(_)));
+        assert!(matches!(reported(&[talk(&[b"\x17\x03\x03"])]), Observation::Unknown(_)));
+        assert!(matches!(reported(&[talk(&[HELLO, b"\x17\x03\x03"])]), Observation::Protected(_)));
+        assert!(matches!(reported(&[talk(&[HELLO]), talk(&[b"sbtest1"])]), Observation::Exposed(_)));
+        assert!(matches!(reported(&[talk(&[HELLO]), talk(&[b"?"])]), Observation::Unknown(_)));
     }
 }

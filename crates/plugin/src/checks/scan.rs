@@ -54,18 +54,18 @@ impl Places {
         }
     }
 
-    fn has(self, kind: Kind) -> bool {
+    fn has(self, kind: FileKind) -> bool {
         match kind {
-            Kind::Data => self.data,
-            Kind::Journal => self.journal,
-            Kind::Log => self.logs,
+            FileKind::Data => self.data,
+            FileKind::Journal => self.journal,
+            FileKind::Log => self.logs,
         }
     }
 }
 
 /// What a file of a server holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// Tables and indexes.
     Data,
     /// Write-ahead log, redo log, journal.
@@ -82,14 +82,14 @@ pub struct File {
     /// What the finding calls it: relative to the server's folder.
     pub name: String,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 /// The files of `server` in `places`, each once, in a stable order. A file below several of the server's paths is what
 /// the deepest of them says: a journal inside the data folder is journal. Links are followed.
 pub fn files_of(server: &Server, places: Places) -> Vec<File> {
     let paths = &server.paths;
-    let kinds = [(Kind::Data, &paths.data), (Kind::Journal, &paths.journal), (Kind::Log, &paths.logs)];
+    let kinds = [(FileKind::Data, &paths.data), (FileKind::Journal, &paths.journal), (FileKind::Log, &paths.logs)];
     let mut roots: Vec<_> =
         kinds.into_iter().flat_map(|(kind, paths)| paths.iter().map(move |path| (kind, path))).collect();
     roots.sort_by_key(|(_, path)| std::cmp::Reverse(path.components().count()));
@@ -104,7 +104,7 @@ pub fn files_of(server: &Server, places: Places) -> Vec<File> {
 /// Every file below `folder`, each once; all are called data.
 pub fn files_below(folder: &Path) -> Vec<File> {
     let mut walk = Walk::new(folder);
-    walk.visit(folder, Kind::Data);
+    walk.visit(folder, FileKind::Data);
     walk.files
 }
 
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
 
     /// Adds what is at `path`. What vanishes meanwhile is not there; what cannot be listed is kept as a file, so that
     /// the scan complains about it.
-    fn visit(&mut self, path: &Path, kind: Kind) {
+    fn visit(&mut self, path: &Path, kind: FileKind) {
         let Ok(metadata) = fs::metadata(path) else { return };
         if !self.seen.insert((metadata.dev(), metadata.ino())) {
             return;
@@ -239,7 +239,7 @@ impl Report {
     }
 
     /// True when something was found in a file of this kind.
-    pub fn found_in(&self, kind: Kind) -> bool {
+    pub fn found_in(&self, kind: FileKind) -> bool {
         self.found.iter().any(|(file, _)| file.kind == kind)
     }
 

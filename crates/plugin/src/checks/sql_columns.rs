@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
+    observation::Observation,
     secret::Secret,
-    sight::Sight,
 };
 
 use crate::{
@@ -22,16 +22,16 @@ use crate::{
     },
     columns::{Chosen, connect_sql, sql::Treatment},
     database::sql_of,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{Discard, Parameter, SqlSession},
     setup::{Columns, Setup},
-    sql::{Column, Described, Kind, SqlTable, describe, insert},
+    sql::{Column, ColumnType, Described, SqlTable, describe, insert},
 };
 
 /// Length of a block that must not repeat, bytes.
 const BLOCK: usize = 16;
 
-/// The columns that a check is about: those that the guarded arm encrypts.
+/// The columns that a check is about: those that the protected arm encrypts.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// As [`Columns::share`].
@@ -47,13 +47,18 @@ impl Subject {
         Chosen::of(self.share, &self.names, self.tables)
     }
 
-    fn connect(&self, scene: &Scene<'_>, server: &Server, setup: &Setup) -> Result<Box<dyn SqlSession>, Fault> {
-        connect_sql(scene.database, server, setup, &scene.how(), self.tables)
+    fn connect(
+        &self,
+        context: &CheckContext<'_>,
+        server: &Server,
+        setup: &Setup,
+    ) -> Result<Box<dyn SqlSession>, Fault> {
+        connect_sql(context.database, server, setup, &context.how(), self.tables)
     }
 
     /// A session that shows what the server holds.
-    fn connect_raw(&self, scene: &Scene<'_>) -> Result<Box<dyn SqlSession>, Fault> {
-        sql_of(scene.database)?.connect(scene.server, scene.setup, &scene.how())
+    fn connect_raw(&self, context: &CheckContext<'_>) -> Result<Box<dyn SqlSession>, Fault> {
+        sql_of(context.database)?.connect(context.server, context.setup, &context.how())
     }
 
     fn keyed(&self) -> impl Iterator<Item = &'static SqlTable> {
@@ -79,10 +84,10 @@ impl Value {
         };
         match column.kind {
             // Numbers of the full width, so that every product stores all their bytes.
-            Kind::Integer => Self::Number(0x4000_0000 | (bits(source) & 0x3fff_ffff)),
-            Kind::Long => Self::Number(0x4000_0000_0000_0000 | (bits(source) & 0x3fff_ffff_ffff_ffff)),
+            ColumnType::Integer => Self::Number(0x4000_0000 | (bits(source) & 0x3fff_ffff)),
+            ColumnType::Long => Self::Number(0x4000_0000_0000_0000 | (bits(source) & 0x3fff_ffff_ffff_ffff)),
             // Equal blocks give away a cipher that encrypts each block by itself.
-            Kind::Text(length) => {
+            ColumnType::Text(length) => {
                 let mut text = source.text(BLOCK).repeat(length.div_ceil(BLOCK).min(6));
                 text.truncate(length);
                 Self::Text(text)
@@ -189,7 +194,7 @@ impl Row {
     /// The tokens of the columns at `places`, as if they followed each other.
     fn tokens_of(&self, places: &[usize], chosen: &Chosen) -> Vec<Vec<u8>> {
         let mut tokens = Vec::new();
-        let mut run = (Kind::Integer, Vec::new());
+        let mut run = (ColumnType::Integer, Vec::new());
         for (column, value) in places.iter().map(|place| (&self.table.columns[*place], &self.values[*place])) {
             let hidden = chosen.treatment(column).is_some();
             if !hidden || column.kind != run.0 {
@@ -208,8 +213,8 @@ impl Row {
 }
 
 /// Neighbouring numbers of one kind in their usual forms; too few of them could not be told from chance.
-fn forms(run: &[i64], kind: Kind) -> Vec<Vec<u8>> {
-    let width = if kind == Kind::Integer { 4 } else { 8 };
+fn forms(run: &[i64], kind: ColumnType) -> Vec<Vec<u8>> {
+    let width = if kind == ColumnType::Integer { 4 } else { 8 };
     if run.len() * width < NEEDLE_BYTES {
         return Vec::new();
     }
@@ -228,13 +233,13 @@ fn forms(run: &[i64], kind: Kind) -> Vec<Vec<u8>> {
 /// A row and its twin.
 type Pair = (Row, Row);
 
-/// Writes a row and a twin of it into every table, through `session`; hands them to `look` and removes them.
+/// Writes a row and a twin of it into every table, through `session`; hands them to `observe` and removes them.
 fn with_rows(
     subject: &Subject,
     session: &mut dyn SqlSession,
     source: &mut Source,
-    look: impl FnOnce(&mut dyn SqlSession, &[Pair]) -> Result<Sight, Fault>,
-) -> Result<Sight, Fault> {
+    observe: impl FnOnce(&mut dyn SqlSession, &[Pair]) -> Result<Observation, Fault>,
+) -> Result<Observation, Fault> {
     let mut rows = Vec::new();
     for table in subject.keyed() {
         let row = Row::draw(table, source);
@@ -243,12 +248,12 @@ fn with_rows(
         twin.write(subject, session)?;
         rows.push((row, twin));
     }
-    let sight = look(session, &rows);
+    let observation = observe(session, &rows);
     for (row, twin) in &rows {
         row.remove(subject, session)?;
         twin.remove(subject, session)?;
     }
-    sight
+    observation
 }
 
 /// What the server holds for encrypted columns must be no plaintext, must repeat no block where it is randomised, and
@@ -264,16 +269,16 @@ impl Evidence for SqlCiphertext {
         "the server holds ciphertext in encrypted columns, randomised unless the column is compared".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
         let chosen = subject.chosen()?;
-        let cipher = scene.setup.columns.as_ref().map(|columns| columns.cipher);
-        let mut session = subject.connect(scene, scene.server, scene.setup)?;
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |session, rows| {
+        let cipher = context.setup.columns.as_ref().map(|columns| columns.cipher);
+        let mut session = subject.connect(context, context.server, context.setup)?;
+        with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |session, rows| {
             let mut seen = Seen::default();
             for (row, twin) in rows {
                 if !row.is_read_back(subject, session)? || !twin.is_read_back(subject, session)? {
-                    return Ok(Sight::Unknown(format!("{} is not read as it was written", row.table.name)));
+                    return Ok(Observation::Unknown(format!("{} is not read as it was written", row.table.name)));
                 }
                 let stored = [row.read(subject, session, true)?, twin.read(subject, session, true)?];
                 for (place, column) in row.table.columns.iter().enumerate() {
@@ -328,15 +333,15 @@ impl Seen {
         }
     }
 
-    fn conclude(&self, (randomised, deterministic): (&str, &str)) -> Sight {
+    fn conclude(&self, (randomised, deterministic): (&str, &str)) -> Observation {
         if !self.plain.is_empty() {
             let (count, first) = (self.plain.len(), self.plain[0]);
-            return Sight::Exposed(format!("{count} columns hold what was sent, the first of them {first}"));
+            return Observation::Exposed(format!("{count} columns hold what was sent, the first of them {first}"));
         }
         if let Some(first) = self.repeats.first() {
-            return Sight::Exposed(format!("{first}: what is equal and what differs is not as it should be"));
+            return Observation::Exposed(format!("{first}: what is equal and what differs is not as it should be"));
         }
-        Sight::Protected(format!(
+        Observation::Protected(format!(
             "{} columns randomised ({randomised}), no block of 16 bytes twice; {} deterministic ({deterministic}), \
              which tell equal values; {} in the clear",
             self.randomised, self.deterministic, self.clear
@@ -357,32 +362,32 @@ impl Evidence for SqlWrongKey {
         "the arm's key opens encrypted columns, another key does not".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
         let chosen = subject.chosen()?;
         let all = subject.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
         let Some((table, column)) = all.into_iter().find(|(_, column)| chosen.treatment(column).is_some()) else {
-            return Ok(Sight::Unknown("no column is encrypted".to_owned()));
+            return Ok(Observation::Unknown("no column is encrypted".to_owned()));
         };
         let template = format!("SELECT {} FROM {} LIMIT 1", column.name, table.name);
         let read = |setup: &Setup| -> Result<u64, Fault> {
-            let mut session = subject.connect(scene, scene.server, setup)?;
+            let mut session = subject.connect(context, context.server, setup)?;
             let described = subject.describe(&template, session.as_ref());
             let statement = session.prepare_described(&described)?;
             session.call(statement, &[], &mut Discard)
         };
-        if read(scene.setup)? == 0 {
-            return Ok(Sight::Unknown(format!("{} is empty", table.name)));
+        if read(context.setup)? == 0 {
+            return Ok(Observation::Unknown(format!("{} is empty", table.name)));
         }
-        let mut stranger = scene.setup.clone();
-        let Some(columns) = &mut stranger.columns else {
-            return Ok(Sight::Exposed(format!("{} is read without a key", column.name)));
+        let mut wrong_key = context.setup.clone();
+        let Some(columns) = &mut wrong_key.columns else {
+            return Ok(Observation::Exposed(format!("{} is read without a key", column.name)));
         };
         *columns = Columns { key: Secret::random(32), ..columns.clone() };
-        Ok(match read(&stranger) {
-            Err(Fault::Wrong(refusal)) => Sight::Protected(format!("with another key: {refusal}")),
-            Err(fault) => Sight::Unknown(fault.to_string()),
-            Ok(_) => Sight::Exposed(format!("{} is read with another key", column.name)),
+        Ok(match read(&wrong_key) {
+            Err(Fault::Wrong(refusal)) => Observation::Protected(format!("with another key: {refusal}")),
+            Err(fault) => Observation::Unknown(fault.to_string()),
+            Ok(_) => Observation::Exposed(format!("{} is read with another key", column.name)),
         })
     }
 }
@@ -399,24 +404,24 @@ impl Evidence for SqlDiskCanary {
         format!("no value of an encrypted column is readable in the {}", Places::ALL.noun())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
-        if files_of(scene.server, Places::ALL).is_empty() {
-            return Ok(Sight::Unknown("no such file of the server can be seen from here".to_owned()));
+        if files_of(context.server, Places::ALL).is_empty() {
+            return Ok(Observation::Unknown("no such file of the server can be seen from here".to_owned()));
         }
         let chosen = subject.chosen()?;
         let names: Vec<&str> = subject.tables.iter().map(|table| table.name).collect();
-        let mut session = subject.connect(scene, scene.server, scene.setup)?;
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |_, rows| {
-            sql_of(scene.database)?.settle(scene.server, scene.setup, &names)?;
-            scene.database.settle(scene.server, scene.setup, scene.table)?;
+        let mut session = subject.connect(context, context.server, context.setup)?;
+        with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |_, rows| {
+            sql_of(context.database)?.quiesce(context.server, context.setup, &names)?;
+            context.database.quiesce(context.server, context.setup, context.table)?;
             let tokens = tokens(rows, &chosen);
             let needles = Needles::new(tokens.iter().map(|token| ("canary", token.as_slice())));
-            let report = scan(&needles, files_of(scene.server, Places::ALL));
+            let report = scan(&needles, files_of(context.server, Places::ALL));
             Ok(match report.unreadable.first() {
-                _ if report.total().hits() > 0 => Sight::Exposed(report.describe_found()),
-                Some(file) => Sight::Unknown(format!("cannot read {file}")),
-                None => Sight::Protected(format!("none of {} canaries in {}", tokens.len(), report.extent())),
+                _ if report.total().hits() > 0 => Observation::Exposed(report.describe_found()),
+                Some(file) => Observation::Unknown(format!("cannot read {file}")),
+                None => Observation::Protected(format!("none of {} canaries in {}", tokens.len(), report.extent())),
             })
         })
     }
@@ -442,23 +447,27 @@ impl Evidence for SqlWireCanary {
         "no value of an encrypted column is readable on the wire".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
-        let Address::Tcp { host, port } = &scene.server.address else {
-            return Ok(Sight::Unknown("no relay can stand before this server".to_owned()));
+        let Address::Tcp { host, port } = &context.server.address else {
+            return Ok(Observation::Unknown("no relay can stand before this server".to_owned()));
         };
         let chosen = subject.chosen()?;
         let relay = Relay::start(host, *port)?;
-        let server = Server { address: relay.address(), ..scene.server.clone() };
-        let mut session = subject.connect(scene, &server, scene.setup)?;
+        let server = Server { address: relay.address(), ..context.server.clone() };
+        let mut session = subject.connect(context, &server, context.setup)?;
         let mut wanted = Vec::new();
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |session, rows| {
+        with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |session, rows| {
             wanted = tokens(rows, &chosen);
             let mut same = true;
             for (row, twin) in rows {
                 same &= row.is_read_back(subject, session)? && twin.is_read_back(subject, session)?;
             }
-            Ok(if same { Sight::Protected(String::new()) } else { Sight::Unknown("rows differ".to_owned()) })
+            Ok(if same {
+                Observation::Protected(String::new())
+            } else {
+                Observation::Unknown("rows differ".to_owned())
+            })
         })?;
         drop(session);
         let conversations = relay.finish();
@@ -472,11 +481,11 @@ impl Evidence for SqlWireCanary {
             }
         }
         Ok(if tally.hits() > 0 {
-            Sight::Exposed(tally.describe())
+            Observation::Exposed(tally.describe())
         } else if bytes == 0 || conversations.iter().any(|conversation| conversation.truncated) {
-            Sight::Unknown("not everything that passed was kept".to_owned())
+            Observation::Unknown("not everything that passed was kept".to_owned())
         } else {
-            Sight::Protected(format!("none of {} canaries in {bytes} bytes", wanted.len()))
+            Observation::Protected(format!("none of {} canaries in {bytes} bytes", wanted.len()))
         })
     }
 }
@@ -494,20 +503,20 @@ impl Evidence for SqlWrapperIdle {
         "the sessions are wrapped and nothing is encrypted".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
-        if !scene.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
-            return Ok(Sight::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
+        if !context.setup.columns.as_ref().is_some_and(|columns| columns.selection().is_none()) {
+            return Ok(Observation::Exposed("this arm's sessions are not wrapped with a share of 0".to_owned()));
         }
-        let mut session = subject.connect(scene, scene.server, scene.setup)?;
-        let mut raw = subject.connect_raw(scene)?;
-        with_rows(subject, session.as_mut(), &mut Source::new(scene, self.id()), |_, rows| {
+        let mut session = subject.connect(context, context.server, context.setup)?;
+        let mut raw = subject.connect_raw(context)?;
+        with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |_, rows| {
             for (row, twin) in rows {
                 if !row.is_read_back(subject, raw.as_mut())? || !twin.is_read_back(subject, raw.as_mut())? {
-                    return Ok(Sight::Exposed(format!("{} does not hold what was sent", row.table.name)));
+                    return Ok(Observation::Exposed(format!("{} does not hold what was sent", row.table.name)));
                 }
             }
-            Ok(Sight::Protected(format!("rows of {} tables stand in the server as they were sent", rows.len())))
+            Ok(Observation::Protected(format!("rows of {} tables stand in the server as they were sent", rows.len())))
         })
     }
 }
@@ -518,8 +527,8 @@ mod tests {
 
     #[test]
     fn runs_of_numbers_are_looked_for_in_every_form_and_short_ones_are_not() {
-        assert!(forms(&[1, 2], Kind::Integer).is_empty() && forms(&[1], Kind::Long).is_empty());
-        let all = forms(&[1, 2, 3], Kind::Integer);
+        assert!(forms(&[1, 2], ColumnType::Integer).is_empty() && forms(&[1], ColumnType::Long).is_empty());
+        let all = forms(&[1, 2, 3], ColumnType::Integer);
         let told: Vec<String> = all.iter().map(|form| form.escape_ascii().to_string()).collect();
         expect_test::expect![[r"
             \x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03
@@ -531,13 +540,13 @@ mod tests {
 
     #[test]
     fn what_stands_in_the_clear_or_repeats_is_exposed() {
-        let column = Column::new("x", Kind::Text(64), crate::sql::Holds::Remark);
+        let column = Column::new("x", ColumnType::Text(64), crate::sql::Sensitivity::Remark);
         let value = Value::Text(b"sixteen bytes ..".repeat(2));
         let ramp = |from: u8| -> Vec<u8> { (from..from + 48).collect() };
         let told = |treatment, stored: [&Vec<u8>; 2]| {
             let mut seen = Seen::default();
             seen.column(&column, Some(treatment), &value, stored, false);
-            matches!(seen.conclude(("", "")), Sight::Protected(_))
+            matches!(seen.conclude(("", "")), Observation::Protected(_))
         };
         let (one, other) = (ramp(0), ramp(100));
         assert!(told(Treatment::Randomised, [&one, &other]));

@@ -5,14 +5,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 
 use crate::{
     columns::connect_sql,
-    evidence::{CheckEntry, Evidence, Scene},
-    session::{Around, Connection, Parameter, Progress, Rows, Session, SqlSession, Statement, wait_ready},
+    evidence::{CheckContext, CheckEntry, Evidence},
+    session::{Connection, Parameter, Progress, Rows, Session, SessionWrapper, SqlSession, Statement, wait_ready},
     sql::{Described, Dialect},
-    workload::{Load, Parts, Workload},
+    workload::{Load, PartRecorder, Workload},
 };
 
 /// Transactions that are listened to: enough for the rarest of a usual mix to occur.
@@ -37,21 +37,21 @@ impl Evidence for StatementsOrdinary<'_> {
         "the clients of this arm have the server compute, those of the plain arm do not".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let with_statements = self.workload.filter(|workload| !workload.tables().is_empty());
         let Some((workload, Load::Clients(clients))) =
             with_statements.map(|workload| (workload, workload.offered_by()))
         else {
-            return Ok(Sight::Unknown("the workload has no statements".to_owned()));
+            return Ok(Observation::Unknown("the workload has no statements".to_owned()));
         };
-        let inner = connect_sql(scene.database, scene.server, scene.setup, &scene.how(), workload.tables())?;
+        let inner = connect_sql(context.database, context.server, context.setup, &context.how(), workload.tables())?;
         let heard = Heard::default();
         let mut session = Session::Sql(Box::new(Listening { inner, prepared: Vec::new(), heard: Arc::clone(&heard) }));
         let mut client = clients.client(&clients.arm_state());
-        if let Some(compute) = scene.setup.compute {
+        if let Some(compute) = context.setup.compute {
             client.compute_in(compute);
         }
-        client.seed(scene.nonce);
+        client.seed(context.nonce);
         for _ in 0..TRANSACTIONS {
             client.prepare();
             client.submit(&mut session)?;
@@ -65,13 +65,13 @@ impl Evidence for StatementsOrdinary<'_> {
 }
 
 /// What the statements `heard` show: some compute in the server, or none does.
-pub fn judged(heard: &[String]) -> Sight {
+pub fn judged(heard: &[String]) -> Observation {
     let computing = |sql: &&String| COMPUTING.iter().any(|sign| sql.contains(sign));
     let count = heard.iter().filter(computing).count();
     let of = format!("of {} statements of {TRANSACTIONS} transactions", heard.len());
     match heard.iter().find(computing) {
-        Some(first) => Sight::Protected(format!("{count} {of} compute in the server, the first: {first}")),
-        None => Sight::Exposed(format!("none {of} computes in the server")),
+        Some(first) => Observation::Protected(format!("{count} {of} compute in the server, the first: {first}")),
+        None => Observation::Exposed(format!("none {of} computes in the server")),
     }
 }
 
@@ -119,7 +119,7 @@ impl SqlSession for Listening {
     }
 }
 
-impl Around for Listening {
+impl SessionWrapper for Listening {
     fn inner(&self) -> &dyn Connection {
         self.inner.as_ref()
     }
@@ -132,6 +132,6 @@ impl Around for Listening {
 /// Throws the times of parts away.
 struct Untimed;
 
-impl Parts for Untimed {
+impl PartRecorder for Untimed {
     fn part(&mut self, _operation: usize) {}
 }

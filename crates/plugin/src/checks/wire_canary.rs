@@ -3,7 +3,7 @@
 use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
-    sight::Sight,
+    observation::Observation,
 };
 use tithe_model::quantity::size;
 
@@ -13,7 +13,7 @@ use crate::{
         needles::{Needles, Tally},
         relay::{Conversation, Relay},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     setup::Transport,
 };
 
@@ -41,31 +41,31 @@ impl Evidence for WireCanary {
         format!("no {} is readable on the wire", self.targets.noun())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let (host, port) = match &scene.server.address {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let (host, port) = match &context.server.address {
             Address::Tcp { host, port } => (host, *port),
             Address::Attached(_) => {
-                return Ok(Sight::Unknown("no relay can stand before an attached server".to_owned()));
+                return Ok(Observation::Unknown("no relay can stand before an attached server".to_owned()));
             }
             Address::File(_) | Address::Nowhere => {
-                return Ok(Sight::Unknown("there is no wire: the database is embedded".to_owned()));
+                return Ok(Observation::Unknown("there is no wire: the database is embedded".to_owned()));
             }
         };
         let relay = Relay::start(host, port)?;
-        let server = Server { address: relay.address(), ..scene.server.clone() };
-        let canaries = Canaries::new(scene, self.id());
-        let mut session = key_value(scene.connect_as(&server, scene.setup)?)?;
+        let server = Server { address: relay.address(), ..context.server.clone() };
+        let canaries = Canaries::new(context, self.id());
+        let mut session = key_value(context.connect_as(&server, context.setup)?)?;
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
         drop(session);
         let conversations = relay.finish();
-        let tls = matches!(scene.setup.transport, Transport::Tls { .. });
+        let tls = matches!(context.setup.transport, Transport::Tls { .. });
         Ok(conclude(&conversations, &canaries.tokens(&self.targets), tls))
     }
 }
 
 /// What passed in `conversations`, where `tokens` must not and `tls` says that a handshake must.
-fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Sight {
+fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Observation {
     let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
     let count = |direction: fn(&Conversation) -> &Vec<u8>| {
         let mut tally = Tally::default();
@@ -83,19 +83,19 @@ fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Sigh
     };
     if sent.hits() + received.hits() > 0 {
         let (sent, received) = (sent.describe(), received.describe());
-        return Sight::Exposed(format!("sent: {sent}; received: {received}; {handshake}"));
+        return Observation::Exposed(format!("sent: {sent}; received: {received}; {handshake}"));
     }
     let seen = format!("{sent_size} sent, {received_size} received; {handshake}");
     if conversations.is_empty() {
-        Sight::Unknown("nothing passed the relay".to_owned())
+        Observation::Unknown("nothing passed the relay".to_owned())
     } else if tokens.is_empty() {
-        Sight::Unknown("the share of fields rounds to none".to_owned())
+        Observation::Unknown("the share of fields rounds to none".to_owned())
     } else if conversations.iter().any(|conversation| conversation.truncated) {
-        Sight::Unknown(format!("more passed than the relay keeps; {seen}"))
+        Observation::Unknown(format!("more passed than the relay keeps; {seen}"))
     } else if tls && handshakes < conversations.len() {
-        Sight::Exposed(format!("no canary, but not every connection speaks TLS: {seen}"))
+        Observation::Exposed(format!("no canary, but not every connection speaks TLS: {seen}"))
     } else {
-        Sight::Protected(format!("none of {} canaries in {seen}", tokens.len()))
+        Observation::Protected(format!("none of {} canaries in {seen}", tokens.len()))
     }
 }
 

@@ -18,9 +18,9 @@ use tithe_machine::{fault::Fault, launch::Server};
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
 use crate::{
     database::{Connect, Database, sql_of},
-    session::{Around, Connection, Parameter, Progress, Rows, SqlSession, Statement},
+    session::{Connection, Parameter, Progress, Rows, SessionWrapper, SqlSession, Statement},
     setup::{Columns, Setup},
-    sql::{Column, Compute, Described, Dialect, Holds, Kind, SqlTable},
+    sql::{Column, ColumnType, Compute, Described, Dialect, Sensitivity, SqlTable},
     workload::Workload,
 };
 
@@ -74,9 +74,9 @@ impl Chosen {
         let chosen: Vec<&'static Column> = if names.is_empty() {
             let most = match share {
                 0.0 => None,
-                0.2 => Some(Holds::Identifier),
-                0.5 => Some(Holds::Figure),
-                1.0 => Some(Holds::Remark),
+                0.2 => Some(Sensitivity::Identifier),
+                0.5 => Some(Sensitivity::Figure),
+                1.0 => Some(Sensitivity::Remark),
                 other => {
                     return Err(Fault::Refused(format!(
                         "share = {other} stands for no set of columns of SQL tables: say 0, 0.2 (identifiers), 0.5 \
@@ -103,8 +103,8 @@ impl Chosen {
     /// Length of what stands in `column`, bytes at most; `None` when it is not encrypted.
     pub fn stored_bytes(&self, column: &Column) -> Option<usize> {
         let plain = match column.kind {
-            Kind::Integer | Kind::Long => NUMBER_BYTES,
-            Kind::Text(length) => length,
+            ColumnType::Integer | ColumnType::Long => NUMBER_BYTES,
+            ColumnType::Text(length) => length,
         };
         self.treatment(column).map(|treatment| match treatment {
             Treatment::Deterministic => plain + DETERMINISTIC_OVERHEAD,
@@ -319,7 +319,7 @@ impl Encrypted {
     }
 
     fn place(&self, column: &'static Column) -> Option<Place> {
-        let is_number = !matches!(column.kind, Kind::Text(_));
+        let is_number = !matches!(column.kind, ColumnType::Text(_));
         self.chosen.treatment(column).map(|treatment| Place { treatment, is_number, column })
     }
 
@@ -376,7 +376,7 @@ impl SqlSession for Encrypted {
         let results = self.statements.get(self.current).map_or(&[][..], |carried| &carried.results);
         let mut decrypt = Decrypt { rows, results, ciphers: &mut self.ciphers, wrong: &mut self.wrong };
         let progress = self.inner.advance(&mut decrypt)?;
-        // The rest of the answer must be taken before the session can go on, so the complaint waits for its end.
+        // The rest of the answer must be taken before the session can go on, so the diagnostic waits for its end.
         match (progress, self.wrong.take()) {
             (Progress::Done(_), Some(wrong)) => Err(Fault::Wrong(wrong)),
             (progress, wrong) => {
@@ -391,7 +391,7 @@ impl SqlSession for Encrypted {
     }
 }
 
-impl Around for Encrypted {
+impl SessionWrapper for Encrypted {
     fn inner(&self) -> &dyn Connection {
         self.inner.as_ref()
     }
@@ -423,7 +423,7 @@ impl Rows for Decrypt<'_> {
             None => {
                 let name = place.column.name;
                 self.wrong.get_or_insert_with(|| format!("a value of {name} does not decrypt"));
-                // The row stays whole; nothing of it is used after the complaint.
+                // The row stays whole; nothing of it is used after the diagnostic.
                 self.rows.field(field, Some(&[]));
             }
         }

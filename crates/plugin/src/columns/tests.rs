@@ -14,13 +14,13 @@ use crate::{
 /// An arm of the simulated database with the first `share` of ten fields encrypted.
 fn bench(share: f64) -> Bench {
     let mut bench = Bench::plain();
-    bench.setup.columns = Some(Columns::of_share(share, bench.setup.materials.key.clone()));
+    bench.setup.columns = Some(Columns::of_share(share, bench.setup.credentials.key.clone()));
     bench
 }
 
 /// The bench's session without encryption.
 fn raw(bench: &Bench) -> Box<dyn KeyValueSession> {
-    crate::checks::canary::key_value(bench.scene().connect_raw().unwrap()).unwrap()
+    crate::checks::canary::key_value(bench.context().connect_raw().unwrap()).unwrap()
 }
 
 fn wrapped(bench: &Bench) -> Box<dyn KeyValueSession> {
@@ -68,7 +68,7 @@ proptest! {
             prop_assert_eq!(&read(session.as_mut(), key).unwrap(), &some(values));
             let stored = read(raw(&bench).as_mut(), key).unwrap();
             for (number, (stored, value)) in stored.iter().flatten().zip(values).enumerate() {
-                let longer = if number < Selection::of_share(share).of(bench.scene().table).len() { OVERHEAD } else { 0 };
+                let longer = if number < Selection::of_share(share).of(bench.context().table).len() { OVERHEAD } else { 0 };
                 prop_assert_eq!(stored.len(), value.len() + longer);
             }
         }
@@ -137,7 +137,7 @@ fn what_is_too_short_or_plain_is_wrong_and_the_session_goes_on() {
 /// As [`bench`], with every field encrypted deterministically.
 fn deterministic(cipher: ColumnCipher) -> Bench {
     let mut bench = Bench::plain();
-    let all = Columns::of_share(1.0, bench.setup.materials.key.clone());
+    let all = Columns::of_share(1.0, bench.setup.credentials.key.clone());
     bench.setup.columns = Some(Columns { deterministic: true, cipher, ..all });
     bench
 }
@@ -229,5 +229,5 @@ fn the_protection_says_how_it_is_proven() {
     let mut setup = Bench::plain().setup.clone();
     COLUMNS.apply(&chosen(0.2), &mut setup);
     let columns = setup.columns.unwrap();
-    assert!(columns.share == 0.2 && columns.key == setup.materials.key);
+    assert!(columns.share == 0.2 && columns.key == setup.credentials.key);
 }

@@ -12,19 +12,19 @@ use crate::{
         wire_canary::WireCanary,
     },
     setup::{Columns, Selection},
-    simulated::test_bench::{Bench, materials},
+    simulated::test_bench::{Bench, credentials},
 };
 
 /// An arm whose first `share` of ten fields are encrypted by the client.
 fn encrypted(share: f64) -> Bench {
-    let mut setup = Setup::plain([].into(), materials());
-    setup.columns = Some(Columns::of_share(share, setup.materials.key.clone()));
+    let mut setup = Setup::plain([].into(), credentials());
+    setup.columns = Some(Columns::of_share(share, setup.credentials.key.clone()));
     Bench::of(setup, true)
 }
 
-/// The verdict of `check`, and what it saw on `guarded` and on a plain arm.
-fn check(check: &dyn Evidence, guarded: &Bench, expected: Expect) {
-    let (on, off) = (guarded.look(check), Bench::plain().look(check));
+/// The verdict of `check`, and what it saw on `protected` and on a plain arm.
+fn check(check: &dyn Evidence, protected: &Bench, expected: Expect) {
+    let (on, off) = (protected.observe(check), Bench::plain().observe(check));
     let verdict = judge(check.entry().control, &on, Some(&off));
     let text = format!("{}: {}: {verdict:?}\n on: {on:?}\noff: {off:?}\n", check.id(), check.claim());
     expected.assert_eq(&text);
@@ -32,42 +32,43 @@ fn check(check: &dyn Evidence, guarded: &Bench, expected: Expect) {
 
 #[test]
 fn a_check_proves_something_only_with_its_control() {
-    let sights = [Sight::Protected("p".into()), Sight::Exposed("e".into()), Sight::Unknown("u".into())];
+    let observations =
+        [Observation::Protected("p".into()), Observation::Exposed("e".into()), Observation::Unknown("u".into())];
     let mut table = String::new();
     for control in [Control::PlainArm, Control::Own] {
-        for guarded in &sights {
-            for plain in sights.iter().map(Some).chain([None]) {
-                let told = plain.map_or("-", Sight::quotation);
-                let verdict = judge(control, guarded, plain);
-                table += &format!("{control:?} guarded {} plain {told}: {verdict:?}\n", guarded.quotation());
+        for protected in &observations {
+            for plain in observations.iter().map(Some).chain([None]) {
+                let told = plain.map_or("-", Observation::quotation);
+                let verdict = judge(control, protected, plain);
+                table += &format!("{control:?} protected {} plain {told}: {verdict:?}\n", protected.quotation());
             }
         }
     }
     expect![[r#"
-        PlainArm guarded p plain p: CannotTell
-        PlainArm guarded p plain e: Holds
-        PlainArm guarded p plain u: CannotTell
-        PlainArm guarded p plain -: CannotTell
-        PlainArm guarded e plain p: Fails
-        PlainArm guarded e plain e: Fails
-        PlainArm guarded e plain u: Fails
-        PlainArm guarded e plain -: Fails
-        PlainArm guarded u plain p: CannotTell
-        PlainArm guarded u plain e: CannotTell
-        PlainArm guarded u plain u: CannotTell
-        PlainArm guarded u plain -: CannotTell
-        Own guarded p plain p: Holds
-        Own guarded p plain e: Holds
-        Own guarded p plain u: Holds
-        Own guarded p plain -: Holds
-        Own guarded e plain p: Fails
-        Own guarded e plain e: Fails
-        Own guarded e plain u: Fails
-        Own guarded e plain -: Fails
-        Own guarded u plain p: CannotTell
-        Own guarded u plain e: CannotTell
-        Own guarded u plain u: CannotTell
-        Own guarded u plain -: CannotTell
+        PlainArm protected p plain p: CannotTell
+        PlainArm protected p plain e: Holds
+        PlainArm protected p plain u: CannotTell
+        PlainArm protected p plain -: CannotTell
+        PlainArm protected e plain p: Fails
+        PlainArm protected e plain e: Fails
+        PlainArm protected e plain u: Fails
+        PlainArm protected e plain -: Fails
+        PlainArm protected u plain p: CannotTell
+        PlainArm protected u plain e: CannotTell
+        PlainArm protected u plain u: CannotTell
+        PlainArm protected u plain -: CannotTell
+        Own protected p plain p: Holds
+        Own protected p plain e: Holds
+        Own protected p plain u: Holds
+        Own protected p plain -: Holds
+        Own protected e plain p: Fails
+        Own protected e plain e: Fails
+        Own protected e plain u: Fails
+        Own protected e plain -: Fails
+        Own protected u plain p: CannotTell
+        Own protected u plain e: CannotTell
+        Own protected u plain u: CannotTell
+        Own protected u plain -: CannotTell
     "#]]
     .assert_eq(&table);
 }
@@ -259,19 +260,19 @@ fn a_check_of_one_place_is_about_that_place() {
 fn a_control_that_is_seen_elsewhere_only_does_not_vouch_for_the_data() {
     // Data are sealed, and the log has the keys: as with a plain arm whose data files compress.
     let compressed = Bench::new(&[("seal", &[]), ("audit", &[])], &[]);
-    let mut scene = compressed.scene();
-    scene.guarded = false;
+    let mut context = compressed.context();
+    context.protected = false;
     let check = DiskCanary::new(Places::ALL, Targets::Everything);
     expect![[r#"Unknown("not in the data files; canary ×2: 6 times, in audit.log (6)")"#]]
-        .assert_eq(&format!("{:?}", seen_by(&check, &mut scene)));
-    scene.guarded = true;
-    scene.nonce += 1;
+        .assert_eq(&format!("{:?}", seen_by(&check, &mut context)));
+    context.protected = true;
+    context.nonce += 1;
     expect![[r#"Exposed("canary ×2: 6 times, in audit.log (6)")"#]]
-        .assert_eq(&format!("{:?}", seen_by(&check, &mut scene)));
+        .assert_eq(&format!("{:?}", seen_by(&check, &mut context)));
 }
 
-fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
-    let mut log = fs::OpenOptions::new().create(true).append(true).open(&scene.server.paths.logs[0])?;
+fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+    let mut log = fs::OpenOptions::new().create(true).append(true).open(&context.server.paths.logs[0])?;
     Ok(writeln!(log, "LOG {token}")?)
 }
 
@@ -302,7 +303,7 @@ fn logs_are_searched_for_values_and_secrets() {
     "#]],
     );
     let leaky = Bench::new(&[("audit", &[])], &[]);
-    let secrets = &leaky.setup.materials;
+    let secrets = &leaky.setup.credentials;
     let line = format!("encrypt(v, '\\x{}') as {}", secrets.key.expose_hex(), secrets.password.expose_text());
     fs::write(&leaky.server.paths.logs[0], line).unwrap();
     check(
@@ -330,7 +331,7 @@ fn a_key_in_the_servers_folder_is_found() {
     );
     let left: Vec<_> = fs::read_dir(&sealed.server.folder).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left, ["data"], "the marker is gone");
-    fs::write(sealed.server.folder.join("data/keyring"), sealed.setup.materials.key.expose_hex()).unwrap();
+    fs::write(sealed.server.folder.join("data/keyring"), sealed.setup.credentials.key.expose_hex()).unwrap();
     check(
         &KeyApart,
         &sealed,
@@ -356,8 +357,8 @@ fn where_there_is_no_wire_nothing_is_said_about_it() {
     );
     let mut server = sealed.server.clone();
     server.address = Address::Attached(tithe_model::experiment::Url::new("postgres://tithe:secret@db.example"));
-    let mut scene = sealed.scene();
-    scene.server = &server;
+    let mut context = sealed.context();
+    context.server = &server;
     expect![[r#"Unknown("no relay can stand before an attached server")"#]]
-        .assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut scene)));
+        .assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut context)));
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 
@@ -14,7 +14,7 @@ use crate::{
         disk_canary::DiskCanary,
         scan::Places,
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     protection::Protection,
     session::{Fields, Request},
     setup::{AtRest, Setup},
@@ -24,7 +24,7 @@ const fn cost(default: f64) -> OptionEntry {
     OptionEntry {
         name: "cost",
         kind: OptionKind::Number { low: -0.5, high: 10.0 },
-        default: Some(Default::Number(default)),
+        default: Some(DefaultValue::Number(default)),
         help: "What it adds to the time of an operation, as a share: 0.05 is five percent.",
     }
 }
@@ -37,7 +37,7 @@ impl Protection for Seal {
         &ProtectionEntry {
             id: "seal",
             title: "sealed data file",
-            guards_against: "Whoever reads the data file.",
+            protects_against: "Whoever reads the data file.",
             leaves_open: "The memory of the process, where the key is too.",
             options: const { &[cost(0.05)] },
             ..ProtectionEntry::BARE
@@ -46,7 +46,7 @@ impl Protection for Seal {
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
         set(setup, "seal_cost", chosen.number("cost"));
-        setup.at_rest = Some(AtRest { cipher: "aes-256-gcm".to_owned(), key: setup.materials.key.clone() });
+        setup.at_rest = Some(AtRest { cipher: "aes-256-gcm".to_owned(), key: setup.credentials.key.clone() });
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
@@ -62,7 +62,7 @@ impl Protection for Audit {
         &ProtectionEntry {
             id: "audit",
             title: "audit log",
-            guards_against: "Whoever denies what was done.",
+            protects_against: "Whoever denies what was done.",
             leaves_open: "Whoever can change the log.",
             options: const {
                 &[
@@ -70,7 +70,7 @@ impl Protection for Audit {
                     OptionEntry {
                         name: "lose",
                         kind: OptionKind::Number { low: 0.0, high: 1.0 },
-                        default: Some(Default::Number(0.0)),
+                        default: Some(DefaultValue::Number(0.0)),
                         help: "Share of the records that is lost.",
                     },
                 ]
@@ -97,7 +97,7 @@ impl Protection for Placebo {
         &ProtectionEntry {
             id: "placebo",
             title: "placebo",
-            guards_against: "Nothing: it is there to see what is measured where there is nothing to measure.",
+            protects_against: "Nothing: it is there to see what is measured where there is nothing to measure.",
             leaves_open: "Everything.",
             options: const { &[cost(0.0)] },
             ..ProtectionEntry::BARE
@@ -124,7 +124,7 @@ impl AuditComplete {
     const EACH: usize = 40;
     const KINDS: [&'static str; 5] = ["INSERT", "READ", "UPDATE", "SCAN", "DELETE"];
 
-    fn conclude(log: &str, mark: &str) -> Sight {
+    fn conclude(log: &str, mark: &str) -> Observation {
         let count = |kind: &str| {
             log.lines()
                 .filter(|line| line.split_once(' ').is_some_and(|(k, key)| k == kind && key.starts_with(mark)))
@@ -133,7 +133,7 @@ impl AuditComplete {
         let counts: Vec<_> = Self::KINDS.iter().map(|kind| (kind, count(kind))).collect();
         let text: Vec<_> = counts.iter().map(|(kind, count)| format!("{kind} {count} of {}", Self::EACH)).collect();
         let complete = counts.iter().all(|(_, count)| *count == Self::EACH);
-        if complete { Sight::Protected(text.join(", ")) } else { Sight::Exposed(text.join(", ")) }
+        if complete { Observation::Protected(text.join(", ")) } else { Observation::Exposed(text.join(", ")) }
     }
 }
 
@@ -146,11 +146,12 @@ impl Evidence for AuditComplete {
         "every operation is in the log, once".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mut session = key_value(scene.connect()?)?;
-        let mut source = Source::new(scene, "audit-complete");
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut session = key_value(context.connect()?)?;
+        let mut source = Source::new(context, "audit-complete");
         let mark = [KEY_PREFIX.as_bytes(), &source.text(TOKEN_BYTES)].concat();
-        let values: Vec<(usize, &[u8])> = (0..scene.table.fields).map(|field| (field, b"marked".as_slice())).collect();
+        let values: Vec<(usize, &[u8])> =
+            (0..context.table.fields).map(|field| (field, b"marked".as_slice())).collect();
         for number in 0..Self::EACH {
             let key = [mark.as_slice(), number.to_string().as_bytes()].concat();
             let key = key.as_slice();
@@ -165,7 +166,7 @@ impl Evidence for AuditComplete {
                 session.call(request, &mut Collected::default())?;
             }
         }
-        let logs = scene.server.paths.logs.iter().filter_map(|path| fs::read_to_string(path).ok());
+        let logs = context.server.paths.logs.iter().filter_map(|path| fs::read_to_string(path).ok());
         Ok(Self::conclude(&logs.collect::<String>(), &String::from_utf8_lossy(&mark)))
     }
 }
@@ -182,10 +183,10 @@ impl Evidence for PlaceboTaken {
         "the arm was set up with the placebo".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        Ok(match scene.setup.settings.get("placebo_cost") {
-            Some(cost) => Sight::Protected(format!("placebo_cost = {cost}")),
-            None => Sight::Exposed("placebo_cost is not set".to_owned()),
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        Ok(match context.setup.settings.get("placebo_cost") {
+            Some(cost) => Observation::Protected(format!("placebo_cost = {cost}")),
+            None => Observation::Exposed("placebo_cost is not set".to_owned()),
         })
     }
 }

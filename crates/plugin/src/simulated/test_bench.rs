@@ -12,10 +12,10 @@ use std::{
 
 use tithe_machine::{
     clock::{Clock, VirtualTime},
+    credentials::Credentials,
     launch::{Install, Place, Server},
-    materials::Materials,
+    observation::Observation,
     secret::Secret,
-    sight::Sight,
 };
 use tithe_model::experiment;
 
@@ -23,7 +23,7 @@ use super::Simulated;
 use crate::{
     checks::canary::key_value,
     database::{Connect, Database},
-    evidence::{Evidence, Scene, seen_by},
+    evidence::{CheckContext, Evidence, seen_by},
     session::{KeyValueSession, Table},
     setup::Setup,
 };
@@ -36,8 +36,8 @@ pub struct Bench {
     pub setup: Setup,
     /// The measured table.
     pub table: Table,
-    guarded: bool,
-    looks: AtomicU64,
+    protected: bool,
+    observations: AtomicU64,
 }
 
 impl Bench {
@@ -49,7 +49,7 @@ impl Bench {
     /// With `protections` (each with options and defaults) and `settings`.
     pub fn new(protections: &[(&str, &[(&str, f64)])], settings: &[(&str, &str)]) -> Self {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let mut setup = Setup::plain(settings, materials());
+        let mut setup = Setup::plain(settings, credentials());
         for (id, options) in protections {
             protection(id).apply(&chosen(id, options), &mut setup);
         }
@@ -57,30 +57,30 @@ impl Bench {
     }
 
     /// With `setup`.
-    pub fn of(setup: Setup, guarded: bool) -> Self {
-        Self::at(test_folder(), setup, guarded)
+    pub fn of(setup: Setup, protected: bool) -> Self {
+        Self::at(test_folder(), setup, protected)
     }
 
     /// With `setup`, in `folder`.
-    pub fn at(folder: PathBuf, setup: Setup, guarded: bool) -> Self {
+    pub fn at(folder: PathBuf, setup: Setup, protected: bool) -> Self {
         let launch = Simulated.launch(&Install::default(), &setup, &Place { folder: folder.clone(), port: 0 });
         launch.paths.data.iter().for_each(|data| fs::create_dir_all(data).unwrap());
         let server = Server { address: launch.address, process: None, paths: launch.paths, folder };
         let table = Table { name: "usertable".to_owned(), fields: 10, field_prefix: "field".to_owned() };
         Simulated.create(&server, &setup, &table).unwrap();
-        Self { server, setup, table, guarded, looks: AtomicU64::new(0) }
+        Self { server, setup, table, protected, observations: AtomicU64::new(0) }
     }
 
     /// The arm as a check sees it.
-    pub fn scene(&self) -> Scene<'_> {
-        let nonce = self.looks.fetch_add(1, Ordering::Relaxed);
+    pub fn context(&self) -> CheckContext<'_> {
+        let nonce = self.observations.fetch_add(1, Ordering::Relaxed);
         let (server, setup, table) = (&self.server, &self.setup, &self.table);
-        Scene { database: &Simulated, server, setup, table, guarded: self.guarded, nonce, narrowed: None }
+        CheckContext { database: &Simulated, server, setup, table, protected: self.protected, nonce, narrowed: None }
     }
 
     /// What `check` sees.
-    pub fn look(&self, check: &dyn Evidence) -> Sight {
-        seen_by(check, &mut self.scene())
+    pub fn observe(&self, check: &dyn Evidence) -> Observation {
+        seen_by(check, &mut self.context())
     }
 
     /// A session on `clock`, wrapped as the set-up says.
@@ -127,7 +127,7 @@ pub fn test_folder() -> PathBuf {
     folder
 }
 
-/// Materials without files: the simulated database needs none.
-pub fn materials() -> Materials {
-    Materials::without_files(Secret::random_text(32), Secret::random(32))
+/// Credentials without files: the simulated database needs none.
+pub fn credentials() -> Credentials {
+    Credentials::without_files(Secret::random_text(32), Secret::random(32))
 }

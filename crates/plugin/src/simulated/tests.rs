@@ -48,7 +48,7 @@ fn what_it_did_not_make_it_does_not_touch() {
     assert!(matches!(create(), Err(Fault::Refused(_))));
     // A folder that was thrown away takes its records with it.
     std::fs::remove_file(bench.server.paths.data[0].join("records")).unwrap();
-    assert!(matches!(Simulated.settle(&bench.server, &bench.setup, &bench.table), Err(Fault::Connection(_))));
+    assert!(matches!(Simulated.quiesce(&bench.server, &bench.setup, &bench.table), Err(Fault::Connection(_))));
     create().unwrap();
 }
 
@@ -123,7 +123,7 @@ fn faults_strike_measured_operations_as_asked_for() {
 #[test]
 fn starting_can_be_made_to_fail() {
     let place = Place { folder: PathBuf::from("/nowhere"), port: 0 };
-    let mut setup = Setup::plain(BTreeMap::new(), materials());
+    let mut setup = Setup::plain(BTreeMap::new(), credentials());
     let runs = |setup: &Setup| {
         let steps = Simulated.launch(&Install::default(), setup, &place).steps;
         steps.iter().filter(|step| matches!(step, Step::Run(_))).count()
@@ -135,14 +135,14 @@ fn starting_can_be_made_to_fail() {
     assert!(!std::process::Command::new(command.program).args(command.arguments).output().unwrap().status.success());
 }
 
-/// The verdicts of a protection's evidence where `guarded` is set up with it or only said to be.
-fn verdicts(id: &str, options: &[(&str, f64)], guarded: &Bench) -> String {
+/// The verdicts of a protection's evidence where `protected` is set up with it or only said to be.
+fn verdicts(id: &str, options: &[(&str, f64)], protected: &Bench) -> String {
     let plain = Bench::plain();
     let mut text = String::new();
     for check in protection(id).evidence(&chosen(id, options)) {
-        let mut scene = guarded.scene();
-        scene.guarded = true;
-        let (on, off) = (seen_by(&*check, &mut scene), plain.look(check.as_ref()));
+        let mut context = protected.context();
+        context.protected = true;
+        let (on, off) = (seen_by(&*check, &mut context), plain.observe(check.as_ref()));
         let verdict = judge(check.entry().control, &on, Some(&off));
         text += &format!("{}: {verdict:?}\n  on: {on:?}\n off: {off:?}\n", check.id());
     }
@@ -190,7 +190,7 @@ fn a_placebo_is_proven_to_be_one() {
     assert!(verdicts("placebo", &[], &placebo).starts_with("placebo-taken: Holds"));
     assert!(verdicts("placebo", &[], &Bench::plain()).starts_with("placebo-taken: Fails"));
     assert_eq!(
-        judge(crate::evidence::Control::Own, &tithe_machine::sight::Sight::Protected(String::new()), None),
+        judge(crate::evidence::Control::Own, &tithe_machine::observation::Observation::Protected(String::new()), None),
         Verdict::Holds
     );
 }

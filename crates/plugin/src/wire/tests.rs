@@ -127,9 +127,9 @@ impl Certificates {
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
             CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
         };
-        let (ours, stranger) = (authority(), authority());
+        let (ours, untrusted) = (authority(), authority());
         std::fs::write(folder.join("ours.pem"), pem_of(ours.as_ref())).expect("written");
-        std::fs::write(folder.join("stranger.pem"), pem_of(stranger.as_ref())).expect("written");
+        std::fs::write(folder.join("untrusted.pem"), pem_of(untrusted.as_ref())).expect("written");
         let key = KeyPair::generate().expect("a key");
         let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])
             .and_then(|params| params.signed_by(&key, &ours))
@@ -217,9 +217,9 @@ fn last_words_are_heard_though_the_good_bye_comes_with_them() {
 
 #[test]
 fn a_strange_authority_is_refused() {
-    let certificates = Certificates::make("stranger");
-    let stranger = certificates.folder.join("stranger.pem");
-    let (wire, server) = certificates.open(Trust::Authority(&stranger), TlsVersion::V1_3);
+    let certificates = Certificates::make("wrong-key");
+    let untrusted = certificates.folder.join("untrusted.pem");
+    let (wire, server) = certificates.open(Trust::Authority(&untrusted), TlsVersion::V1_3);
     assert!(matches!(wire.err(), Some(Fault::Refused(text)) if text.contains("invalid peer certificate")));
     server.join().expect("the server ends");
 }

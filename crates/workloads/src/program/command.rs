@@ -17,7 +17,7 @@ use tithe_model::{
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
-    program::{At, Job, Program, Told},
+    program::{At, Job, Program, Reported},
     workload::Workload,
 };
 
@@ -235,7 +235,7 @@ impl Program for Command {
         launch::Command { program: at.executable.to_owned(), ..self.filled(&self.run, at, Some(job)) }
     }
 
-    fn read(&self, _at: &At<'_>, _job: &Job, printed: &str) -> Result<Told, Fault> {
+    fn read(&self, _at: &At<'_>, _job: &Job, printed: &str) -> Result<Reported, Fault> {
         (self.read)(printed)
             .map_err(|why| Fault::Wrong(format!("{} printed what is not read as {}: {why}", self.name(), self.pattern)))
     }

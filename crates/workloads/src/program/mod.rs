@@ -6,8 +6,8 @@
 //! server while the program ran, and that of the program as the kernel accounts it when it ends.
 //!
 //! Each program is one file here, which implements [`Program`]: what to run, as data, and how to read what was printed.
-//! [`desk`] runs it, in the sandbox and under the servers' account. A program is given servers that Tithe launched, and
-//! no others: it makes tables of its own there, and nothing that Tithe did not make may be touched.
+//! [`workspace`] runs it, in the sandbox and under the servers' account. A program is given servers that Tithe
+//! launched, and no others: it makes tables of its own there, and nothing that Tithe did not make may be touched.
 //!
 //! Left out: protections by Tithe's own client (encrypted columns, statements for every session), which another program
 //! does not have; and the bytes that a program sends, which nobody counts.
@@ -132,7 +132,7 @@ fn one_of(
     text.to_owned()
 }
 
-/// A complaint about every property that is not one of `known`.
+/// A diagnostic about every property that is not one of `known`.
 fn unknown(properties: &tithe_model::catalogue::Properties, known: &[&str], problems: &mut Vec<PropertyProblem>) {
     for name in properties.keys().filter(|name| !known.contains(&name.as_str())) {
         let help = format!("there are: {}", known.join(", "));

@@ -16,7 +16,7 @@ use tithe_model::{
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
-    program::{At, Job, Program, Told},
+    program::{At, Job, Program, Reported},
     workload::Workload,
 };
 
@@ -194,8 +194,8 @@ impl Program for Pgbench {
         command(at, arguments)
     }
 
-    fn read(&self, at: &At<'_>, job: &Job, printed: &str) -> Result<Told, Fault> {
-        let mut told = output::pgbench(printed).map_err(Fault::Wrong)?;
+    fn read(&self, at: &At<'_>, job: &Job, printed: &str) -> Result<Reported, Fault> {
+        let mut reported = output::pgbench(printed).map_err(Fault::Wrong)?;
         let mut log = output::Log::default();
         for entry in fs::read_dir(at.folder).map_err(|error| Fault::machine(at.folder.display(), error))?.flatten() {
             if entry.file_name().to_string_lossy().starts_with("log.") {
@@ -205,13 +205,16 @@ impl Program for Pgbench {
                 fs::remove_file(&path).map_err(failed)?;
             }
         }
-        if log.latency.total() != told.transactions {
+        if log.latency.total() != reported.transactions {
             let logged = log.latency.total();
-            return Err(Fault::Wrong(format!("pgbench counts {} transactions and logs {logged}", told.transactions)));
+            return Err(Fault::Wrong(format!(
+                "pgbench counts {} transactions and logs {logged}",
+                reported.transactions
+            )));
         }
-        told.latency_sum_ns = Some(log.sum_ns);
-        (told.latency, told.intended) = (log.latency, log.intended);
-        Ok(told)
+        reported.latency_sum_ns = Some(log.sum_ns);
+        (reported.latency, reported.intended) = (log.latency, log.intended);
+        Ok(reported)
     }
 
     fn needle(&self) -> Option<&[u8]> {

@@ -20,7 +20,7 @@ use tithe_model::{
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
-    program::{At, Job, Program, Told},
+    program::{At, Job, Program, Reported},
     setup::{Setup, Transport},
     workload::Workload,
 };
@@ -203,10 +203,10 @@ impl Program for Sysbench {
         self.command(at, further.to_vec(), "run")
     }
 
-    fn read(&self, _at: &At<'_>, _job: &Job, printed: &str) -> Result<Told, Fault> {
-        let told = output::sysbench(printed).map_err(|why| Fault::Wrong(format!("sysbench: {why}")))?;
-        if told.latency.total() == told.transactions {
-            return Ok(told);
+    fn read(&self, _at: &At<'_>, _job: &Job, printed: &str) -> Result<Reported, Fault> {
+        let reported = output::sysbench(printed).map_err(|why| Fault::Wrong(format!("sysbench: {why}")))?;
+        if reported.latency.total() == reported.transactions {
+            return Ok(reported);
         }
         Err(Fault::Wrong("sysbench printed no histogram".to_owned()))
     }

@@ -8,7 +8,7 @@ use tithe_model::{
     experiment::{self, Values},
 };
 use tithe_plugin::{
-    program::{At, Job, Told},
+    program::{At, Job, Reported},
     setup::{Reach, ReachTls, TlsVersion},
 };
 
@@ -48,7 +48,7 @@ fn make(kind: &str, records: u64, pairs: &[(&str, &str)]) -> Result<Box<dyn Work
 }
 
 /// Arguments and environment of everything that the program of `workload` is told.
-fn told(workload: &dyn Workload, at: &At<'_>) -> String {
+fn reported(workload: &dyn Workload, at: &At<'_>) -> String {
     let program = workload.offered_by().program().expect("a program");
     let job = Job { clients: 20, rate: Some(50.0), seconds: 3, seed: 7 };
     let mut text = String::new();
@@ -67,7 +67,7 @@ fn told(workload: &dyn Workload, at: &At<'_>) -> String {
 /// As [`told`], on a server with TLS and a password; the password must not be told.
 fn told_in_secret(workload: &dyn Workload, protocol: WireProtocol, expect: Expect) {
     let reach = reach(true);
-    let text = told(workload, &at(protocol, &reach));
+    let text = reported(workload, &at(protocol, &reach));
     assert!(!text.contains("secret"), "{text}");
     expect.assert_eq(&text);
 }
@@ -131,7 +131,7 @@ fn pgbench_is_told_by_arguments_and_environment() {
           PGSSLMODE=disable
           PGUSER=tithe
     "#]]
-    .assert_eq(&told(own.as_ref(), &at(WireProtocol::Postgres, &plain)));
+    .assert_eq(&reported(own.as_ref(), &at(WireProtocol::Postgres, &plain)));
     let files =
         own.offered_by().program().expect("a program").files(&at(WireProtocol::Postgres, &plain)).expect("files");
     assert_eq!(files, [("script.sql".to_owned(), Content::Text("SELECT 1;\n".to_owned()))]);
@@ -253,14 +253,14 @@ fn what_cannot_be_asked_for_is_told() {
 /// What a pattern makes of what a program really printed.
 fn check(read: output::Read, printed: &str, expect: Expect) {
     let text = match read(printed) {
-        Ok(told) => format!(
+        Ok(reported) => format!(
             "{} done, {} failed, {} ns, latencies {:?} ns, {} in the histogram, median {:?} ns\n",
-            told.transactions,
-            told.failed,
-            told.wall_ns,
-            told.latency_sum_ns,
-            told.latency.total(),
-            told.latency.quantile(0.5).map(f64::round)
+            reported.transactions,
+            reported.failed,
+            reported.wall_ns,
+            reported.latency_sum_ns,
+            reported.latency.total(),
+            reported.latency.quantile(0.5).map(f64::round)
         ),
         Err(why) => why,
     };
@@ -374,10 +374,13 @@ fn output_in_lines() {
 #[test]
 fn a_shortfall_within_chance_is_none() {
     let job = Job { clients: 1, rate: Some(100.0), seconds: 4, seed: 1 };
-    let told = |transactions| Told { transactions, ..Told::default() };
-    assert_eq!((told(345).undrained(&job), told(300).undrained(&job), told(900).undrained(&job)), (0, 100, 0));
-    assert_eq!(told(1).undrained(&Job { rate: None, ..job }), 0);
-    let busy = Told { transactions: 10, wall_ns: 1000, ..Told::default() };
+    let reported = |transactions| Reported { transactions, ..Reported::default() };
+    assert_eq!(
+        (reported(345).unfinished(&job), reported(300).unfinished(&job), reported(900).unfinished(&job)),
+        (0, 100, 0)
+    );
+    assert_eq!(reported(1).unfinished(&Job { rate: None, ..job }), 0);
+    let busy = Reported { transactions: 10, wall_ns: 1000, ..Reported::default() };
     assert_eq!(busy.latency_sum_ns(&Job { clients: 4, ..job }), 4000, "clients that are never idle");
 }
 
@@ -418,11 +421,11 @@ proptest! {
     #[test]
     fn foreign_output_never_panics_and_times_stay_finite(text in like_output()) {
         for (_, _, read) in output::PATTERNS {
-            if let Ok(told) = read(&text) {
+            if let Ok(reported) = read(&text) {
                 let job = Job { clients: 1024, rate: Some(1e6), seconds: 10, seed: 1 };
-                prop_assert!(told.wall_ns <= 32_000_000_000_000_000, "{told:?}");
-                prop_assert!(told.undrained(&job) <= 10_000_000);
-                let _ = told.latency_sum_ns(&job);
+                prop_assert!(reported.wall_ns <= 32_000_000_000_000_000, "{reported:?}");
+                prop_assert!(reported.unfinished(&job) <= 10_000_000);
+                let _ = reported.latency_sum_ns(&job);
             }
         }
         for scheduled in [false, true] {

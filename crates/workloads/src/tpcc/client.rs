@@ -13,12 +13,12 @@ use tithe_plugin::{
     columns::sql::unreadable,
     session::{Progress, Session, SqlSession, Statement},
     sql::Compute,
-    workload::{Client, Parts},
+    workload::{Client, PartRecorder},
 };
 
 use super::{
     config::Config,
-    input::{Input, Kind, Place},
+    input::{Input, Place, TransactionKind},
     pauses::Pauses,
     random::Random,
     statements::Statements,
@@ -40,7 +40,7 @@ pub struct Terminal {
     place: Place,
     random: Random,
     mailbox: Shared,
-    kind: Kind,
+    kind: TransactionKind,
     input: Option<Input>,
     transaction: Option<Transaction>,
     prepared: Option<Prepared>,
@@ -78,7 +78,7 @@ impl Terminal {
             config,
             random: Random::new(0),
             mailbox: Shared::default(),
-            kind: Kind::NewOrder,
+            kind: TransactionKind::NewOrder,
             input: None,
             transaction: None,
             prepared: None,
@@ -120,7 +120,7 @@ impl Terminal {
 }
 
 impl Client for Terminal {
-    fn take_seat(&mut self, number: u64) {
+    fn set_number(&mut self, number: u64) {
         self.place = Place::of(number, &self.config);
     }
 
@@ -171,7 +171,7 @@ impl Client for Terminal {
         self.go_on(session).map(drop)
     }
 
-    fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault> {
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         let session = sql(session)?;
         // An embedded database answers at once, so its transactions go through in one call.
         let at_once = session.descriptor().is_none();

@@ -7,7 +7,7 @@ use super::{
 
 /// The transactions, in the order of the mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TransactionKind {
     /// A customer orders.
     NewOrder,
     /// A customer pays.
@@ -20,7 +20,7 @@ pub enum Kind {
     StockLevel,
 }
 
-impl Kind {
+impl TransactionKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
 }
@@ -65,7 +65,7 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// What is done.
-    pub kind: Kind,
+    pub kind: TransactionKind,
     /// The terminal's warehouse.
     pub warehouse: u64,
     /// The district.
@@ -91,7 +91,7 @@ impl Input {
     pub fn draw(config: &Config, place: Place, random: &mut Random, now_us: i64) -> Self {
         let kind = kind(config, random);
         let district = match kind {
-            Kind::StockLevel => place.district,
+            TransactionKind::StockLevel => place.district,
             _ => random.uniform(1, DISTRICTS),
         };
         let mut input = Self {
@@ -107,34 +107,34 @@ impl Input {
             now_us,
         };
         match kind {
-            Kind::NewOrder => {
+            TransactionKind::NewOrder => {
                 input.customer = Customer::Number(random.customer(config.customers));
                 input.lines = lines(config, place.warehouse, random);
             }
-            Kind::Payment => {
+            TransactionKind::Payment => {
                 if config.warehouses > 1 && random.chance(15) {
                     input.home = (other(config, place.warehouse, random), random.uniform(1, DISTRICTS));
                 }
                 input.customer = customer(config, random);
                 input.amount = random.uniform(100, 500_000) as i64;
             }
-            Kind::OrderStatus => input.customer = customer(config, random),
-            Kind::Delivery | Kind::StockLevel => {}
+            TransactionKind::OrderStatus => input.customer = customer(config, random),
+            TransactionKind::Delivery | TransactionKind::StockLevel => {}
         }
         input
     }
 }
 
-fn kind(config: &Config, random: &mut Random) -> Kind {
+fn kind(config: &Config, random: &mut Random) -> TransactionKind {
     let sum = config.mix.iter().map(|weight| u64::from(*weight)).sum();
     let mut drawn = random.uniform(1, sum);
-    for (kind, weight) in Kind::ALL.into_iter().zip(config.mix) {
+    for (kind, weight) in TransactionKind::ALL.into_iter().zip(config.mix) {
         if drawn <= u64::from(weight) {
             return kind;
         }
         drawn -= u64::from(weight);
     }
-    Kind::NewOrder
+    TransactionKind::NewOrder
 }
 
 fn customer(config: &Config, random: &mut Random) -> Customer {

@@ -3,7 +3,7 @@
 //! A user thinks after a transaction and types the input of the next one. Both together are the pause before it: where
 //! the menu is shown between them, nothing is asked of the database.
 
-use super::{input::Kind, random::Random};
+use super::{input::TransactionKind, random::Random};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -12,27 +12,27 @@ const SECOND_NS: u64 = 1_000_000_000;
 const IN_USE_NS: u64 = 600 * SECOND_NS;
 
 /// The time that typing the input of `kind` takes at least, ns (table of clause 5.2.5.7).
-fn keying_ns(kind: Kind) -> u64 {
+fn keying_ns(kind: TransactionKind) -> u64 {
     SECOND_NS
         * match kind {
-            Kind::NewOrder => 18,
-            Kind::Payment => 3,
-            Kind::OrderStatus | Kind::Delivery | Kind::StockLevel => 2,
+            TransactionKind::NewOrder => 18,
+            TransactionKind::Payment => 3,
+            TransactionKind::OrderStatus | TransactionKind::Delivery | TransactionKind::StockLevel => 2,
         }
 }
 
 /// The mean time that the user thinks after `kind`, ns (the same table).
-fn think_mean_ns(kind: Kind) -> u64 {
+fn think_mean_ns(kind: TransactionKind) -> u64 {
     SECOND_NS
         * match kind {
-            Kind::NewOrder | Kind::Payment => 12,
-            Kind::OrderStatus => 10,
-            Kind::Delivery | Kind::StockLevel => 5,
+            TransactionKind::NewOrder | TransactionKind::Payment => 12,
+            TransactionKind::OrderStatus => 10,
+            TransactionKind::Delivery | TransactionKind::StockLevel => 5,
         }
 }
 
 /// A time to think after `kind`, ns: negative exponential, cut at ten times the mean (clause 5.2.5.4).
-fn think_ns(kind: Kind, random: &mut Random) -> u64 {
+fn think_ns(kind: TransactionKind, random: &mut Random) -> u64 {
     let mean_ns = think_mean_ns(kind);
     ((-random.positive_share().ln() * mean_ns as f64) as u64).min(10 * mean_ns)
 }
@@ -41,7 +41,7 @@ fn think_ns(kind: Kind, random: &mut Random) -> u64 {
 #[derive(Debug, Default)]
 pub struct Pauses {
     /// The transaction before; `None` when the terminal was never used.
-    last: Option<Kind>,
+    last: Option<TransactionKind>,
     /// How long it has been in use, ns, up to [`IN_USE_NS`].
     in_use_ns: u64,
     next_ns: u64,
@@ -50,7 +50,7 @@ pub struct Pauses {
 impl Pauses {
     /// Draws the pause before a transaction of `kind`. False when that lies before the terminal is first seen: then
     /// another transaction is to be drawn.
-    pub fn before(&mut self, kind: Kind, random: &mut Random) -> bool {
+    pub fn before(&mut self, kind: TransactionKind, random: &mut Random) -> bool {
         let thought_ns = self.last.map_or(0, |last| think_ns(last, random));
         self.last = Some(kind);
         self.next_ns = thought_ns + keying_ns(kind);
@@ -76,7 +76,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_pause_is_keying_and_at_most_ten_times_the_mean_of_thinking(seed: u64, last in 0usize..5, next in 0usize..5) {
-            let (last, next) = (Kind::ALL[last], Kind::ALL[next]);
+            let (last, next) = (TransactionKind::ALL[last], TransactionKind::ALL[next]);
             let mut pauses = Pauses { last: Some(last), in_use_ns: IN_USE_NS, next_ns: 0 };
             prop_assert!(pauses.before(next, &mut Random::new(seed)));
             let bounds = keying_ns(next)..=keying_ns(next) + 10 * think_mean_ns(last);
@@ -87,7 +87,7 @@ mod tests {
         fn a_terminal_in_use_is_found_between_two_transactions(seed: u64) {
             let mut random = Random::new(seed);
             let mut pauses = Pauses::default();
-            let drawn = (1..).find(|_| pauses.before(Kind::Payment, &mut random)).unwrap_or(0);
+            let drawn = (1..).find(|_| pauses.before(TransactionKind::Payment, &mut random)).unwrap_or(0);
             // Ten minutes of pauses of at least 3 and at most 123 s.
             prop_assert!((5..=201).contains(&drawn), "{drawn}");
             prop_assert!(pauses.next_ns() <= 123 * SECOND_NS);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn thinking_takes_its_mean() {
         let mut random = Random::new(7);
-        for kind in Kind::ALL {
+        for kind in TransactionKind::ALL {
             let mean = (0..10_000).map(|_| think_ns(kind, &mut random)).sum::<u64>() / 10_000;
             let expected = think_mean_ns(kind);
             // The mean of 10,000 exponential values has a deviation of 1 %.

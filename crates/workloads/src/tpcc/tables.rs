@@ -3,28 +3,28 @@
 //! Amounts of money are whole cents, rates are whole ten-thousandths and dates are microseconds since 1970, all in
 //! whole numbers: exact, the same on every product, and the same for a client that computes with them.
 
-use tithe_plugin::sql::{Column, Holds, Kind, SqlTable};
+use tithe_plugin::sql::{Column, ColumnType, Sensitivity, SqlTable};
 
 const fn id(name: &'static str, domain: &'static str) -> Column {
-    Column::new(name, Kind::Integer, Holds::Identifier).compared(domain)
+    Column::new(name, ColumnType::Integer, Sensitivity::Identifier).compared(domain)
 }
 
 /// An identifier that no statement compares.
 const fn told_id(name: &'static str) -> Column {
-    Column::new(name, Kind::Integer, Holds::Identifier)
+    Column::new(name, ColumnType::Integer, Sensitivity::Identifier)
 }
 
 const fn count(name: &'static str) -> Column {
-    Column::new(name, Kind::Integer, Holds::Figure)
+    Column::new(name, ColumnType::Integer, Sensitivity::Figure)
 }
 
 /// Cents, ten-thousandths or microseconds.
 const fn long(name: &'static str) -> Column {
-    Column::new(name, Kind::Long, Holds::Figure)
+    Column::new(name, ColumnType::Long, Sensitivity::Figure)
 }
 
 const fn text(name: &'static str, length: usize) -> Column {
-    Column::new(name, Kind::Text(length), Holds::Remark)
+    Column::new(name, ColumnType::Text(length), Sensitivity::Remark)
 }
 
 /// Places of the tables in [`TABLES`].
@@ -141,7 +141,7 @@ pub static TABLES: [SqlTable; 9] = [
             long("o_entry_d"),
             told_id("o_carrier_id").nullable(),
             count("o_ol_cnt"),
-            Column::new("o_all_local", Kind::Integer, Holds::Remark),
+            Column::new("o_all_local", ColumnType::Integer, Sensitivity::Remark),
         ],
         key: &["o_w_id", "o_d_id", "o_id"],
         indexes: &[&["o_w_id", "o_d_id", "o_c_id", "o_id"]],

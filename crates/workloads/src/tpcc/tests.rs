@@ -6,12 +6,12 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::{
     checks::statements::judged,
     session::Parameter,
-    sql::{Compute, Holds, Isolation, STANDARD},
+    sql::{Compute, Isolation, STANDARD, Sensitivity},
 };
 
 use super::{
     config::{Config, DISTRICTS},
-    input::{Customer, Input, Kind, Place},
+    input::{Customer, Input, Place, TransactionKind},
     population::{Job, Sink, jobs, make},
     random::{C_LAST_LOAD, C_LAST_RUN, Random, last_name},
     statements::Statements,
@@ -109,7 +109,7 @@ proptest! {
                 prop_assert!(key.is_empty() || keys.insert(own), "a key of {} twice", table.name);
                 for (column, value) in table.columns.iter().zip(row) {
                     prop_assert!(value.is_some() || column.nullable, "{}", column.name);
-                    if let (tithe_plugin::sql::Kind::Text(length), Some(text)) = (column.kind, value) {
+                    if let (tithe_plugin::sql::ColumnType::Text(length), Some(text)) = (column.kind, value) {
                         prop_assert!(text.len() <= length, "{}: {text}", column.name);
                     }
                 }
@@ -172,7 +172,7 @@ proptest! {
                 prop_assert!((1..=warehouses).contains(&line.supplier));
             }
             prop_assert!(input.lines.is_sorted_by_key(|line| line.item));
-            prop_assert_eq!(input.lines.is_empty(), input.kind != Kind::NewOrder);
+            prop_assert_eq!(input.lines.is_empty(), input.kind != TransactionKind::NewOrder);
         }
     }
 }
@@ -207,7 +207,7 @@ fn the_mix_rollbacks_and_remote_warehouses_are_as_asked() {
         let input = Input::draw(&config, Place::of(1, &config), &mut random, 0);
         kinds[input.kind as usize] += 1;
         rollbacks += u32::from(input.lines.last().is_some_and(|line| line.item > config.items));
-        remote_payments += u32::from(input.kind == Kind::Payment && input.home.0 != input.warehouse);
+        remote_payments += u32::from(input.kind == TransactionKind::Payment && input.home.0 != input.warehouse);
         by_name += u32::from(matches!(input.customer, Customer::LastName(_)));
         lines += input.lines.len();
         remote_lines += input.lines.iter().filter(|line| line.supplier != input.warehouse).count();
@@ -229,8 +229,8 @@ fn the_mix_rollbacks_and_remote_warehouses_are_as_asked() {
 #[test]
 fn columns_fall_into_three_sets() {
     let all = || TABLES.iter().flat_map(|table| table.columns);
-    let up_to = |most: Holds| all().filter(|column| column.holds <= most).count();
-    let shares = [Holds::Identifier, Holds::Figure, Holds::Remark].map(up_to);
+    let up_to = |most: Sensitivity| all().filter(|column| column.holds <= most).count();
+    let shares = [Sensitivity::Identifier, Sensitivity::Figure, Sensitivity::Remark].map(up_to);
     assert_eq!(shares, [30, 53, 92]);
     let compared = all().filter(|column| column.domain.is_some()).count();
     assert_eq!(compared, 22);

@@ -11,13 +11,13 @@ use tithe_plugin::{
 
 use super::{
     config::DISTRICTS,
-    input::{Customer, Input, Kind, Line},
+    input::{Customer, Input, Line, TransactionKind},
     statements::{Named, Query, RECENT},
     talk::Talk,
 };
 
 /// How often a transaction is begun again before it counts as failed.
-const PATIENCE: u32 = 1000;
+const TIMEOUT: u32 = 1000;
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Rules {
 /// # Errors
 /// The session's fault; [`Fault::Wrong`] when an answer cannot be true.
 pub async fn carry_out(mut talk: Talk, input: Input, rules: Rules) -> Result<Outcome, Fault> {
-    for _ in 0..PATIENCE {
+    for _ in 0..TIMEOUT {
         let stop = match attempt(&mut talk, &input, rules).await {
             Ok(shown) => return Ok(Outcome { rolled_back: false, shown }),
             Err(stop) => stop,
@@ -76,7 +76,7 @@ pub async fn carry_out(mut talk: Talk, input: Input, rules: Rules) -> Result<Out
             Stop::Fault(fault) => return Err(fault),
         }
     }
-    Err(Fault::Server(format!("other transactions were in the way {PATIENCE} times")))
+    Err(Fault::Server(format!("other transactions were in the way {TIMEOUT} times")))
 }
 
 async fn attempt(talk: &mut Talk, input: &Input, rules: Rules) -> Result<i64, Stop> {
@@ -85,11 +85,11 @@ async fn attempt(talk: &mut Talk, input: &Input, rules: Rules) -> Result<i64, St
     }
     let in_client = rules.compute == Compute::Client;
     let shown = match input.kind {
-        Kind::NewOrder => new_order(talk, input, in_client).await?,
-        Kind::Payment => payment(talk, input, in_client).await?,
-        Kind::OrderStatus => order_status(talk, input, in_client).await?,
-        Kind::Delivery => delivery(talk, input, in_client).await?,
-        Kind::StockLevel => stock_level(talk, input, in_client).await?,
+        TransactionKind::NewOrder => new_order(talk, input, in_client).await?,
+        TransactionKind::Payment => payment(talk, input, in_client).await?,
+        TransactionKind::OrderStatus => order_status(talk, input, in_client).await?,
+        TransactionKind::Delivery => delivery(talk, input, in_client).await?,
+        TransactionKind::StockLevel => stock_level(talk, input, in_client).await?,
     };
     talk.run(Query::Commit, &[]).await?;
     Ok(shown)

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
     session::{Discard, Fields, KeyValueSession, Progress, Request, Session},
-    workload::{Client, Parts},
+    workload::{Client, PartRecorder},
 };
 
 use super::{
     Shared,
-    operation::{Kind, Operation, Records, Stream},
+    operation::{Operation, OperationKind, Records, Stream},
     record::Record,
     values::VERSIONS,
     verify::Verifier,
@@ -42,8 +42,14 @@ enum Stage {
 
 impl YcsbClient {
     pub(super) fn new(shared: Arc<Shared>, records: Arc<Records>) -> Self {
-        let operation =
-            Operation { kind: Kind::Read, record: 0, read: Fields::All, write: Fields::All, count: 0, mark: 0 };
+        let operation = Operation {
+            kind: OperationKind::Read,
+            record: 0,
+            read: Fields::All,
+            write: Fields::All,
+            count: 0,
+            mark: 0,
+        };
         Self {
             stream: shared.stream.clone(),
             operation,
@@ -57,7 +63,7 @@ impl YcsbClient {
 
     fn read(&mut self, session: &mut dyn KeyValueSession) -> Result<(), Fault> {
         let Operation { kind, read: fields, count, .. } = self.operation;
-        let (key, limit) = (self.record.key(), (kind == Kind::Scan).then_some(count));
+        let (key, limit) = (self.record.key(), (kind == OperationKind::Scan).then_some(count));
         self.stage = Stage::Reading;
         self.verifier.begin(&self.record, fields, limit, session.scans_in_key_order());
         session.submit(&match limit {
@@ -68,23 +74,27 @@ impl YcsbClient {
 
     fn write(&mut self, session: &mut dyn KeyValueSession) -> Result<(), Fault> {
         self.stage = Stage::Writing;
-        let insert = self.operation.kind == Kind::Insert;
+        let insert = self.operation.kind == OperationKind::Insert;
         self.record.with(&self.shared, |key, values| {
             session.submit(&if insert { Request::Insert { key, values } } else { Request::Update { key, values } })
         })
     }
 
     /// Takes what has arrived of the rows; sends the second half of a read-modify-write.
-    fn take_rows(&mut self, session: &mut dyn KeyValueSession, parts: &mut dyn Parts) -> Result<Progress, Fault> {
+    fn take_rows(
+        &mut self,
+        session: &mut dyn KeyValueSession,
+        parts: &mut dyn PartRecorder,
+    ) -> Result<Progress, Fault> {
         if session.advance(&mut self.verifier)? == Progress::Pending {
             return Ok(Progress::Pending);
         }
         let (records, record) = (&self.records, self.operation.record);
         let rows = self.verifier.end(self.record.key(), || records.is_doubtful(record))?;
-        if self.operation.kind != Kind::ReadModifyWrite {
+        if self.operation.kind != OperationKind::ReadModifyWrite {
             return Ok(Progress::Done(rows));
         }
-        parts.part(self.shared.index_of(Kind::Read));
+        parts.part(self.shared.index_of(OperationKind::Read));
         self.write(session)?;
         // An embedded database has done the work already; of any other there is nothing to take yet.
         match session.descriptor() {
@@ -93,16 +103,20 @@ impl YcsbClient {
         }
     }
 
-    fn take_write(&mut self, session: &mut dyn KeyValueSession, parts: &mut dyn Parts) -> Result<Progress, Fault> {
+    fn take_write(
+        &mut self,
+        session: &mut dyn KeyValueSession,
+        parts: &mut dyn PartRecorder,
+    ) -> Result<Progress, Fault> {
         let Progress::Done(rows) = session.advance(&mut Discard)? else { return Ok(Progress::Pending) };
         if rows == 0 && !self.records.is_doubtful(self.operation.record) {
             let key = self.record.key().escape_ascii();
             return Err(Fault::Wrong(format!("{key}: the write changed no row")));
         }
         match self.operation.kind {
-            Kind::Insert => self.records.acknowledge(self.operation.record).map_err(full)?,
-            Kind::ReadModifyWrite => parts.part(self.shared.index_of(Kind::Update)),
-            Kind::Read | Kind::Update | Kind::Scan => {}
+            OperationKind::Insert => self.records.acknowledge(self.operation.record).map_err(full)?,
+            OperationKind::ReadModifyWrite => parts.part(self.shared.index_of(OperationKind::Update)),
+            OperationKind::Read | OperationKind::Update | OperationKind::Scan => {}
         }
         Ok(Progress::Done(rows))
     }
@@ -110,7 +124,7 @@ impl YcsbClient {
     /// Settles the number of an insert that has not succeeded.
     fn abandon(&mut self) -> Result<(), Fault> {
         let stage = std::mem::replace(&mut self.stage, Stage::Idle);
-        if self.operation.kind != Kind::Insert {
+        if self.operation.kind != OperationKind::Insert {
             return Ok(());
         }
         match stage {
@@ -145,12 +159,12 @@ impl Client for YcsbClient {
     fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
         let session = key_value(session)?;
         match self.operation.kind {
-            Kind::Read | Kind::Scan | Kind::ReadModifyWrite => self.read(session),
-            Kind::Update | Kind::Insert => self.write(session),
+            OperationKind::Read | OperationKind::Scan | OperationKind::ReadModifyWrite => self.read(session),
+            OperationKind::Update | OperationKind::Insert => self.write(session),
         }
     }
 
-    fn advance(&mut self, session: &mut Session, parts: &mut dyn Parts) -> Result<Progress, Fault> {
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         let session = key_value(session)?;
         let progress = match self.stage {
             Stage::Reading => self.take_rows(session, parts),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use tithe_model::catalogue::{PropertyProblem, WorkloadShape};
 
-use super::{names, operation::Kind};
+use super::{names, operation::OperationKind};
 
 /// The properties of one workload, with YCSB's defaults filled in.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct Config {
     /// Values follow from key and field, so that each can be checked in full.
     pub integrity: bool,
     /// Operations with their weights, in YCSB's order; only those that happen.
-    pub weights: Vec<(f64, Kind)>,
+    pub weights: Vec<(f64, OperationKind)>,
     /// Which records are asked for.
     pub distribution: Distribution,
     /// Shortest and longest scan, in records.
@@ -344,14 +344,14 @@ impl Reader<'_> {
         }
     }
 
-    fn weights(&mut self, insert: f64) -> Vec<(f64, Kind)> {
+    fn weights(&mut self, insert: f64) -> Vec<(f64, OperationKind)> {
         let before = self.problems.len();
         let weights = [
-            (self.real("readproportion", 0.95, 0.0..=f64::MAX), Kind::Read),
-            (self.real("updateproportion", 0.05, 0.0..=f64::MAX), Kind::Update),
-            (insert, Kind::Insert),
-            (self.real("scanproportion", 0.0, 0.0..=f64::MAX), Kind::Scan),
-            (self.real("readmodifywriteproportion", 0.0, 0.0..=f64::MAX), Kind::ReadModifyWrite),
+            (self.real("readproportion", 0.95, 0.0..=f64::MAX), OperationKind::Read),
+            (self.real("updateproportion", 0.05, 0.0..=f64::MAX), OperationKind::Update),
+            (insert, OperationKind::Insert),
+            (self.real("scanproportion", 0.0, 0.0..=f64::MAX), OperationKind::Scan),
+            (self.real("readmodifywriteproportion", 0.0, 0.0..=f64::MAX), OperationKind::ReadModifyWrite),
         ];
         let positive: Vec<_> = weights.into_iter().filter(|&(weight, _)| weight > 0.0).collect();
         let sum = positive.iter().fold(0.0, |sum, (weight, _)| sum + weight);

@@ -12,7 +12,7 @@
 //! * An insert that was prepared and not sent gives its number back; one that failed leaves a record that may be
 //!   missing without being called lost.
 //! * Values come from a pool (see [`values`]), unless `dataintegrity=true`.
-//! * A missing record, a wrong value or a write that changes no row spoils the frame; YCSB counts it at most. A
+//! * A missing record, a wrong value or a write that changes no row invalidates the frame; YCSB counts it at most. A
 //!   session must therefore count the rows that a write matched, not only those that it changed.
 //!
 //! A workload with inserts can run for as long as the database has room. The table grows by a record for each
@@ -58,7 +58,7 @@ pub use ready::{READY, entry};
 use self::{
     client::{YcsbClient, key_value},
     config::{Config, Distribution, KeySpace, Length},
-    operation::{Kind, Records, Stream},
+    operation::{OperationKind, Records, Stream},
     record::Record,
     values::{Lengths, Pool},
 };
@@ -82,7 +82,7 @@ struct Shared {
     /// `None` when values follow from their keys.
     pool: Option<Pool>,
     /// Where each kind stands in the list of recorded operations.
-    indices: [usize; Kind::ALL.len()],
+    indices: [usize; OperationKind::ALL.len()],
 }
 
 impl Shared {
@@ -96,7 +96,7 @@ impl Shared {
         self.config.keys.longest() + self.config.field_prefix.len() + 32
     }
 
-    fn index_of(&self, kind: Kind) -> usize {
+    fn index_of(&self, kind: OperationKind) -> usize {
         self.indices[kind as usize]
     }
 }
@@ -156,12 +156,13 @@ pub fn make(
 
 /// The operations that appear in the report, in order, and the place of each kind among them. A read-modify-write
 /// is recorded as a whole and in its two parts, as YCSB does.
-fn recorded(config: &Config) -> (Vec<&'static str>, [usize; Kind::ALL.len()]) {
-    let happens = |kind: Kind| config.weights.iter().any(|&(_, other)| other == kind);
+fn recorded(config: &Config) -> (Vec<&'static str>, [usize; OperationKind::ALL.len()]) {
+    let happens = |kind: OperationKind| config.weights.iter().any(|&(_, other)| other == kind);
     let mut names = Vec::new();
-    let mut indices = [0; Kind::ALL.len()];
-    for kind in Kind::ALL {
-        let is_part = matches!(kind, Kind::Read | Kind::Update) && happens(Kind::ReadModifyWrite);
+    let mut indices = [0; OperationKind::ALL.len()];
+    for kind in OperationKind::ALL {
+        let is_part =
+            matches!(kind, OperationKind::Read | OperationKind::Update) && happens(OperationKind::ReadModifyWrite);
         if happens(kind) || is_part {
             indices[kind as usize] = names.len();
             names.push(kind.name());
@@ -211,7 +212,7 @@ impl Workload for Ycsb {
             (false, Values::Incompressible) => "incompressible",
         };
         lines.push(("values".to_owned(), values.to_owned()));
-        if config.weights.iter().any(|&(_, kind)| kind == Kind::Scan) {
+        if config.weights.iter().any(|&(_, kind)| kind == OperationKind::Scan) {
             let (shortest, longest) = config.scan;
             let kind = if config.scan_zipfian { "zipfian" } else { "uniform" };
             lines.push(("scan length".to_owned(), format!("{shortest} to {longest}, {kind}")));

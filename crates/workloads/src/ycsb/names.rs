@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::{catalogue::PropertyProblem, complaint};
+use tithe_model::{catalogue::PropertyProblem, diagnostic};
 
 /// Properties that Tithe uses, with the meaning that they have in YCSB.
 const USED: &[&str] = &[
@@ -119,7 +119,7 @@ pub(super) fn unknown(properties: &BTreeMap<String, String>) -> Vec<PropertyProb
 /// The known name that `name` was probably meant to be.
 fn nearest(name: &str) -> Option<&'static str> {
     let ignored = IGNORED.iter().map(|&(name, _)| name).filter(|name| !name.ends_with('.'));
-    complaint::nearest(name, USED.iter().copied().chain(ignored))
+    diagnostic::nearest(name, USED.iter().copied().chain(ignored))
 }
 
 #[cfg(test)]

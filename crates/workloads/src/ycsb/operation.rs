@@ -23,7 +23,7 @@ use super::{
 
 /// The kinds of operation, in the order in which YCSB weighs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OperationKind {
     /// Fetch a record.
     Read,
     /// Overwrite one field or all.
@@ -36,7 +36,7 @@ pub enum Kind {
     ReadModifyWrite,
 }
 
-impl Kind {
+impl OperationKind {
     /// All kinds, in order.
     pub const ALL: [Self; 5] = [Self::Read, Self::Update, Self::Insert, Self::Scan, Self::ReadModifyWrite];
 
@@ -61,7 +61,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// What is done.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Number of the record, the first one of a scan.
     pub record: i64,
     /// Fields to fetch, where it fetches.
@@ -198,7 +198,7 @@ enum ScanLength {
 #[derive(Debug, Clone)]
 pub struct Stream {
     random: ThreadLocalRandom,
-    kinds: Choice<Kind>,
+    kinds: Choice<OperationKind>,
     records: Chooser,
     field: Uniform,
     scan: ScanLength,
@@ -239,21 +239,21 @@ impl Stream {
     pub fn next(&mut self, records: &Records) -> Operation {
         let kind = self.kinds.next(&mut self.random);
         let record = match kind {
-            Kind::Insert => records.reserve(),
+            OperationKind::Insert => records.reserve(),
             _ => self.records.next(&mut self.random, records),
         };
         let count = match (kind, &self.scan) {
-            (Kind::Scan, ScanLength::Uniform(length)) => length.next(&mut self.random) as u32,
-            (Kind::Scan, ScanLength::Zipfian(length)) => length.next(&mut self.random) as u32,
+            (OperationKind::Scan, ScanLength::Uniform(length)) => length.next(&mut self.random) as u32,
+            (OperationKind::Scan, ScanLength::Zipfian(length)) => length.next(&mut self.random) as u32,
             _ => 0,
         };
         let read = match kind {
-            Kind::Read | Kind::Scan | Kind::ReadModifyWrite => self.fields(self.read_all),
-            Kind::Update | Kind::Insert => Fields::All,
+            OperationKind::Read | OperationKind::Scan | OperationKind::ReadModifyWrite => self.fields(self.read_all),
+            OperationKind::Update | OperationKind::Insert => Fields::All,
         };
         let write = match kind {
-            Kind::Update | Kind::ReadModifyWrite => self.fields(self.write_all),
-            Kind::Read | Kind::Insert | Kind::Scan => Fields::All,
+            OperationKind::Update | OperationKind::ReadModifyWrite => self.fields(self.write_all),
+            OperationKind::Read | OperationKind::Insert | OperationKind::Scan => Fields::All,
         };
         if kind.writes() {
             self.skip_values(if write == Fields::All { self.fields } else { 1 });

@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 use tithe_machine::proc::ServerTask;
 use tithe_plugin::{
     session::{Connection, KeyValueSession, Progress, Rows},
-    workload::Parts,
+    workload::PartRecorder,
 };
 
 use super::*;
@@ -151,7 +151,7 @@ impl KeyValueSession for MemorySession {
 #[derive(Default)]
 struct PartList(Vec<usize>);
 
-impl Parts for PartList {
+impl PartRecorder for PartList {
     fn part(&mut self, operation: usize) {
         self.0.push(operation);
     }

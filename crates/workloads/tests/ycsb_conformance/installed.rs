@@ -31,7 +31,7 @@ use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_model::{experiment::Values, schedule::SplitMix64};
 use tithe_plugin::{
     session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Session, Table},
-    workload::{Clients, Parts, Workload},
+    workload::{Clients, PartRecorder, Workload},
 };
 use tithe_workloads::ycsb::{
     READY, Ycsb,
@@ -220,7 +220,7 @@ impl KeyValueSession for Recorder {
 
 struct NoParts;
 
-impl Parts for NoParts {
+impl PartRecorder for NoParts {
     fn part(&mut self, _operation: usize) {}
 }
 

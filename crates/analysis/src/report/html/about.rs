@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     markup::{details, facts, lines, section, text, wide},
-    story::Story,
+    page_data::PageData,
 };
 use crate::{
     Analysis, ArmAnalysis, Flag,
@@ -38,7 +38,7 @@ pub(super) fn settings(analysis: &Analysis) -> String {
     section(
         "settings",
         "What each arm changes",
-        "Lines that only the plain arm has (−) and that only the guarded one has (+).",
+        "Lines that only the plain arm has (−) and that only the protected one has (+).",
         &body,
     )
 }
@@ -161,16 +161,16 @@ pub(super) fn warnings(analysis: &Analysis) -> String {
         let ended = unusable.then(|| {
             format!("<b>{}</b> was not measured: {}", text(&cell.id), text(&words::ending(cell.ending.as_ref())))
         });
-        let spoiled = (!cell.spoiled.is_empty()).then(|| {
+        let invalid = (!cell.invalid.is_empty()).then(|| {
             format!(
                 "<b>{}</b>: {} left out, among them frame {}: {}",
                 text(&cell.id),
-                words::plural(cell.spoiled.len() as u64, "spoiled frame"),
-                cell.spoiled[0].0,
-                text(&cell.spoiled[0].1)
+                words::plural(cell.invalid.len() as u64, "invalid frame"),
+                cell.invalid[0].0,
+                text(&cell.invalid[0].1)
             )
         });
-        ended.into_iter().chain(spoiled)
+        ended.into_iter().chain(invalid)
     }));
     let body = match items.is_empty() {
         true => "<p>None.</p>\n".to_owned(),
@@ -180,14 +180,14 @@ pub(super) fn warnings(analysis: &Analysis) -> String {
 }
 
 /// The command and the file that run it again.
-pub(super) fn again(analysis: &Analysis, story: &Story) -> String {
+pub(super) fn again(analysis: &Analysis, page_data: &PageData) -> String {
     let mut body = String::from("<pre tabindex=\"0\">tithe run experiment.toml</pre>\n");
-    if story.experiment.is_empty() {
+    if page_data.experiment.is_empty() {
         body.push_str("<p class=\"note\">The experiment file is in the run folder.</p>\n");
     } else {
         body.push_str(&details(
             "experiment.toml",
-            &format!("<pre tabindex=\"0\">{}</pre>\n", lines(&story.experiment)),
+            &format!("<pre tabindex=\"0\">{}</pre>\n", lines(&page_data.experiment)),
         ));
     }
     let lead = format!(

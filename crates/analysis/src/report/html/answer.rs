@@ -8,7 +8,7 @@ use crate::{
     report::{number, words},
 };
 
-/// A guarded arm of a cell with the estimate that decides about it.
+/// A protected arm of a cell with the estimate that decides about it.
 struct Decided<'a> {
     cell: &'a CellAnalysis,
     arm: &'a ArmAnalysis,
@@ -72,19 +72,19 @@ pub(super) fn question(analysis: &Analysis) -> String {
     let versions: BTreeSet<&str> =
         arms().map(|arm| arm.facts.version.as_str()).filter(|version| !version.is_empty()).collect();
     let database = versions.first().copied().unwrap_or(&analysis.database);
-    let mut guarded: Vec<&str> = Vec::new();
+    let mut protected: Vec<&str> = Vec::new();
     for arm in arms().filter(|arm| arm.proof != Proof::Baseline) {
-        if !guarded.contains(&arm.name.as_str()) {
-            guarded.push(&arm.name);
+        if !protected.contains(&arm.name.as_str()) {
+            protected.push(&arm.name);
         }
     }
-    if guarded.is_empty() {
+    if protected.is_empty() {
         return format!("What do the protections of {} cost?", text(database));
     }
     format!(
         "How much more does an operation on {} cost with {} than without?",
         text(database),
-        text(&listed(&guarded, "or"))
+        text(&listed(&protected, "or"))
     )
 }
 

@@ -18,8 +18,8 @@ pub fn comparison(comparison: &Comparison, subjects: &[Analysis]) -> String {
     let runs: Vec<&str> = comparison.runs.iter().map(String::as_str).collect();
     let question = format!("Which loses less by its protection: {}?", listed(&runs, "or"));
     let mut body = costs::chart(&as_analysis(comparison, first));
-    let told: String = comparison.matches.iter().map(|matched| told(comparison, matched)).collect();
-    body.push_str(&section("told", "Run against run", "", &told));
+    let reported: String = comparison.matches.iter().map(|matched| reported(comparison, matched)).collect();
+    body.push_str(&section("told", "Run against run", "", &reported));
     for (id, title, texts) in
         [("refused", "Not compared", &comparison.refused), ("notes", "To know", &comparison.notes)]
     {
@@ -39,7 +39,7 @@ pub fn comparison(comparison: &Comparison, subjects: &[Analysis]) -> String {
     page(&listed(&runs, "and"), &header, &body, &titles.join(" · "))
 }
 
-fn told(comparison: &Comparison, matched: &Match) -> String {
+fn reported(comparison: &Comparison, matched: &Match) -> String {
     let items: String = sentences(comparison, matched).iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
     format!("<h3>{} · {}</h3>\n<ul class=\"notes\">\n{items}</ul>\n", text(&matched.cell), text(&matched.arm))
 }

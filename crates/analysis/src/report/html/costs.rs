@@ -165,7 +165,7 @@ fn axis(column: &Column) -> String {
     axis + "</svg>"
 }
 
-/// The guarded arms of a cell, under a row with its name.
+/// The protected arms of a cell, under a row with its name.
 fn rows(analysis: &Analysis, cell: &CellAnalysis, columns: &[Column]) -> String {
     let (anchor, id, columns_all) = (super::anchor(cell), text(&cell.id), columns.len() + 1);
     let name = match super::is_abridged(analysis) {
@@ -270,7 +270,7 @@ fn quotations(analysis: &Analysis) -> String {
     for (cell, arm) in analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm))) {
         for quoted in &arm.published {
             let measured = published::beside(arm, quoted).map_or("–".to_owned(), |estimate| {
-                let figure = estimate.told();
+                let figure = estimate.reported();
                 let figure = if doubt_class(arm).is_empty() { figure } else { format!("({figure})") };
                 format!("{} {figure}", text(&estimate.title))
             });

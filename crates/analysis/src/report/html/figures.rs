@@ -18,7 +18,7 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
     }
     let mut html = String::from(
         "<table class=\"data\"><thead><tr><th scope=\"col\">figure</th><th scope=\"col\">cost</th><th scope=\"col\">difference</th><th scope=\"col\">every stall counted</th>\
-         <th scope=\"col\">n</th><th scope=\"col\">plain → guarded</th><th scope=\"col\">verdict</th><th scope=\"col\">flags</th></tr></thead>\n",
+         <th scope=\"col\">n</th><th scope=\"col\">plain → protected</th><th scope=\"col\">verdict</th><th scope=\"col\">flags</th></tr></thead>\n",
     );
     for arm in cell.arms.iter().filter(|arm| !arm.estimates.is_empty()) {
         let _ = writeln!(
@@ -53,7 +53,7 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let count = number::count(estimate.count as u64);
     let count = if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count };
     let change =
-        estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, &estimate.unit));
+        estimate.levels.map_or(String::new(), |(plain, protected)| number::change(plain, protected, &estimate.unit));
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     let title = text(&estimate.title);
     let title = if estimate.primary { format!("<b>{title}</b>") } else { title };

@@ -1,4 +1,4 @@
-//! Latency curves: each guarded arm beside the plain one, on a percentile axis.
+//! Latency curves: each protected arm beside the plain one, on a percentile axis.
 //!
 //! The axis is −log10(1 − share), which gives every further nine the same room. Small panels with two curves
 //! each are read faster than one panel with many, and need no colours to be told apart.
@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use super::{
     markup::{at, details, text, wide},
+    page_data::{Curve, PageData},
     scale::{Scale, decade_ticks},
-    story::{Curve, Story},
 };
 use crate::{CellAnalysis, Figure, Level, Proof, figures::Rank, report::number};
 
@@ -18,16 +18,16 @@ pub(super) const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 20.0;
 
 /// The legend of a panel, behind the name of the plain arm.
-pub(super) const GUARDED_AND_PLAIN: &str =
-    "<i class=\"key\"></i>guarded arm; bars are the intervals of the median over frames.";
+pub(super) const PROTECTED_AND_PLAIN: &str =
+    "<i class=\"key\"></i>protected arm; bars are the intervals of the median over frames.";
 
 /// Percentiles that the axis names, with their places.
 const NAMED: [(Rank, f64); 5] =
     [(Rank::P50, 0.301), (Rank::P90, 1.0), (Rank::P95, 1.301), (Rank::P99, 2.0), (Rank::P999, 3.0)];
 
 /// The panels of a cell with their table; nothing where no latency was seen.
-pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String {
-    let curves: Vec<&Curve> = story.curves.iter().filter(|curve| curve.cell == index).collect();
+pub(super) fn curves(cell: &CellAnalysis, index: usize, page_data: &PageData) -> String {
+    let curves: Vec<&Curve> = page_data.curves.iter().filter(|curve| curve.cell == index).collect();
     let mut operations: Vec<&str> = Vec::new();
     for curve in &curves {
         if !operations.contains(&curve.operation.as_str()) {
@@ -49,7 +49,7 @@ pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String
         return html;
     }
     let legend = format!(
-        "<p class=\"legend\"><i class=\"key grey\"></i>{} {GUARDED_AND_PLAIN} Both axes are logarithmic: every further nine has the same room.</p>\n",
+        "<p class=\"legend\"><i class=\"key grey\"></i>{} {PROTECTED_AND_PLAIN} Both axes are logarithmic: every further nine has the same room.</p>\n",
         text(cell.arms.first().map_or("plain", |arm| &arm.name))
     );
     format!("<h3>Latency</h3>\n{html}{legend}{}", table(cell))
@@ -57,10 +57,10 @@ pub(super) fn curves(cell: &CellAnalysis, index: usize, story: &Story) -> String
 
 fn panels(cell: &CellAnalysis, operation: &str, curves: &[&Curve]) -> String {
     let Some(plain) = curves.iter().find(|curve| curve.arm == 0) else { return String::new() };
-    let guarded: Vec<&&Curve> = curves.iter().filter(|curve| curve.arm > 0 && curve.arm < cell.arms.len()).collect();
+    let protected: Vec<&&Curve> = curves.iter().filter(|curve| curve.arm > 0 && curve.arm < cell.arms.len()).collect();
     let (x, y) = scales(cell, operation, curves);
     let mut html = format!("<h4>{}</h4>\n<div class=\"panels\">\n", text(operation));
-    for curve in guarded {
+    for curve in protected {
         html.push_str(&panel(cell, operation, plain, curve, (&x, &y)));
     }
     html + "</div>\n"
@@ -89,8 +89,8 @@ fn levels<'a>(levels: &'a [Level], operation: &'a str) -> impl Iterator<Item = (
     })
 }
 
-fn panel(cell: &CellAnalysis, operation: &str, plain: &Curve, guarded: &Curve, (x, y): (&Scale, &Scale)) -> String {
-    let arm = &cell.arms[guarded.arm];
+fn panel(cell: &CellAnalysis, operation: &str, plain: &Curve, protected: &Curve, (x, y): (&Scale, &Scale)) -> String {
+    let arm = &cell.arms[protected.arm];
     let doubted = if matches!(arm.proof, Proof::Proven | Proof::Baseline) { "" } else { " doubted" };
     let mut svg = format!(
         "<figure class=\"panel{doubted}\"><figcaption><i class=\"key\"></i>{0}{1}</figcaption>\
@@ -101,7 +101,7 @@ fn panel(cell: &CellAnalysis, operation: &str, plain: &Curve, guarded: &Curve, (
         text(&cell.arms[0].name),
     );
     svg.push_str(&axes(x, y));
-    for (class, curve, levels_of) in [("plain", plain, &cell.arms[0]), ("guarded", guarded, arm)] {
+    for (class, curve, levels_of) in [("plain", plain, &cell.arms[0]), ("protected", protected, arm)] {
         let path: Vec<String> = curve
             .points
             .iter()

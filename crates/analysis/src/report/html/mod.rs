@@ -1,6 +1,6 @@
 //! The report as one page: a file that holds everything it needs and can be opened anywhere.
 //!
-//! [`render`] is a pure function of the analysis and of a [`Story`], which is what a page tells beyond the
+//! [`render`] is a pure function of the analysis and of a [`PageData`], which is what a page tells beyond the
 //! analysis: whole latency curves, the machine over time, the experiment's text. The page loads nothing and runs
 //! nothing: charts are SVG drawn here, values show on hover through `title` elements, and every chart either is
 //! a table or has one below it. Light and dark follow the reader's system; paper gets its own rules.
@@ -15,9 +15,9 @@ mod figures;
 mod latency;
 mod levels;
 mod markup;
+mod page_data;
 mod proof;
 mod scale;
-mod story;
 mod sweep;
 mod timeline;
 
@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use tithe_model::{ending::CellEnding, record::Host};
 
 pub use comparison::comparison;
-pub use story::{Curve, Moment, Story, Teller};
+pub use page_data::{Curve, Moment, PageData, PageDataBuilder};
 
 use self::markup::{section, text};
 use super::{number, view, words};
@@ -36,8 +36,8 @@ use crate::{Analysis, CellAnalysis, Proof};
 const CELLS_DRAWN: usize = 60;
 
 /// The page on `analysis`.
-pub fn render(analysis: &Analysis, story: &Story) -> String {
-    let one = |(index, cell)| self::cell(analysis, cell, index, story);
+pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
+    let one = |(index, cell)| self::cell(analysis, cell, index, page_data);
     let cells = match is_abridged(analysis) {
         true => workloads(analysis),
         false => analysis.cells.iter().enumerate().map(one).collect(),
@@ -46,12 +46,12 @@ pub fn render(analysis: &Analysis, story: &Story) -> String {
         costs::chart(analysis),
         sweep::chart(analysis),
         cells,
-        timeline::chart(analysis, story),
+        timeline::chart(analysis, page_data),
         proof::evidence(analysis),
         about::settings(analysis),
         about::machine(analysis),
         about::warnings(analysis),
-        about::again(analysis, story),
+        about::again(analysis, page_data),
         about::how_to_read(analysis),
     ]
     .concat();
@@ -88,8 +88,8 @@ fn header(analysis: &Analysis, body: &str) -> String {
 
 /// In how far the figures can be relied on, at a glance.
 fn state(analysis: &Analysis) -> String {
-    let guarded = || analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.proof != Proof::Baseline);
-    let (all, proven) = (guarded().count(), guarded().filter(|arm| arm.proof == Proof::Proven).count());
+    let protected = || analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.proof != Proof::Baseline);
+    let (all, proven) = (protected().count(), protected().filter(|arm| arm.proof == Proof::Proven).count());
     let cells = analysis.cells.len();
     let precise = analysis.cells.iter().filter(|cell| cell.ending == Some(CellEnding::Precision)).count();
     let frames: usize = analysis.cells.iter().map(|cell| cell.frames).sum();
@@ -98,7 +98,7 @@ fn state(analysis: &Analysis) -> String {
         let (class, sign) = if proven == all { ("good", "✓") } else { ("warn", "?") };
         items.push(format!(
             "<span class=\"mark {class}\"><span aria-hidden=\"true\">{sign}</span> {proven} of {} proven</span>",
-            words::plural(all as u64, "guarded arm")
+            words::plural(all as u64, "protected arm")
         ));
     }
     items.push(format!("{}, {}", words::plural(cells as u64, "cell"), words::plural(frames as u64, "frame")));
@@ -170,7 +170,7 @@ fn workloads(analysis: &Analysis) -> String {
     section("workloads", "What was offered", lead, &all.into_iter().collect::<String>())
 }
 
-fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -> String {
+fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, page_data: &PageData) -> String {
     let mut body = String::new();
     if cell.frames == 0 {
         body.push_str(&format!(
@@ -178,7 +178,7 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, story: &Story) -
             text(&words::ending(cell.ending.as_ref()))
         ));
     }
-    body.push_str(&latency::curves(cell, index, story));
+    body.push_str(&latency::curves(cell, index, page_data));
     body.push_str(&levels::bars(cell));
     body.push_str(&figures::all(analysis, cell));
     body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));

@@ -15,13 +15,13 @@ use crate::{
 /// Quotations of one claim that are shown at most; the others are counted, and stand in the JSON report.
 const QUOTED: usize = 6;
 
-/// The section; nothing where there is no guarded arm.
+/// The section; nothing where there is no protected arm.
 pub(super) fn evidence(analysis: &Analysis) -> String {
     let arms = across(analysis);
     if arms.is_empty() {
         return String::new();
     }
-    let lead = "A claim holds only if it is seen on the guarded arm and its opposite on the plain arm, before the first \
+    let lead = "A claim holds only if it is seen on the protected arm and its opposite on the plain arm, before the first \
                 frame and after the last.";
     section("evidence", "Was it on?", lead, &arms.iter().map(arm).collect::<String>())
 }
@@ -78,5 +78,5 @@ fn quotation(seen: &Seen) -> String {
         "" => String::new(),
         quotation => format!("<dt>{label}</dt><dd><code>{}</code></dd>", text(quotation)),
     };
-    format!("<dl>{}{}</dl>\n", line("guarded arm", &seen.guarded), line("plain arm or control", &seen.control))
+    format!("<dl>{}{}</dl>\n", line("protected arm", &seen.protected), line("plain arm or control", &seen.control))
 }

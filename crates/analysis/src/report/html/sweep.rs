@@ -1,12 +1,12 @@
 //! Throughput against clients: how each arm took more and more load.
 //!
 //! Clients stand on a logarithmic axis because a sweep doubles them; operations per second begin at nothing, so that
-//! heights compare. One panel for each guarded arm, beside the plain one.
+//! heights compare. One panel for each protected arm, beside the plain one.
 
 use std::fmt::Write;
 
 use super::{
-    latency::{GUARDED_AND_PLAIN, HEIGHT, LEFT, WIDTH},
+    latency::{HEIGHT, LEFT, PROTECTED_AND_PLAIN, WIDTH},
     markup::{at, details, section, text, wide},
     scale::Scale,
 };
@@ -29,7 +29,7 @@ pub(super) fn chart(analysis: &Analysis) -> String {
 }
 
 fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> String {
-    let [plain, guarded @ ..] = sweep.arms.as_slice() else { return String::new() };
+    let [plain, protected @ ..] = sweep.arms.as_slice() else { return String::new() };
     let steps = || sweep.arms.iter().flat_map(|arm| &arm.steps);
     let most = steps().map(|step| highest(&step.throughput)).fold(0.0, f64::max);
     let fewest = steps().map(|step| step.clients).min().unwrap_or(1);
@@ -40,11 +40,11 @@ fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> String {
     let x = Scale { low: f64::from(fewest).ln(), high: f64::from(clients).ln(), start: LEFT + 6.0, end: WIDTH - 10.0 };
     let y = Scale { low: 0.0, high: most * 1.05, start: HEIGHT - BOTTOM, end: 6.0 };
     let mut html = format!("<h3>{}</h3>\n<div class=\"panels\">\n", text(&sweep.workload));
-    for arm in guarded {
+    for arm in protected {
         html.push_str(&panel(plain, arm, proven(analysis, &arm.name), (&x, &y)));
     }
     let legend = format!(
-        "</div>\n<p class=\"legend\"><i class=\"key grey\"></i>{} {GUARDED_AND_PLAIN} A ring: saturated. Clients on a \
+        "</div>\n<p class=\"legend\"><i class=\"key grey\"></i>{} {PROTECTED_AND_PLAIN} A ring: saturated. Clients on a \
          logarithmic axis, operations from nothing.</p>\n",
         text(&plain.name)
     );
@@ -62,17 +62,17 @@ fn highest(interval: &Interval) -> f64 {
     if interval.high.is_finite() { interval.high.min(interval.estimate * 1.5) } else { interval.estimate }
 }
 
-fn panel(plain: &SweepArm, guarded: &SweepArm, proven: bool, (x, y): (&Scale, &Scale)) -> String {
+fn panel(plain: &SweepArm, protected: &SweepArm, proven: bool, (x, y): (&Scale, &Scale)) -> String {
     let doubted = if proven { "" } else { " doubted" };
     let mut svg = format!(
         "<figure class=\"panel{doubted}\"><figcaption><i class=\"key\"></i>{0}{1}</figcaption>\
          <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Operations per second by number of clients, {2} and {0}; values in the table below\">",
-        text(&guarded.name),
+        text(&protected.name),
         if proven { "" } else { " (not proven)" },
         text(&plain.name),
     );
     svg.push_str(&axes(plain, x, y));
-    for (class, arm) in [("plain", plain), ("guarded", guarded)] {
+    for (class, arm) in [("plain", plain), ("protected", protected)] {
         let path: Vec<String> = arm
             .steps
             .iter()

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::report::sample;
 
-/// The page of a sample with the story of a run of a minute.
+/// The page of a sample with the page data of a run of a minute.
 fn page(analysis: &Analysis) -> String {
-    render(analysis, &sample::story(analysis))
+    render(analysis, &sample::page_data(analysis))
 }
 
 fn check(analysis: &Analysis, expected: ExpectFile) {
@@ -37,7 +37,7 @@ fn a_thousand_cells_fit_on_a_page() {
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
     let count = |what: &str| page.matches(what).count();
     assert_eq!((count("id=\"cell-"), count("30 frames")), (1000, 1000));
-    // The deciding figure of each guarded arm is drawn, every column is told.
+    // The deciding figure of each protected arm is drawn, every column is told.
     assert_eq!(count("<circle class=\"point\""), 1000);
     assert!(count("<td class=\"costs\">") >= 1000, "figures without a drawing");
 }
@@ -167,7 +167,7 @@ fn hostile(foreign: &str) -> Analysis {
         }
         cell.ending = Some(CellEnding::Failed(foreign.to_owned()));
         cell.notes.push((foreign.to_owned(), foreign.to_owned()));
-        cell.spoiled.push((1, foreign.to_owned()));
+        cell.invalid.push((1, foreign.to_owned()));
         for arm in &mut cell.arms {
             foreign.clone_into(&mut arm.name);
             foreign.clone_into(&mut arm.facts.version);
@@ -178,7 +178,8 @@ fn hostile(foreign: &str) -> Analysis {
                 reasons.push(foreign.to_owned());
             }
             for finding in &mut arm.findings {
-                for text in [&mut finding.claim, &mut finding.guarded, &mut finding.control, &mut finding.protection] {
+                for text in [&mut finding.claim, &mut finding.protected, &mut finding.control, &mut finding.protection]
+                {
                     foreign.clone_into(text);
                 }
             }
@@ -201,12 +202,12 @@ proptest! {
     fn no_foreign_text_becomes_markup(around in "[<>&\"'/=a ]{0,6}") {
         let foreign = format!("{around}<img x=1>\"'><svg onfocus=1>{around}");
         let analysis = hostile(&foreign);
-        let mut story = sample::story(&analysis);
-        foreign.clone_into(&mut story.experiment);
-        for curve in &mut story.curves {
+        let mut page_data = sample::page_data(&analysis);
+        foreign.clone_into(&mut page_data.experiment);
+        for curve in &mut page_data.curves {
             foreign.clone_into(&mut curve.operation);
         }
-        let page = render(&analysis, &story);
+        let page = render(&analysis, &page_data);
         prop_assert!(!page.contains("<img"));
         prop_assert!(!page.contains("<svg onfocus"));
         assert_balanced(&page);

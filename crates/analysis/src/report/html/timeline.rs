@@ -1,11 +1,11 @@
-//! The run over time: which cell, what limits its figures, how busy the machine was, which frames were spoiled.
+//! The run over time: which cell, what limits its figures, how busy the machine was, which frames were invalid.
 
 use std::{collections::BTreeSet, fmt::Write};
 
 use super::{
     markup::{at, details, section, text, wide},
+    page_data::{Moment, PageData},
     scale::Scale,
-    story::{Moment, Story},
 };
 use crate::{
     Analysis, CellAnalysis,
@@ -30,50 +30,50 @@ const LANES: [Lane; 3] = [
 ];
 
 /// The section; nothing where there was no frame.
-pub(super) fn chart(analysis: &Analysis, story: &Story) -> String {
-    let end_s = story.moments.iter().map(|moment| moment.start_s + moment.duration_s).fold(0.0, f64::max);
+pub(super) fn chart(analysis: &Analysis, page_data: &PageData) -> String {
+    let end_s = page_data.moments.iter().map(|moment| moment.start_s + moment.duration_s).fold(0.0, f64::max);
     if end_s <= 0.0 {
         return String::new();
     }
     let lanes: Vec<&Lane> =
-        LANES.iter().filter(|(_, read)| story.moments.iter().any(|moment| read(moment).is_some())).collect();
+        LANES.iter().filter(|(_, read)| page_data.moments.iter().any(|moment| read(moment).is_some())).collect();
     let height = TOP + (LANE + GAP) * (lanes.len() + 1) as f64 + 18.0;
     let x = Scale { low: 0.0, high: end_s, start: LEFT, end: WIDTH - 8.0 };
     let mut svg = format!(
         "<svg class=\"time\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"The machine over the {} of the run; values in the table below\">",
         number::duration(end_s)
     );
-    svg.push_str(&cells(analysis, story, &x, height));
+    svg.push_str(&cells(analysis, page_data, &x, height));
     let mut top = TOP;
     for (title, read) in lanes {
-        svg.push_str(&lane(title, story, *read, &x, top, 1.0, number::share));
+        svg.push_str(&lane(title, page_data, *read, &x, top, 1.0, number::share));
         top += LANE + GAP;
     }
     // A load of one for each processor is where programs begin to wait for each other.
     let processors = f64::from(analysis.machine.processors.max(1));
-    let most = story.moments.iter().map(|moment| moment.load).fold(processors, f64::max);
+    let most = page_data.moments.iter().map(|moment| moment.load).fold(processors, f64::max);
     svg.push_str(&lane(
         "load average",
-        story,
+        page_data,
         |moment| Some(moment.load),
         &x,
         top,
         most,
         |value| format!("{value:.1}"),
     ));
-    svg.push_str(&spoiled(story, &x, top + LANE));
+    svg.push_str(&invalid(page_data, &x, top + LANE));
     svg.push_str(&clock(end_s, &x, height));
     svg.push_str("</svg>\n");
     let lead = "How busy the machine was while each cell was measured. Pressure is the share of time in which some \
                 program waited for a processor or for storage. A flag before a cell's name: something limits its figures, \
-                see the warnings. A triangle below: spoiled frames.";
+                see the warnings. A triangle below: invalid frames.";
     section("time", "The run over time", lead, &(wide("the run over time", &svg) + &table(analysis)))
 }
 
 /// A band for each stretch of a cell, with its name where there is room.
-fn cells(analysis: &Analysis, story: &Story, x: &Scale, height: f64) -> String {
+fn cells(analysis: &Analysis, page_data: &PageData, x: &Scale, height: f64) -> String {
     let mut svg = String::new();
-    for (index, stretch) in story.moments.chunk_by(|one, other| one.cell == other.cell).enumerate() {
+    for (index, stretch) in page_data.moments.chunk_by(|one, other| one.cell == other.cell).enumerate() {
         let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
         let (from, to) = (x.place(first.start_s), x.place(last.start_s + last.duration_s));
         let cell = analysis.cells.get(first.cell);
@@ -121,7 +121,7 @@ fn shortened(name: &str, room: usize) -> String {
 /// One quantity as steps, a step for each moment, with its figure on hover.
 fn lane(
     title: &str,
-    story: &Story,
+    page_data: &PageData,
     read: fn(&Moment) -> Option<f64>,
     x: &Scale,
     top: f64,
@@ -139,7 +139,7 @@ fn lane(
         at(top + LANE),
         at(x.end)
     );
-    for moment in &story.moments {
+    for moment in &page_data.moments {
         let Some(value) = read(moment) else { continue };
         let (from, to) = (x.place(moment.start_s), x.place(moment.start_s + moment.duration_s));
         let _ = write!(
@@ -155,17 +155,17 @@ fn lane(
     svg + "</g>"
 }
 
-/// A mark under each moment with spoiled frames.
-fn spoiled(story: &Story, x: &Scale, bottom: f64) -> String {
+/// A mark under each moment with invalid frames.
+fn invalid(page_data: &PageData, x: &Scale, bottom: f64) -> String {
     let mut svg = String::new();
-    for moment in story.moments.iter().filter(|moment| moment.spoiled > 0) {
+    for moment in page_data.moments.iter().filter(|moment| moment.invalid > 0) {
         let place = x.place(moment.start_s + moment.duration_s / 2.0);
         let _ = write!(
             svg,
-            "<path class=\"spoiled\" d=\"M{} {}l4 8h-8z\"><title>{} spoiled</title></path>",
+            "<path class=\"invalid\" d=\"M{} {}l4 8h-8z\"><title>{} invalid</title></path>",
             at(place),
             at(bottom + 1.0),
-            words::plural(moment.spoiled.into(), "frame")
+            words::plural(moment.invalid.into(), "frame")
         );
     }
     svg
@@ -199,7 +199,7 @@ fn clock_name(time_s: f64) -> String {
 fn table(analysis: &Analysis) -> String {
     let share = |share: Option<f64>| share.map_or("not seen".to_owned(), number::share);
     let mut html = String::from(
-        "<table class=\"data\"><thead><tr><th scope=\"col\">cell</th><th scope=\"col\">frames</th><th scope=\"col\">spoiled</th>\
+        "<table class=\"data\"><thead><tr><th scope=\"col\">cell</th><th scope=\"col\">frames</th><th scope=\"col\">invalid</th>\
          <th scope=\"col\">load</th><th scope=\"col\">processor pressure</th><th scope=\"col\">storage pressure</th>\
          <th scope=\"col\">steal</th><th scope=\"col\">clients waited</th></tr></thead><tbody>\n",
     );
@@ -208,7 +208,7 @@ fn table(analysis: &Analysis) -> String {
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
             text(&cell.id),
             cell.frames,
-            cell.spoiled.len(),
+            cell.invalid.len(),
             number::digits(cell.host.load),
             share(cell.host.cpu_pressure),
             share(cell.host.io_pressure),

@@ -3,7 +3,7 @@
 use serde_json::{Value, error::Category};
 
 use super::{Document, FORMAT};
-use crate::{Analysis, report::html::Story};
+use crate::{Analysis, report::html::PageData};
 
 /// Frames of a cell at most: they are counted in 32 bits where they are recorded.
 const MOST_FRAMES: usize = u32::MAX as usize;
@@ -12,7 +12,7 @@ const MOST_FRAMES: usize = u32::MAX as usize;
 ///
 /// # Errors
 /// Why `text` cannot be shown, with the place: it is no report, of another format, cut short, or damaged.
-pub fn read(text: &str) -> Result<(Analysis, Story), String> {
+pub fn read(text: &str) -> Result<(Analysis, PageData), String> {
     let value: Value = serde_json::from_str(text).map_err(cause)?;
     if value.get("tithe_report").is_none() {
         return Err("it is JSON and no report of tithe, which has a `tithe_report`".to_owned());
@@ -23,10 +23,10 @@ pub fn read(text: &str) -> Result<(Analysis, Story), String> {
         None => return Err("it does not say its `format` as a whole number".to_owned()),
     }
     let Document { tithe_report, page, .. } = serde_json::from_str(text).map_err(cause)?;
-    let (analysis, story) = (tithe_report.into_owned(), page.into_owned());
-    match strays(&analysis, &story) {
+    let (analysis, page_data) = (tithe_report.into_owned(), page.into_owned());
+    match strays(&analysis, &page_data) {
         Some(stray) => Err(stray),
-        None => Ok((analysis, story)),
+        None => Ok((analysis, page_data)),
     }
 }
 
@@ -54,12 +54,12 @@ fn cause(error: serde_json::Error) -> String {
 }
 
 /// The first place that speaks of a cell or an arm that is not there, or of more frames than there can be.
-fn strays(analysis: &Analysis, story: &Story) -> Option<String> {
+fn strays(analysis: &Analysis, page_data: &PageData) -> Option<String> {
     let cells = &analysis.cells;
     let too_many = cells.iter().position(|cell| cell.frames > MOST_FRAMES);
     let curve =
-        story.curves.iter().position(|curve| cells.get(curve.cell).is_none_or(|cell| curve.arm >= cell.arms.len()));
-    let moment = story.moments.iter().position(|moment| moment.cell >= cells.len());
+        page_data.curves.iter().position(|curve| cells.get(curve.cell).is_none_or(|cell| curve.arm >= cell.arms.len()));
+    let moment = page_data.moments.iter().position(|moment| moment.cell >= cells.len());
     [
         (too_many, "tithe_report.cells", "has more frames than a cell can have"),
         (curve, "page.curves", "is of a cell or of an arm that is not in the report"),

@@ -18,7 +18,7 @@ fn validator() -> jsonschema::Validator {
 }
 
 fn document(analysis: &Analysis) -> String {
-    render(analysis, &sample::story(analysis))
+    render(analysis, &sample::page_data(analysis))
 }
 
 fn parsed(analysis: &Analysis) -> Value {
@@ -26,15 +26,15 @@ fn parsed(analysis: &Analysis) -> Value {
 }
 
 /// Every report that is made from an analysis and its story.
-fn reports(analysis: &Analysis, story: &Story) -> Vec<(&'static str, String)> {
+fn reports(analysis: &Analysis, page_data: &PageData) -> Vec<(&'static str, String)> {
     let text = |form, width| terminal::render(analysis, terminal::Options { form, width, colour: true });
     vec![
         ("text", text(Form::Long, 120)),
         ("short", text(Form::Short, 80)),
-        ("html", html::render(analysis, story)),
+        ("html", html::render(analysis, page_data)),
         ("markdown", markdown::render(analysis, Form::Long)),
         ("pull-request", markdown::render(analysis, Form::Short)),
-        ("json", render(analysis, story)),
+        ("json", render(analysis, page_data)),
         ("csv", csv::render(analysis)),
         ("benchstat", benchstat::render(analysis)),
     ]
@@ -87,21 +87,21 @@ fn every_document_follows_the_schema() {
 fn the_schema_refuses_what_is_not_in_it() {
     let validator = validator();
     let good = parsed(&sample::full());
-    let spoil = |change: &dyn Fn(&mut Value)| {
+    let invalidate = |change: &dyn Fn(&mut Value)| {
         let mut bad = good.clone();
         change(&mut bad);
         assert_ne!(bad, good);
         assert!(!validator.is_valid(&bad));
     };
-    spoil(&|report| report["format"] = 1.into());
-    spoil(&|report| report["tithe_report"]["more"] = 1.into());
-    spoil(&|report| report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0]["more"] = 1.into());
-    spoil(&|report| report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0]["verdict"] = "costs".into());
-    spoil(&|report| report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0]["effect"]["low"] = "low".into());
-    spoil(&|report| report["tithe_report"]["cells"][0]["arms"][2]["proof"]["proof"] = "maybe".into());
-    spoil(&|report| report["page"]["curves"][0]["points"][0] = Value::Array(vec![1.into()]));
-    spoil(&|report| report["page"]["moments"][0]["load"] = Value::Null);
-    spoil(&|report| {
+    invalidate(&|report| report["format"] = 1.into());
+    invalidate(&|report| report["tithe_report"]["more"] = 1.into());
+    invalidate(&|report| report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0]["more"] = 1.into());
+    invalidate(&|report| report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0]["verdict"] = "costs".into());
+    invalidate(&|report| report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0]["effect"]["low"] = "low".into());
+    invalidate(&|report| report["tithe_report"]["cells"][0]["arms"][2]["proof"]["proof"] = "maybe".into());
+    invalidate(&|report| report["page"]["curves"][0]["points"][0] = Value::Array(vec![1.into()]));
+    invalidate(&|report| report["page"]["moments"][0]["load"] = Value::Null);
+    invalidate(&|report| {
         report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0].as_object_mut().unwrap().remove("count");
     });
 }
@@ -109,12 +109,12 @@ fn the_schema_refuses_what_is_not_in_it() {
 #[test]
 fn reports_of_a_document_are_those_of_the_run() {
     for analysis in all() {
-        let story = sample::story(&analysis);
-        let (analysis_again, story_again) = read(&render(&analysis, &story)).expect("a document");
-        for (made, again) in reports(&analysis, &story).into_iter().zip(reports(&analysis_again, &story_again)) {
+        let page_data = sample::page_data(&analysis);
+        let (analysis_again, story_again) = read(&render(&analysis, &page_data)).expect("a document");
+        for (made, again) in reports(&analysis, &page_data).into_iter().zip(reports(&analysis_again, &story_again)) {
             assert_eq!(made, again, "{}", analysis.title);
         }
-        assert_eq!(story, story_again);
+        assert_eq!(page_data, story_again);
         if analysis.title != infinite().title {
             assert_eq!(analysis, analysis_again, "what is equal to itself");
         }
@@ -276,7 +276,7 @@ proptest! {
     #[test]
     fn nothing_that_is_read_makes_a_report_panic(seed in any::<u64>()) {
         match read(&mutated(seed)) {
-            Ok((analysis, story)) => prop_assert!(reports(&analysis, &story).iter().all(|(_, text)| !text.is_empty())),
+            Ok((analysis, page_data)) => prop_assert!(reports(&analysis, &page_data).iter().all(|(_, text)| !text.is_empty())),
             Err(told) => prop_assert!(!told.is_empty()),
         }
     }

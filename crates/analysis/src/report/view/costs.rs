@@ -265,8 +265,8 @@ fn more(cell: &CellAnalysis) -> Option<Note> {
     let primary = |arm: &ArmAnalysis| arm.estimates.iter().find(|estimate| estimate.primary)?.more_s;
     let missing: Vec<f64> = cell.arms.iter().filter_map(primary).collect();
     let most = missing.iter().copied().reduce(f64::max)?;
-    let guarded = cell.arms.iter().filter(|arm| !arm.estimates.is_empty()).count();
-    let arms = match (missing.len(), guarded) {
+    let protected = cell.arms.iter().filter(|arm| !arm.estimates.is_empty()).count();
+    let arms = match (missing.len(), protected) {
         (1, 1) => String::new(),
         (some, all) => format!(" in {some} of {all} arms"),
     };

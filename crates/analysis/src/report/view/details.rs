@@ -64,7 +64,7 @@ fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
         Column::text("figure"),
         Column::figures("cost", ""),
         Column::text("n"),
-        Column::text("plain → guarded"),
+        Column::text("plain → protected"),
         Column::text("verdict"),
     ];
     let mut rows = Vec::new();
@@ -100,7 +100,7 @@ fn batches(arm: &ArmAnalysis) -> Option<Block> {
 }
 
 fn change(estimate: &Estimate) -> String {
-    estimate.levels.map_or(String::new(), |(plain, guarded)| number::change(plain, guarded, &estimate.unit))
+    estimate.levels.map_or(String::new(), |(plain, protected)| number::change(plain, protected, &estimate.unit))
 }
 
 /// The same effect with every stall counted. It has no verdict of its own: the answer is the typical effect's.

@@ -29,7 +29,7 @@ pub(in crate::report) struct ClaimAcross<'a> {
     pub cells: Vec<&'a str>,
 }
 
-/// What stood behind each guarded arm, in the order of the experiment.
+/// What stood behind each protected arm, in the order of the experiment.
 pub(in crate::report) fn across(analysis: &Analysis) -> Vec<Across<'_>> {
     let mut arms: Vec<Across<'_>> = Vec::new();
     for cell in &analysis.cells {
@@ -65,14 +65,14 @@ impl<'a> Across<'a> {
 
     /// `proven in all 4 cells`; with the reasons where it is not.
     pub fn in_words(&self) -> String {
-        let told = self.proofs.iter().map(|(proof, cells)| {
+        let reported = self.proofs.iter().map(|(proof, cells)| {
             let mark = words::proof(proof).0;
             match reasons(proof) {
                 [] => format!("{mark}{}", self.place(cells)),
                 reasons => format!("{mark}{}: {}", self.place(cells), reasons.join("; ")),
             }
         });
-        told.collect::<Vec<_>>().join(". ")
+        reported.collect::<Vec<_>>().join(". ")
     }
 
     /// ` in all 4 cells`, ` in c.in-memory`; nothing where there is one cell.
@@ -101,19 +101,19 @@ impl<'a> ClaimAcross<'a> {
 /// share their lines.
 pub(super) fn summary(analysis: &Analysis) -> Vec<Block> {
     let arms = across(analysis);
-    let mut told: Vec<(Vec<&str>, String, Vec<Claim>)> = Vec::new();
+    let mut reported: Vec<(Vec<&str>, String, Vec<Claim>)> = Vec::new();
     for arm in &arms {
         let (words, claims) = (arm.in_words(), arm.claims.iter().map(|claim| brief(arm, claim)).collect());
-        match told.iter_mut().find(|(_, same_words, same)| *same_words == words && *same == claims) {
+        match reported.iter_mut().find(|(_, same_words, same)| *same_words == words && *same == claims) {
             Some((names, ..)) => names.push(arm.name),
-            None => told.push((vec![arm.name], words, claims)),
+            None => reported.push((vec![arm.name], words, claims)),
         }
     }
-    if told.is_empty() {
+    if reported.is_empty() {
         return Vec::new();
     }
     let mut blocks = vec![Block::Heading(2, "Evidence".to_owned())];
-    for (names, words, claims) in told {
+    for (names, words, claims) in reported {
         let each = if names.len() > 1 { "each " } else { "" };
         blocks.push(Block::Heading(3, format!("{}: {each}{words}", names.join(", "))));
         match claims.is_empty() {
@@ -171,9 +171,9 @@ fn claim(arm: &ArmAnalysis, group: &[&Finding]) -> Claim {
     let (mark, word, tone) = words::finding(group[0].role, group[0].verdict);
     let mut seen: Vec<Seen> = Vec::new();
     for finding in group {
-        let look = Seen { guarded: finding.guarded.clone(), control: finding.control.clone() };
-        if !seen.contains(&look) {
-            seen.push(look);
+        let observe = Seen { protected: finding.protected.clone(), control: finding.control.clone() };
+        if !seen.contains(&observe) {
+            seen.push(observe);
         }
     }
     let claim = match arm.protections.len() {
@@ -211,7 +211,7 @@ mod tests {
     use crate::report::sample;
 
     /// One line for each claim: mark, when, number of different quotations.
-    fn told(change: impl Fn(&mut Vec<Finding>)) -> String {
+    fn reported(change: impl Fn(&mut Vec<Finding>)) -> String {
         let mut arm = sample::open_loop().cells[0].arms[1].clone();
         change(&mut arm.findings);
         let lines = claims(&arm, |_| true).into_iter();
@@ -220,21 +220,21 @@ mod tests {
     }
 
     #[test]
-    fn looks_that_agree_are_told_once() {
-        expect!["✓ before and after, 3 epochs · 1 seen"].assert_eq(&told(|_| ()));
-        expect!["✓ before · 1 seen"].assert_eq(&told(|findings| findings.truncate(1)));
-        expect!["✓ after, epoch 1 · 1 seen"].assert_eq(&told(|findings| *findings = vec![findings[3].clone()]));
+    fn observations_that_agree_are_told_once() {
+        expect!["✓ before and after, 3 epochs · 1 seen"].assert_eq(&reported(|_| ()));
+        expect!["✓ before · 1 seen"].assert_eq(&reported(|findings| findings.truncate(1)));
+        expect!["✓ after, epoch 1 · 1 seen"].assert_eq(&reported(|findings| *findings = vec![findings[3].clone()]));
     }
 
     #[test]
-    fn looks_that_differ_are_told_apart() {
-        let told = told(|findings| {
+    fn observations_that_differ_are_told_apart() {
+        let reported = reported(|findings| {
             findings[5].verdict = Verdict::Fails;
-            findings[1].guarded = "0 of 21 canaries".to_owned();
+            findings[1].protected = "0 of 21 canaries".to_owned();
         });
         expect![[r#"
             ✓ 5 of 6 looks · 2 seen
             ✗ after, epoch 2 · 1 seen"#]]
-        .assert_eq(&told);
+        .assert_eq(&reported);
     }
 }

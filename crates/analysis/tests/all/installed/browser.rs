@@ -9,7 +9,7 @@ use tithe_analysis::{
     Analysis, Outcome,
     assess::assess,
     report::{
-        html::{self, Story},
+        html::{self, PageData},
         number,
     },
 };
@@ -189,7 +189,7 @@ fn look(chromium: &PathBuf, page: &str, width: u32, dark: bool) -> Seen {
 fn invented() -> (Analysis, String) {
     let records = Invented::default().records();
     let analysis = assess(&records);
-    let page = html::render(&analysis, &Story::of(&records, "title = \"a\""));
+    let page = html::render(&analysis, &PageData::of(&records, "title = \"a\""));
     (analysis, page)
 }
 

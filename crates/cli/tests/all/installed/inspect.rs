@@ -13,7 +13,7 @@ use tithe_machine::{
     sandbox::{Sandbox, process::Running},
 };
 use tithe_model::experiment::Protection;
-use tithe_plugin::{observation::Feature, product::Product, setup::Setup};
+use tithe_plugin::{matrix::Feature, product::Product, setup::Setup};
 
 /// A running server with some of its protections; it stops before its folder goes.
 struct Served {
@@ -60,7 +60,7 @@ fn serve(product: &Tested) -> Option<Served> {
         }
     };
     let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-    let mut setup = Setup::plain(BTreeMap::new(), sandbox.materials().expect("materials"));
+    let mut setup = Setup::plain(BTreeMap::new(), sandbox.credentials().expect("credentials"));
     for id in *protections {
         let protection = named(database, id).expect("a protection");
         let options = protection.entry().options.iter();
@@ -71,11 +71,12 @@ fn serve(product: &Tested) -> Option<Served> {
     let launch = database.launch(&install, &setup, &place);
     let (launched, running) = serve::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
     let Address::Tcp { host, port } = &launched.address else { panic!("a TCP server") };
-    let authority = if after.ends_with('=') { setup.materials.authority.display().to_string() } else { String::new() };
-    let before = before.replace("PASSWORD", setup.materials.password.expose_text());
+    let authority =
+        if after.ends_with('=') { setup.credentials.authority.display().to_string() } else { String::new() };
+    let before = before.replace("PASSWORD", setup.credentials.password.expose_text());
     Some(Served {
         url: format!("{before}{host}:{port}{after}{authority}"),
-        password: (variable, setup.materials.password.expose_text().to_owned()),
+        password: (variable, setup.credentials.password.expose_text().to_owned()),
         _running: running,
         _sandbox: sandbox,
     })

@@ -93,8 +93,8 @@ fn protections_are_proven_and_priced() {
         let [estimate, low, high] = ["estimate", "low", "high"].map(|name| number(&cost["effect"][name]));
         assert!(low < high && (low..=high).contains(&estimate), "{cost}");
         // It is the price of the two levels beside it, which are centres of the same frames.
-        let [plain, guarded] = [0usize, 1].map(|level| number(&cost["levels"][level]));
-        assert!(plain > 0.0 && ((guarded / plain).ln() - estimate).abs() < 0.5, "{cost}");
+        let [plain, protected] = [0usize, 1].map(|level| number(&cost["levels"][level]));
+        assert!(plain > 0.0 && ((protected / plain).ln() - estimate).abs() < 0.5, "{cost}");
     }
     let run = bench.run_folder();
     for (path, bytes) in files(&run) {

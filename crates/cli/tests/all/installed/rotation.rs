@@ -82,12 +82,13 @@ fn keys_are_changed_while_measuring_and_it_is_proven() {
         "after" "holds"
     "#]]
     .assert_eq(&seen);
-    // Nothing of a server that is let run in turns may spoil a frame; a busy machine may let all slots of an arm pass.
+    // Nothing of a server that is let run in turns may invalidate a frame; a busy machine may let all slots of an arm
+    // pass.
     let frames = record("frames.jsonl");
-    let spoiled = |frame: &&str| frame.contains("spoiled\":\"") && !frame.contains("no operation succeeded");
-    assert_eq!(frames.lines().filter(spoiled).collect::<Vec<_>>(), Vec::<&str>::new());
-    let whole = frames.lines().filter(|frame| !frame.contains("spoiled\":\"")).count();
-    assert!(2 * whole >= frames.lines().count(), "{whole} frames were not spoiled");
+    let invalid = |frame: &&str| frame.contains("invalid\":\"") && !frame.contains("no operation succeeded");
+    assert_eq!(frames.lines().filter(invalid).collect::<Vec<_>>(), Vec::<&str>::new());
+    let whole = frames.lines().filter(|frame| !frame.contains("invalid\":\"")).count();
+    assert!(2 * whole >= frames.lines().count(), "{whole} frames were not invalid");
 }
 
 fn refuse(from: &str, to: &str, expect: Expect) {

@@ -10,7 +10,7 @@ use support::{Bench, err, out, status};
 
 /// A short run with a key of `server`'s, named `key_id`.
 fn experiment(server: &TestServer, key_id: &str) -> String {
-    let materials = &server.materials;
+    let credentials = &server.credentials;
     format!(
         r#"title = "A key server"
 database = "wiredtiger"
@@ -35,9 +35,9 @@ kmip_private_key = "{}"
 kmip_authority = "{}"
 "#,
         server.address,
-        materials.client_certificate.display(),
-        materials.client_key.display(),
-        materials.authority.display()
+        credentials.client_certificate.display(),
+        credentials.client_key.display(),
+        credentials.authority.display()
     )
 }
 

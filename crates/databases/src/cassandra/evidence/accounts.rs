@@ -1,7 +1,7 @@
 //! Can the measured account do what it needs, and nothing else, and is the account that everybody knows closed?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use crate::{
     cassandra::{
@@ -34,8 +34,8 @@ impl Evidence for Accounts {
         "the measured account is refused passwords and roles, and nobody comes in by the well-known password".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let target = of_clients(scene.server, scene.setup)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let target = of_clients(context.server, context.setup)?;
         let mut connection = CqlConnection::open(&target)?;
         let mut words = Vec::new();
         let mut served = false;
@@ -54,12 +54,12 @@ impl Evidence for Accounts {
             }
         }
         tell("the account `cassandra` with its well-known password", Attempt::of(open(&well_known(&target)))?);
-        connection.run(&format!("SELECT * FROM {} LIMIT 1", qualified(&target.database, scene.table)))?;
-        if served && is_local(scene.server) {
+        connection.run(&format!("SELECT * FROM {} LIMIT 1", qualified(&target.database, context.table)))?;
+        if served && is_local(context.server) {
             // What a server without rights let through is taken away again.
             let _ = connection.run("DROP ROLE IF EXISTS tithe_intruder");
         }
         let quotation = format!("{}; Tithe's own table: served", words.join("; "));
-        Ok(if served { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+        Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }
 }

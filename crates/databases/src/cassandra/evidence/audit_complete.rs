@@ -7,17 +7,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::scan::{Places, files_of},
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 use super::audited;
 use crate::evidence::marked::{Counts, NO_LOG, describe, send};
 
 /// How long a record may take into its log: a thread of its own writes the binary one.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a log is watched for records that should not be there.
 const AFTERWARDS: Duration = Duration::from_millis(300);
 
@@ -54,19 +54,19 @@ impl Evidence for AuditComplete {
         format!("every request of {} is in the audit log once, and no other", self.categories)
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if files_of(scene.server, Places::LOGS).is_empty() {
-            return Ok(Sight::Unknown(NO_LOG.to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if files_of(context.server, Places::LOGS).is_empty() {
+            return Ok(Observation::Unknown(NO_LOG.to_owned()));
         }
-        let growth = Growth::begin(scene)?;
-        let mark = audited(scene)?;
-        let sent = send(scene)?;
+        let growth = Growth::begin(context)?;
+        let mark = audited(context)?;
+        let sent = send(context)?;
         let expected = self.expected(&sent);
         let begun = Instant::now();
         let mut logged = Counts::new();
         let mut complete = None::<Instant>;
-        while begun.elapsed() < PATIENCE && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-            logged = count(&growth.so_far(scene)?, &mark);
+        while begun.elapsed() < TIMEOUT && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
+            logged = count(&growth.so_far(context)?, &mark);
             complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
             // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
             if logged.is_empty() && begun.elapsed() > AFTERWARDS * 5 {
@@ -75,7 +75,7 @@ impl Evidence for AuditComplete {
             std::thread::sleep(Duration::from_millis(50));
         }
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-        Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if logged == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 
@@ -84,15 +84,15 @@ impl Evidence for AuditComplete {
 struct Growth(BTreeMap<PathBuf, usize>);
 
 impl Growth {
-    fn begin(scene: &Scene<'_>) -> Result<Self, Fault> {
-        let logs = files_of(scene.server, Places::LOGS).into_iter();
+    fn begin(context: &CheckContext<'_>) -> Result<Self, Fault> {
+        let logs = files_of(context.server, Places::LOGS).into_iter();
         let filled = logs.map(|log| Ok((log.path.clone(), read(&log.path)?.len())));
         filled.collect::<Result<_, Fault>>().map(Self)
     }
 
-    fn so_far(&self, scene: &Scene<'_>) -> Result<String, Fault> {
+    fn so_far(&self, context: &CheckContext<'_>) -> Result<String, Fault> {
         let mut text = String::new();
-        for log in files_of(scene.server, Places::LOGS) {
+        for log in files_of(context.server, Places::LOGS) {
             let bytes = read(&log.path)?;
             let before = self.0.get(&log.path).copied().unwrap_or(0);
             text += &String::from_utf8_lossy(bytes.get(before..).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Does the server remember passwords, roles and rights as the arm says?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use crate::cassandra::{
     protection::VALIDITIES,
@@ -26,20 +26,20 @@ impl Evidence for Caching {
         format!("the server {how}")
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let settings = settings(&mut administrator(scene.server, scene.setup)?)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let settings = settings(&mut administrator(context.server, context.setup)?)?;
         let mut words = Vec::new();
         let mut remembered = Vec::new();
         for name in VALIDITIES {
             let Some(value) = settings.get(name) else {
-                return Ok(Sight::Unknown(format!("the server has no setting {name}")));
+                return Ok(Observation::Unknown(format!("the server has no setting {name}")));
             };
             words.push(format!("{name} = {value}"));
             remembered.push(is_positive(value));
         }
         let quotation = format!("system_views.settings: {}", words.join(", "));
         let as_asked = remembered.iter().all(|remembered| *remembered == self.asked);
-        Ok(if as_asked { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if as_asked { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 

@@ -7,18 +7,18 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
         scan::{File, Places, files_of, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 /// How long the server may take to write its commit log: longer than its own period of 10 s.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The head of a segment fits into this.
 const HEAD_BYTES: u64 = 1024;
 
@@ -45,12 +45,12 @@ impl Evidence for CommitlogEncrypted {
         format!("no key or field value is readable in the commit log, whose segments name {}", self.cipher)
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if segments(scene).is_empty() {
-            return Ok(Sight::Unknown("no commit log of the server can be seen from here".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if segments(context).is_empty() {
+            return Ok(Observation::Unknown("no commit log of the server can be seen from here".to_owned()));
         }
-        let canaries = Canaries::new(scene, self.id());
-        let mut session = key_value(scene.connect()?)?;
+        let canaries = Canaries::new(context, self.id());
+        let mut session = key_value(context.connect()?)?;
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
         let after = SystemTime::now();
@@ -59,24 +59,27 @@ impl Evidence for CommitlogEncrypted {
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let report = loop {
             // Looked at before the log is: what is written in between is not taken for what was looked at.
-            let written = segments(scene).iter().any(|file| written_since(&file.path, after));
-            let report = scan(&needles, segments(scene));
+            let written = segments(context).iter().any(|file| written_since(&file.path, after));
+            let report = scan(&needles, segments(context));
             if report.total().hits() > 0 {
-                return Ok(Sight::Exposed(report.describe_found()));
+                return Ok(Observation::Exposed(report.describe_found()));
             }
             if written {
                 break report;
             }
-            if begun.elapsed() > PATIENCE {
-                return Ok(Sight::Unknown(format!("the commit log was not written within {} s", PATIENCE.as_secs())));
+            if begun.elapsed() > TIMEOUT {
+                return Ok(Observation::Unknown(format!(
+                    "the commit log was not written within {} s",
+                    TIMEOUT.as_secs()
+                )));
             }
             std::thread::sleep(Duration::from_millis(200));
         };
         if let Some(file) = report.unreadable.first() {
-            return Ok(Sight::Unknown(format!("cannot read {file}")));
+            return Ok(Observation::Unknown(format!("cannot read {file}")));
         }
         let wanted = format!("\"encCipher\":\"{}\"", self.cipher);
-        let heads: Vec<String> = segments(scene).iter().map(|file| head(&file.path)).collect();
+        let heads: Vec<String> = segments(context).iter().map(|file| head(&file.path)).collect();
         let (count, all) = (heads.iter().filter(|head| head.contains(&wanted)).count(), heads.len());
         let seen = format!(
             "none of {} canaries in the commit log ({}); {count} of {all} segments name {} in their head",
@@ -84,17 +87,17 @@ impl Evidence for CommitlogEncrypted {
             report.extent(),
             self.cipher
         );
-        Ok(if count == all { Sight::Protected(seen) } else { Sight::Exposed(seen) })
+        Ok(if count == all { Observation::Protected(seen) } else { Observation::Exposed(seen) })
     }
 }
 
 /// Segments of the commit log of every node; not the hints, which lie beside them.
-fn segments(scene: &Scene<'_>) -> Vec<File> {
+fn segments(context: &CheckContext<'_>) -> Vec<File> {
     let is_segment = |file: &File| {
         let name = file.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         name.starts_with("CommitLog-") && name.ends_with(".log")
     };
-    files_of(scene.server, Places::JOURNAL).into_iter().filter(is_segment).collect()
+    files_of(context.server, Places::JOURNAL).into_iter().filter(is_segment).collect()
 }
 
 fn written_since(path: &Path, moment: SystemTime) -> bool {

@@ -1,9 +1,9 @@
 //! What encryption of the commit log does not cover.
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 /// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and whoever
@@ -26,9 +26,9 @@ impl Evidence for DataFilesClear {
         self.0.claim()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        Ok(match self.0.look(scene)? {
-            Sight::Exposed(found) if scene.guarded => Sight::Exposed(format!(
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        Ok(match self.0.observe(context)? {
+            Observation::Exposed(found) if context.protected => Observation::Exposed(format!(
                 "only the commit log is encrypted, the data files (SSTables) are in the clear: {found}"
             )),
             other => other,

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use tithe_machine::{fault::Fault, launch::Address, sight::Sight};
+use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     setup::TlsVersion,
     wire::Wire,
 };
@@ -37,43 +37,45 @@ impl Evidence for Internode {
         "nodes speak TLS among themselves, and to nobody without a certificate".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let Address::Tcp { port, .. } = scene.server.address else {
-            return Ok(Sight::Unknown("an attached server's port between nodes is not known here".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let Address::Tcp { port, .. } = context.server.address else {
+            return Ok(Observation::Unknown("an attached server's port between nodes is not known here".to_owned()));
         };
-        let cluster = Cluster::of(scene.setup)?;
-        let said = settings(&mut administrator(scene.server, scene.setup)?)?;
+        let cluster = Cluster::of(context.setup)?;
+        let said = settings(&mut administrator(context.server, context.setup)?)?;
         let said = said.iter().find(|(name, _)| name.ends_with("internode_encryption"));
         let mut words = vec![format!("internode_encryption = {}", said.map_or("unknown", |(_, value)| value))];
         for node in 1..=cluster.nodes {
             let host = format!("127.0.0.1{node}");
-            if let Err(fault) = knock(scene, &host, port, true) {
-                return Ok(Sight::Exposed(format!("{}; {host}: no TLS ({fault})", words.join("; "))));
+            if let Err(fault) = knock(context, &host, port, true) {
+                return Ok(Observation::Exposed(format!("{}; {host}: no TLS ({fault})", words.join("; "))));
             }
-            match Attempt::of(knock(scene, &host, port, false))? {
-                Attempt::Served => return Ok(Sight::Exposed(format!("{host}: TLS without a certificate: taken"))),
+            match Attempt::of(knock(context, &host, port, false))? {
+                Attempt::Served => {
+                    return Ok(Observation::Exposed(format!("{host}: TLS without a certificate: taken")));
+                }
                 Attempt::Refused(refusal) => {
                     words.push(format!("{host}: TLS without a certificate: refused ({refusal})"))
                 }
             }
         }
-        let (encrypted, all) = connections(scene)?;
+        let (encrypted, all) = connections(context)?;
         words.push(format!("{encrypted} of {all} connections in the log are encrypted"));
         let complete = encrypted == all && (all > 0 || cluster.nodes == 1);
         let quotation = words.join("; ");
-        Ok(if complete { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if complete { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 
 /// Speaks TLS to a node's port and waits for what it says to that. A node that takes the certificate waits for a
 /// message, for as long as it is let; one that does not says so at once.
-fn knock(scene: &Scene<'_>, host: &str, port: u16, with_certificate: bool) -> Result<(), Fault> {
-    let materials = &scene.setup.materials;
+fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bool) -> Result<(), Fault> {
+    let credentials = &context.setup.credentials;
     let tls = Tls {
-        authority: Some(materials.authority.clone()),
+        authority: Some(credentials.authority.clone()),
         versions: vec![TlsVersion::V1_3],
         // A node shows the certificate that it serves with.
-        identity: with_certificate.then(|| (materials.server_certificate.clone(), materials.server_key.clone())),
+        identity: with_certificate.then(|| (credentials.server_certificate.clone(), credentials.server_key.clone())),
         resumption: false,
     };
     let mut wire = Wire::connect(host, port)?;
@@ -89,9 +91,9 @@ fn knock(scene: &Scene<'_>, host: &str, port: u16, with_certificate: bool) -> Re
 }
 
 /// How many connections between nodes the logs tell of: encrypted ones, and all.
-fn connections(scene: &Scene<'_>) -> Result<(usize, usize), Fault> {
+fn connections(context: &CheckContext<'_>) -> Result<(usize, usize), Fault> {
     let mut counts = (0, 0);
-    for log in scene.server.paths.logs.iter().filter(|log| log.is_file()) {
+    for log in context.server.paths.logs.iter().filter(|log| log.is_file()) {
         let text = fs::read(log).map_err(|error| Fault::machine(log.display(), error))?;
         let text = String::from_utf8_lossy(&text);
         let lines = text.lines().filter(|line| line.contains(ESTABLISHED));

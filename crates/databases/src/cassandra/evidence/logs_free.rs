@@ -4,7 +4,7 @@ use tithe_machine::fault::Fault;
 use tithe_model::record::Role;
 use tithe_plugin::{
     checks::{canary::Targets, logs_free::LogsFree},
-    evidence::Scene,
+    evidence::CheckContext,
 };
 
 use crate::cassandra::{
@@ -23,9 +23,9 @@ pub fn disclosure() -> LogsFree {
 ///
 /// # Errors
 /// The server's error.
-fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
-    let target = of_clients(scene.server, scene.setup)?;
-    let table = qualified(&target.database, scene.table);
+fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+    let target = of_clients(context.server, context.setup)?;
+    let table = qualified(&target.database, context.table);
     let mut connection = CqlConnection::open(&target)?;
     connection.run(&format!("SELECT {KEY} FROM {table} WHERE {KEY} = '{token}'"))?;
     connection.run(&format!("DELETE FROM {table} WHERE {KEY} = '{token}'")).map(drop)

@@ -9,7 +9,7 @@ pub mod internode;
 pub mod logs_free;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::Scene;
+use tithe_plugin::evidence::CheckContext;
 
 use super::{
     connection::CqlConnection,
@@ -18,22 +18,23 @@ use super::{
 };
 use crate::{
     evidence::{
-        Doors,
+        ConnectionProbes,
         whole::{Exception, Whole},
     },
     target::Target,
 };
 
 /// How the shared checks reach Cassandra.
-pub static DOORS: Doors = Doors {
-    target: |scene| of_clients(scene.server, scene.setup),
+pub static PROBES: ConnectionProbes = ConnectionProbes {
+    target: |context| of_clients(context.server, context.setup),
     open: |_, target| open(target),
-    tls_of_server: |scene, _| tls_of_clients(scene.server, scene.setup),
+    tls_of_server: |context, _| tls_of_clients(context.server, context.setup),
     tls_source: "system_views.clients",
-    others: |scene| Ok(Whole::of("system_views.settings", beside(scene)?)),
+    others: |context| Ok(Whole::of("system_views.settings", beside(context)?)),
 };
 
-/// The port that speaks plaintext beside one for TLS alone, by what the server says of both: `native_transport_port` and
+/// The port that speaks plaintext beside one for TLS alone, by what the server says of both: `native_transport_port`
+/// and
 /// `native_transport_port_ssl`. `?` where it says nothing of the first; `None` where there is one port.
 pub fn plaintext_port<'a>(plain: Option<&'a str>, tls: Option<&str>) -> Option<&'a str> {
     let set = |port: &&str| !matches!(*port, "" | "null");
@@ -42,8 +43,8 @@ pub fn plaintext_port<'a>(plain: Option<&'a str>, tls: Option<&str>) -> Option<&
 }
 
 /// A port for plaintext beside one for TLS. At one port the server asks for TLS before anybody says who it is.
-fn beside(scene: &Scene<'_>) -> Result<Vec<Exception>, Fault> {
-    let mut session = administrator(scene.server, scene.setup)?;
+fn beside(context: &CheckContext<'_>) -> Result<Vec<Exception>, Fault> {
+    let mut session = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| -> Result<Option<String>, Fault> {
         let rows = session.run(&format!("SELECT value FROM system_views.settings WHERE name = '{name}'"))?;
         let value = rows.into_iter().flatten().flatten().next();
@@ -66,7 +67,7 @@ pub fn open(target: &Target) -> Result<String, Fault> {
 }
 
 /// The table's name as the audit log has it.
-fn audited(scene: &Scene<'_>) -> Result<String, Fault> {
-    let keyspace = of_clients(scene.server, scene.setup)?.database;
-    Ok(format!("|ks:{keyspace}|scope:{}|", scene.table.name))
+fn audited(context: &CheckContext<'_>) -> Result<String, Fault> {
+    let keyspace = of_clients(context.server, context.setup)?.database;
+    Ok(format!("|ks:{keyspace}|scope:{}|", context.table.name))
 }

@@ -4,7 +4,7 @@
 //! product has it by itself.
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -40,13 +40,13 @@ const fn entry(id: &'static str, title: &'static str) -> ProtectionEntry {
     ProtectionEntry {
         id,
         title,
-        guards_against: "access to data that nobody can trace afterwards.",
+        protects_against: "access to data that nobody can trace afterwards.",
         leaves_open: "the log itself: the server's account can change it, and it is in the clear; prepared statements \
                       are kept without their values, so it does not tell which record was touched.",
         options: &[OptionEntry {
             name: "categories",
             kind: OptionKind::Choice(&[ALL, "QUERY,DML", "QUERY", "DML"]),
-            default: Some(Default::Text(ALL)),
+            default: Some(DefaultValue::Text(ALL)),
             help: "Kinds of requests that are logged (included_categories): reads are QUERY, all writes are DML.",
         }],
         ..ProtectionEntry::BARE

@@ -5,7 +5,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -24,7 +24,7 @@ impl Protection for CommitlogEncryption {
         &ProtectionEntry {
             id: "commitlog-encryption",
             title: "encryption of the commit log (transparent_data_encryption_options)",
-            guards_against: "whoever gets at the files of the commit log, but not at the key store.",
+            protects_against: "whoever gets at the files of the commit log, but not at the key store.",
             leaves_open: "the data files (SSTables), which hold the same values in the clear, and with them most of \
                           what encryption at rest is wanted for; logs; the key store, whose password stands in the \
                           configuration; without a seal, changes to the log are not noticed. Hints are encrypted too, \
@@ -32,7 +32,7 @@ impl Protection for CommitlogEncryption {
             options: &[OptionEntry {
                 name: "cipher",
                 kind: OptionKind::Choice(&["AES/CBC/PKCS5Padding"]),
-                default: Some(Default::Text("AES/CBC/PKCS5Padding")),
+                default: Some(DefaultValue::Text("AES/CBC/PKCS5Padding")),
                 help: "The cipher, in Java's words.",
             }],
             at_rest: true,

@@ -14,7 +14,7 @@ impl Protection for InternodeTls {
         &ProtectionEntry {
             id: "internode-tls",
             title: "TLS between nodes",
-            guards_against: "whoever reads or changes what travels between the nodes of a cluster, or poses as one of \
+            protects_against: "whoever reads or changes what travels between the nodes of a cluster, or poses as one of \
                              them.",
             leaves_open: "what travels between clients and nodes; data in the servers' memory, files and logs. With \
                           one node nothing travels, and the price is of nothing.",

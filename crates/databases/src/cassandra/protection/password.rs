@@ -1,7 +1,7 @@
 //! Passwords and rights, with and without remembering what was looked up.
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -11,7 +11,7 @@ use tithe_plugin::{
 };
 
 use crate::{
-    cassandra::evidence::{DOORS, accounts::Accounts, caching::Caching},
+    cassandra::evidence::{PROBES, accounts::Accounts, caching::Caching},
     evidence::password_asked::PasswordAsked,
 };
 
@@ -26,14 +26,14 @@ impl Protection for Password {
         &ProtectionEntry {
             id: "password",
             title: "passwords and rights (PasswordAuthenticator, CassandraAuthorizer)",
-            guards_against: "clients that do not know a password, and accounts that reach for other tables or manage \
+            protects_against: "clients that do not know a password, and accounts that reach for other tables or manage \
                              the cluster.",
             leaves_open: "the password itself, which travels in the clear without TLS; with caching, rights that were \
                           taken away hold for up to two seconds more.",
             options: &[OptionEntry {
                 name: "caching",
                 kind: OptionKind::Flag,
-                default: Some(Default::Flag(true)),
+                default: Some(DefaultValue::Flag(true)),
                 help: "Passwords, roles and rights are remembered for two seconds, as the product does by itself; \
                        without it each request looks them up.",
             }],
@@ -50,6 +50,6 @@ impl Protection for Password {
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked(&DOORS)), Box::new(Accounts), Box::new(Caching { asked: chosen.flag("caching") })]
+        vec![Box::new(PasswordAsked(&PROBES)), Box::new(Accounts), Box::new(Caching { asked: chosen.flag("caching") })]
     }
 }

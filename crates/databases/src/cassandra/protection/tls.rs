@@ -3,7 +3,7 @@
 use tithe_model::catalogue::ProtectionEntry;
 
 use crate::{
-    cassandra::evidence::DOORS,
+    cassandra::evidence::PROBES,
     tls::{self, Tls},
 };
 
@@ -16,5 +16,5 @@ pub static TLS: Tls = Tls {
         options: &tls::options(tls::VERSION, "The server demands a client certificate (require_client_auth)."),
         ..tls::ENTRY
     },
-    ..Tls::of(&DOORS)
+    ..Tls::of(&PROBES)
 };

@@ -1,12 +1,12 @@
 //! Does the audit log hold every event that it must, and none that it must not?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use super::LOG;
 use crate::{
     evidence::marked::{Counts, SESSIONS},
-    mysql_family::{evidence::count_marked, schema::DIALECT},
+    mysql_family::{evidence::count_marked, schema::YCSB_DIALECT},
 };
 
 /// Sends statements of each kind from several sessions at once and counts the records about the measured table in the
@@ -74,8 +74,8 @@ impl Evidence for AuditComplete {
         format!("every event of {} is in the audit log once, and no other", self.events)
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        count_marked(scene, &LOG, &DIALECT.qualified(scene.table), |sent| self.expected(sent), count)
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        count_marked(context, &LOG, &YCSB_DIALECT.qualified(context.table), |sent| self.expected(sent), count)
     }
 }
 

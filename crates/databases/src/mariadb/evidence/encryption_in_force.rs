@@ -1,8 +1,8 @@
 //! Does the server say that everything is encrypted, and refuse what is not?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::SqlSession as _,
 };
 
@@ -53,8 +53,8 @@ impl Evidence for EncryptionInForce {
         )
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
         let cipher = ("file_key_management_encryption_algorithm", self.cipher.as_str());
         let off = switches_off(&mut session, SWITCHES.into_iter().chain([cipher]))?;
         let open = unencrypted(&mut session)?;
@@ -67,7 +67,7 @@ impl Evidence for EncryptionInForce {
             session.shown("GLOBAL VARIABLES", cipher.0)?.unwrap_or_else(|| "none".to_owned()),
         );
         let holds = open.is_empty() && off.is_empty() && plain.is_some();
-        Ok(if holds { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if holds { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use tithe_machine::{fault::Fault, secret::Secret, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     rotation::Rotator as _,
     setup::Setup,
 };
@@ -30,9 +30,9 @@ impl KeyRotated {
     }
 
     /// Every measured table, by the server's word and by its file.
-    fn state(&self, scene: &Scene<'_>) -> Result<Vec<Table>, Fault> {
-        let keys = KeyRotator::new(scene.server, scene.setup)?.keys()?;
-        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
+    fn state(&self, context: &CheckContext<'_>) -> Result<Vec<Table>, Fault> {
+        let keys = KeyRotator::new(context.server, context.setup)?.keys()?;
+        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
         let page_bytes = session.value("SELECT @@innodb_page_size")?;
         let page_bytes = page_bytes.parse().map_err(|_| Fault::Wrong("the size of a page is no number".to_owned()))?;
         let folder = session.value("SELECT @@datadir")?;
@@ -40,7 +40,7 @@ impl KeyRotated {
         for (name, number) in keys {
             write_table(&mut session, &format!("`tithe`.`{name}`"))?;
             let file = Path::new(&folder).join("tithe").join(format!("{name}.ibd"));
-            let seen = examine(&file, page_bytes, self.cipher, &secrets(scene.setup)?)?;
+            let seen = examine(&file, page_bytes, self.cipher, &secrets(context.setup)?)?;
             tables.push(Table { name, number, seen });
         }
         Ok(tables)
@@ -57,29 +57,29 @@ impl Evidence for KeyRotated {
             .to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        if scene.setup.at_rest.is_none() {
-            return Ok(Sight::Exposed("tables have no key that could be changed".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if context.setup.at_rest.is_none() {
+            return Ok(Observation::Exposed("tables have no key that could be changed".to_owned()));
         }
-        let before = self.state(scene)?;
+        let before = self.state(context)?;
         // Said by the server, and so an answer: `Unknown` is for what could not be asked.
-        if let Err(Fault::Server(words)) = KeyRotator::new(scene.server, scene.setup)?.rotate() {
-            return Ok(Sight::Exposed(format!("the server does not change the key: {words}")));
+        if let Err(Fault::Server(words)) = KeyRotator::new(context.server, context.setup)?.rotate() {
+            return Ok(Observation::Exposed(format!("the server does not change the key: {words}")));
         }
-        let after = self.state(scene)?;
+        let after = self.state(context)?;
         let changed = before.iter().zip(&after).all(|(before, after)| before.number != after.number);
         let whole = before.iter().chain(&after).all(Table::is_whole);
-        let told: Vec<String> =
-            before.iter().zip(&after).map(|(before, after)| format!("{before}; then {}", after.told())).collect();
-        let quotation = told.join(". ");
-        Ok(if changed && whole { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        let reported: Vec<String> =
+            before.iter().zip(&after).map(|(before, after)| format!("{before}; then {}", after.reported())).collect();
+        let quotation = reported.join(". ");
+        Ok(if changed && whole { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 
 /// The two keys, in the order of their numbers.
 fn secrets(setup: &Setup) -> Result<[&Secret; 2], Fault> {
     let at_rest = setup.at_rest.as_ref().ok_or_else(|| Fault::Wrong("the arm has no key".to_owned()))?;
-    Ok([&at_rest.key, &setup.materials.second_key])
+    Ok([&at_rest.key, &setup.credentials.second_key])
 }
 
 /// One table at one moment.
@@ -98,7 +98,7 @@ impl Table {
         self.seen.named == self.number && self.seen.pages > 0 && self.seen.opened == expected
     }
 
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let Keys { named, pages, opened } = &self.seen;
         let [first, second] = KEYS;
         format!(
@@ -110,6 +110,6 @@ impl Table {
 
 impl std::fmt::Display for Table {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}: {}", self.name, self.told())
+        write!(formatter, "{}: {}", self.name, self.reported())
     }
 }

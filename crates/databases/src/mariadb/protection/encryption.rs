@@ -6,7 +6,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -41,20 +41,20 @@ impl Protection for Encryption {
         &ProtectionEntry {
             id: "encryption",
             title: "encryption at rest (file_key_management)",
-            guards_against: "whoever gets at the files, a copy or a backup of them, but not at the key file.",
+            protects_against: "whoever gets at the files, a copy or a backup of them, but not at the key file.",
             leaves_open: "data in memory and on the wire; audit, general, slow and error logs; file names and sizes; \
                           the key file itself.",
             options: &[
                 OptionEntry {
                     name: "cipher",
                     kind: OptionKind::Choice(&["AES_CTR", "AES_CBC"]),
-                    default: Some(Default::Text("AES_CTR")),
+                    default: Some(DefaultValue::Text("AES_CTR")),
                     help: "Cipher of pages and logs (file_key_management_encryption_algorithm).",
                 },
                 OptionEntry {
                     name: "rotate",
                     kind: OptionKind::Flag,
-                    default: Some(Default::Flag(false)),
+                    default: Some(DefaultValue::Flag(false)),
                     help: "Tables are encrypted with another key, again and again, while they are measured (ALTER \
                            TABLE … ENCRYPTION_KEY_ID).",
                 },
@@ -78,7 +78,7 @@ impl Protection for Encryption {
         // An experiment may choose how many threads encrypt old pages; none would never end.
         setup.settings.entry("innodb_encryption_threads".to_owned()).or_insert_with(|| "2".to_owned());
         setup.rotates = chosen.flag("rotate");
-        setup.at_rest = Some(AtRest { cipher, key: setup.materials.key.clone() });
+        setup.at_rest = Some(AtRest { cipher, key: setup.credentials.key.clone() });
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {

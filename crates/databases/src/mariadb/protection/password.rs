@@ -2,7 +2,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -13,7 +13,7 @@ use tithe_plugin::{
 
 use crate::{
     evidence::password_asked::PasswordAsked,
-    mariadb::{evidence::DOORS, install::needs_plugin, launch::load_plugin},
+    mariadb::{evidence::PROBES, install::needs_plugin, launch::load_plugin},
     mysql_family::proof::{ED25519, NATIVE},
 };
 
@@ -25,14 +25,14 @@ impl Protection for Password {
         &ProtectionEntry {
             id: "password",
             title: "password authentication",
-            guards_against: "clients that do not know the password.",
+            protects_against: "clients that do not know the password.",
             leaves_open: "everything after the login; with mysql_native_password whoever reads the accounts' table can \
                           log in with what stands there and one login that was overheard, and the server proves \
                           nothing.",
             options: &[OptionEntry {
                 name: "plugin",
                 kind: OptionKind::Choice(&["mysql_native_password", "ed25519"]),
-                default: Some(Default::Text("mysql_native_password")),
+                default: Some(DefaultValue::Text("mysql_native_password")),
                 help: "How the client proves that it knows the password.",
             }],
             attachable: true,
@@ -59,6 +59,6 @@ impl Protection for Password {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked(&DOORS))]
+        vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

@@ -5,7 +5,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -27,14 +27,14 @@ impl Protection for ServerAudit {
         &ProtectionEntry {
             id: "server-audit",
             title: "audit log (server_audit)",
-            guards_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that nobody can trace afterwards.",
             leaves_open: "the log itself: the server's account can change it, it is in the clear, and it repeats \
                           values; those of prepared statements only while a binary log is on, and without them it does \
                           not tell which record was touched.",
             options: &[OptionEntry {
                 name: "events",
                 kind: OptionKind::Choice(&["CONNECT,QUERY", "QUERY", "QUERY_DML", "QUERY_DML_NO_SELECT", "CONNECT"]),
-                default: Some(Default::Text("CONNECT,QUERY")),
+                default: Some(DefaultValue::Text("CONNECT,QUERY")),
                 help: "Kinds of events that are logged (server_audit_events).",
             }],
             ..ProtectionEntry::BARE

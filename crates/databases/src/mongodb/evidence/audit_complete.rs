@@ -1,9 +1,9 @@
 //! Does the audit log hold every operation that it must, and none that it must not?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::key_value,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{Discard, Fields, Request},
 };
 
@@ -19,10 +19,10 @@ pub struct AuditComplete {
 static LOG: Log = Log { plant, served: |_| None };
 
 /// Does one of each operation with `token` as the key: one of them is of a kind that is recorded.
-fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
-    let mut session = key_value(scene.connect()?)?;
+fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+    let mut session = key_value(context.connect()?)?;
     let key = token.as_bytes();
-    let values: Vec<(usize, &[u8])> = (0..scene.table.fields).map(|field| (field, &b"planted"[..])).collect();
+    let values: Vec<(usize, &[u8])> = (0..context.table.fields).map(|field| (field, &b"planted"[..])).collect();
     for request in [
         Request::Insert { key, values: &values },
         Request::Update { key, values: &values[..1] },
@@ -61,11 +61,11 @@ impl Evidence for AuditComplete {
         format!("every {} is in the audit log once, and no other operation", self.commands.join(", "))
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mark = marker(scene);
-        let (sent, found) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mark = marker(context);
+        let (sent, found) = match send_and_count(context, &LOG, |text| count(text, &mark))? {
             Ok(counts) => counts,
-            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+            Err(why) => return Ok(Observation::Unknown(why.to_owned())),
         };
         let expected = self.expected(&sent);
         let quotation = format!(
@@ -74,7 +74,7 @@ impl Evidence for AuditComplete {
             describe(&expected),
             describe(&found)
         );
-        Ok(if found == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if found == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 

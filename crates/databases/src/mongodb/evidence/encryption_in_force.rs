@@ -1,8 +1,8 @@
 //! Does the storage engine say that it encrypts, with the cipher asked for?
 
 use mongodb::bson::doc;
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use crate::mongodb::{build::at, store::administrator};
 
@@ -27,8 +27,8 @@ impl Evidence for EncryptionInForce {
         format!("the server says that its storage engine encrypts with {}", self.cipher)
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let link = administrator(scene.server, scene.setup)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let link = administrator(context.server, context.setup)?;
         let options = link.admin(doc! { "getCmdLineOpts": 1 })?;
         let status = link.admin(doc! { "serverStatus": 1 })?;
         let option = |name: &str| at(&options, &["parsed", "security", name]).unwrap_or_else(|| "off".to_owned());
@@ -36,6 +36,10 @@ impl Evidence for EncryptionInForce {
         let engine = at(&status, &["storageEngine", "name"]).unwrap_or_else(|| "unknown".to_owned());
         let said =
             format!("getCmdLineOpts: enableEncryption {on}, encryptionCipherMode {cipher}; storage engine {engine}");
-        Ok(if on == "true" && cipher == self.cipher { Sight::Protected(said) } else { Sight::Exposed(said) })
+        Ok(if on == "true" && cipher == self.cipher {
+            Observation::Protected(said)
+        } else {
+            Observation::Exposed(said)
+        })
     }
 }

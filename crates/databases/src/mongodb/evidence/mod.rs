@@ -5,7 +5,7 @@ pub mod encryption_in_force;
 
 use mongodb::bson::doc;
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::Scene;
+use tithe_plugin::evidence::CheckContext;
 
 use super::{
     build::at,
@@ -15,14 +15,14 @@ use super::{
     target::{DATABASE, direct, door, mechanism},
 };
 use crate::{
-    evidence::{Doors, whole::Whole},
+    evidence::{ConnectionProbes, whole::Whole},
     target::Target,
 };
 
 /// How the shared checks reach MongoDB.
-pub static DOORS: Doors = Doors {
-    target: |scene| door(scene.server, scene.setup),
-    open: |scene, target| knock(target, mechanism(scene.setup)),
+pub static PROBES: ConnectionProbes = ConnectionProbes {
+    target: |context| door(context.server, context.setup),
+    open: |context, target| knock(target, mechanism(context.setup)),
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",
     others: |_| Ok(Whole::of("the port asks for TLS before anybody says who it is", Vec::new())),
@@ -48,15 +48,15 @@ pub fn knock(target: &Target, mechanism: Option<mongodb::options::AuthMechanism>
 const COUNTED: [(&str, &str); 2] = [("1.3", "TLSv1.3"), ("1.2", "TLSv1.2")];
 
 /// MongoDB counts its connections by version of TLS; a connection that was just opened has raised the count of its own.
-fn tls_of_server(scene: &Scene<'_>, target: &Target) -> Result<String, Fault> {
-    let administrator = administrator(scene.server, scene.setup)?;
+fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
+    let administrator = administrator(context.server, context.setup)?;
     let counts = || -> Result<Vec<(&str, Option<String>)>, Fault> {
         let status = administrator.admin(doc! { "serverStatus": 1 })?;
         Ok(COUNTED.map(|(name, title)| (title, at(&status, &["transportSecurity", name]))).into())
     };
     let before = counts()?;
     let client = probe(target)?;
-    knock(target, mechanism(scene.setup))?;
+    knock(target, mechanism(context.setup))?;
     let after = counts()?;
     let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
     let raised: Vec<&str> =

@@ -6,7 +6,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -22,13 +22,13 @@ impl Protection for Audit {
         &ProtectionEntry {
             id: "audit",
             title: "audit log",
-            guards_against: "operations of which nobody knows afterwards who did them.",
+            protects_against: "operations of which nobody knows afterwards who did them.",
             leaves_open: "the log itself, which holds keys and written values in the clear, and grows with each \
                           operation; operations of other kinds.",
             options: &[OptionEntry {
                 name: "operations",
                 kind: OptionKind::Choice(&["insert", "update", "insert+query", "update+query", "all"]),
-                default: Some(Default::Text("all")),
+                default: Some(DefaultValue::Text("all")),
                 help: "Kinds of operations that are recorded (auditLog.filter); all adds deletes.",
             }],
             ..ProtectionEntry::BARE

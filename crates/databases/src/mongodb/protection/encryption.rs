@@ -5,7 +5,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -26,13 +26,13 @@ impl Protection for Encryption {
         &ProtectionEntry {
             id: "encryption",
             title: "encrypted storage engine",
-            guards_against: "whoever gets at the data files, a copy or a backup of them, but not at the key file.",
+            protects_against: "whoever gets at the data files, a copy or a backup of them, but not at the key file.",
             leaves_open: "data in memory and on the wire; server and audit logs; file names and sizes; the key file \
                           itself, which stands beside the data here.",
             options: &[OptionEntry {
                 name: "cipher",
                 kind: OptionKind::Choice(&["AES256-CBC", "AES256-GCM"]),
-                default: Some(Default::Text("AES256-CBC")),
+                default: Some(DefaultValue::Text("AES256-CBC")),
                 help: "Cipher of pages and journal (security.encryptionCipherMode).",
             }],
             at_rest: true,
@@ -45,7 +45,7 @@ impl Protection for Encryption {
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.at_rest = Some(AtRest { cipher: chosen.text("cipher").to_owned(), key: setup.materials.key.clone() });
+        setup.at_rest = Some(AtRest { cipher: chosen.text("cipher").to_owned(), key: setup.credentials.key.clone() });
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {

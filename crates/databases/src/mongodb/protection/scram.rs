@@ -1,7 +1,7 @@
 //! Passwords and rights, against a server that lets everyone on the machine in.
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -10,7 +10,7 @@ use tithe_plugin::{
     setup::{Authentication, Setup},
 };
 
-use crate::{evidence::password_asked::PasswordAsked, mongodb::evidence::DOORS};
+use crate::{evidence::password_asked::PasswordAsked, mongodb::evidence::PROBES};
 
 /// SCRAM (RFC 5802) with accounts that have rights: the clients' may read and write Tithe's database only. The proof
 /// costs at connecting, the rights are checked with each command.
@@ -21,13 +21,13 @@ impl Protection for Scram {
         &ProtectionEntry {
             id: "scram",
             title: "password and rights (SCRAM)",
-            guards_against: "clients that do not know the password, and accounts that reach for other databases.",
+            protects_against: "clients that do not know the password, and accounts that reach for other databases.",
             leaves_open: "everything after the login, which travels in the clear without TLS; who did what is not \
                           recorded.",
             options: &[OptionEntry {
                 name: "mechanism",
                 kind: OptionKind::Choice(&["SCRAM-SHA-256", "SCRAM-SHA-1"]),
-                default: Some(Default::Text("SCRAM-SHA-256")),
+                default: Some(DefaultValue::Text("SCRAM-SHA-256")),
                 help: "How the client proves that it knows the password (setParameter.authenticationMechanisms).",
             }],
             attachable: true,
@@ -40,6 +40,6 @@ impl Protection for Scram {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked(&DOORS))]
+        vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

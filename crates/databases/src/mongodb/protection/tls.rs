@@ -3,7 +3,7 @@
 use tithe_model::catalogue::ProtectionEntry;
 
 use crate::{
-    mongodb::evidence::DOORS,
+    mongodb::evidence::PROBES,
     tls::{self, Tls},
 };
 
@@ -14,5 +14,5 @@ pub static TLS: Tls = Tls {
         options: &tls::options_without_resumption("The only protocol version that the server allows.", tls::MUTUAL),
         ..tls::ENTRY
     },
-    ..Tls::of(&DOORS)
+    ..Tls::of(&PROBES)
 };

@@ -2,13 +2,13 @@
 
 use std::{fs::File, io::Read as _, path::Path};
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::SqlSession as _,
 };
 
-use super::parts::Parts;
+use super::parts::EncryptedLogs;
 use crate::{
     mysql::{
         flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_logs},
@@ -24,7 +24,7 @@ use crate::{
 /// encrypted; looks at how each binary log begins, which tells the two kinds apart. Id `encryption-in-force`.
 ///
 /// The server's word is no proof that bytes are unreadable: the canaries are.
-pub struct EncryptionInForce(pub Parts);
+pub struct EncryptionInForce(pub EncryptedLogs);
 
 /// What a binary log begins with when it is encrypted (`BINLOG_MAGIC` is `\xfebin` when it is not; MySQL documentation,
 /// "Encrypting Binary Log Files and Relay Log Files").
@@ -40,9 +40,9 @@ impl Evidence for EncryptionInForce {
         format!("the server says that its keyring works and that every table is encrypted{logs}")
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let Parts { redo, undo, binlog } = self.0;
-        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let EncryptedLogs { redo, undo, binlog } = self.0;
+        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
         let (active, keyring) = match keyring(&mut session)? {
             // Without a keyring a server encrypts nothing, so that what is encrypted shows that it has one.
             None => (true, KEYRING_UNTOLD.to_owned()),
@@ -63,7 +63,7 @@ impl Evidence for EncryptionInForce {
         let quotation =
             format!("keyring: {keyring}; not encrypted: {}; switches that are off: {}", first(&open), all(&off),);
         let holds = active && open.is_empty() && off.is_empty();
-        Ok(if holds { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if holds { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 

@@ -5,12 +5,12 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 use tithe_machine::{
     fault::Fault,
     launch::Server,
+    observation::Observation,
     secret::{Secret, unhex},
-    sight::Sight,
 };
 use tithe_plugin::{
     checks::key_apart::KeyApart,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     setup::AtRest,
 };
 
@@ -36,46 +36,46 @@ impl Evidence for KeyringApart {
             .to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let file = scene.server.folder.join(KEYS);
-        let mut session = FLAVOUR.administrator(scene.server, scene.setup)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let file = context.server.folder.join(KEYS);
+        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
         let told = keyring(&mut session)?;
         if let Some(told) = &told {
             let used = told.iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value.as_str());
             if used.map(Path::new) != Some(&file) {
-                return Ok(Sight::Exposed(format!("the server's keys are in {}", used.unwrap_or("no file"))));
+                return Ok(Observation::Exposed(format!("the server's keys are in {}", used.unwrap_or("no file"))));
             }
         }
         let failed = |error| Fault::machine(file.display(), error);
         let mode = fs::metadata(&file).map_err(failed)?.permissions().mode() & 0o777;
         if mode != 0o600 {
-            return Ok(Sight::Exposed(format!("{KEYS} has mode {mode:o}")));
+            return Ok(Observation::Exposed(format!("{KEYS} has mode {mode:o}")));
         }
         let keys = keys(&fs::read_to_string(&file).map_err(failed)?);
         if keys.is_empty() {
-            return Ok(Sight::Unknown(format!("no key could be read out of {KEYS}")));
+            return Ok(Observation::Unknown(format!("no key could be read out of {KEYS}")));
         }
         let count = keys.len();
         let mut extent = String::new();
         for key in keys {
-            match apart(scene, key)? {
-                Sight::Protected(words) => extent = words,
+            match apart(context, key)? {
+                Observation::Protected(words) => extent = words,
                 other => return Ok(other),
             }
         }
         let word = if told.is_some() { String::new() } else { format!("; the file in use: {KEYRING_UNTOLD}") };
-        Ok(Sight::Protected(format!("{count} keys in {KEYS} (mode 600): {extent}{word}")))
+        Ok(Observation::Protected(format!("{count} keys in {KEYS} (mode 600): {extent}{word}")))
     }
 }
 
 /// What the shared check says of one `key` and everything of the server's but the folder of its keyring.
-fn apart(scene: &Scene<'_>, key: Secret) -> Result<Sight, Fault> {
-    let mut setup = scene.setup.clone();
+fn apart(context: &CheckContext<'_>, key: Secret) -> Result<Observation, Fault> {
+    let mut setup = context.setup.clone();
     setup.at_rest = Some(AtRest { cipher: String::new(), key });
-    let folder = &scene.server.folder;
-    let mut server = Server { folder: folder.join("tmp"), ..scene.server.clone() };
+    let folder = &context.server.folder;
+    let mut server = Server { folder: folder.join("tmp"), ..context.server.clone() };
     server.paths.data.extend(["my.cnf", "accounts.sql", "plugins", "program/mysqld.my"].map(|name| folder.join(name)));
-    KeyApart.look(&mut Scene { server: &server, setup: &setup, ..*scene })
+    KeyApart.observe(&mut CheckContext { server: &server, setup: &setup, ..*context })
 }
 
 /// Bytes of a key: all of them are for AES-256. What is shorter is the number of the binary log's key.

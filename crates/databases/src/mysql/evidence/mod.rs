@@ -6,7 +6,7 @@ pub mod parts;
 
 use super::{accounts, flavour::FLAVOUR};
 use crate::{
-    evidence::{Doors, marked::Log},
+    evidence::{ConnectionProbes, marked::Log},
     mysql_family::{
         evidence::{logs_free::plant, others},
         schema::tls_of,
@@ -14,13 +14,13 @@ use crate::{
 };
 
 /// How the shared checks reach MySQL.
-pub static DOORS: Doors = Doors {
-    target: |scene| FLAVOUR.product.target(scene.server, scene.setup),
+pub static PROBES: ConnectionProbes = ConnectionProbes {
+    target: |context| FLAVOUR.product.target(context.server, context.setup),
     open: |_, target| Ok(FLAVOUR.open(target)?.method().to_owned()),
     tls_of_server: |_, target| tls_of(&mut FLAVOUR.open(target)?),
     tls_source: "SHOW SESSION STATUS of a client's session",
-    others: |scene| others(&FLAVOUR, scene, accounts::read),
+    others: |context| others(&FLAVOUR, context, accounts::read),
 };
 
 /// MySQL's logs. A server does not show them to its clients.
-pub static LOG: Log = Log { plant: |scene, token| plant(&FLAVOUR, scene, token), served: |_| None };
+pub static LOG: Log = Log { plant: |context, token| plant(&FLAVOUR, context, token), served: |_| None };

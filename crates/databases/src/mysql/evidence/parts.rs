@@ -8,18 +8,18 @@ use std::{
 use tithe_machine::{
     fault::Fault,
     launch::{Paths, Server},
-    sight::Sight,
+    observation::Observation,
 };
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 use crate::mysql::launch::{BINLOG_FOLDER, DOUBLEWRITE_ENDS, REDO_FILES, UNDO_FILES};
 
 /// The parts of a server that are encrypted, or not, each for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts {
+pub struct EncryptedLogs {
     /// The redo log.
     pub redo: bool,
     /// The undo log.
@@ -28,7 +28,7 @@ pub struct Parts {
     pub binlog: bool,
 }
 
-impl Parts {
+impl EncryptedLogs {
     /// True where there is one at all.
     pub fn any(self) -> bool {
         self.redo || self.undo || self.binlog
@@ -53,7 +53,7 @@ impl Parts {
 }
 
 /// The shared check of the journal, of these parts alone. Id `journal-canary`.
-pub struct PartsCanary(pub Parts);
+pub struct PartsCanary(pub EncryptedLogs);
 
 impl Evidence for PartsCanary {
     fn entry(&self) -> CheckEntry {
@@ -64,24 +64,24 @@ impl Evidence for PartsCanary {
         format!("no {} is readable in {}", Targets::Everything.noun(), self.0.noun())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mut paths = scene.server.paths.clone();
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut paths = context.server.paths.clone();
         paths.journal.retain(|path| path.file_name().is_some_and(|name| self.0.has(&name.to_string_lossy())));
-        look_in(paths, &DiskCanary::new(Places::JOURNAL, Targets::Everything), scene)
+        observe_in(paths, &DiskCanary::new(Places::JOURNAL, Targets::Everything), context)
     }
 }
 
 /// What `check` sees where the files of the server are at `paths`.
-fn look_in(paths: Paths, check: &DiskCanary, scene: &Scene<'_>) -> Result<Sight, Fault> {
-    let server = Server { paths, ..scene.server.clone() };
-    check.look(&mut Scene { server: &server, ..*scene })
+fn observe_in(paths: Paths, check: &DiskCanary, context: &CheckContext<'_>) -> Result<Observation, Fault> {
+    let server = Server { paths, ..context.server.clone() };
+    check.observe(&mut CheckContext { server: &server, ..*context })
 }
 
 /// The shared check of the data files. Id `disk-canary`.
 ///
 /// MySQL encrypts the pages of its doublewrite files as those of the tablespace that they are copies of: where the undo
 /// log is not encrypted, rows are readable there however well the tables are. Then these files belong to the undo log.
-pub struct TablesCanary(pub Parts);
+pub struct TablesCanary(pub EncryptedLogs);
 
 impl TablesCanary {
     fn check() -> DiskCanary {
@@ -103,15 +103,15 @@ impl Evidence for TablesCanary {
         }
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         if self.0.undo {
-            return Self::check().look(scene);
+            return Self::check().observe(context);
         }
-        let mut paths = scene.server.paths.clone();
+        let mut paths = context.server.paths.clone();
         for folder in &paths.data {
             paths.journal.extend(doublewrite_files(folder)?);
         }
-        look_in(paths, &Self::check(), scene)
+        observe_in(paths, &Self::check(), context)
     }
 }
 
@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn parts_are_told_and_found_by_name() {
-        let parts = Parts { redo: true, undo: false, binlog: true };
+        let parts = EncryptedLogs { redo: true, undo: false, binlog: true };
         assert_eq!(parts.noun(), "the redo log and the binary log");
         assert_eq!(["#innodb_redo", "undo_001", "binlog"].map(|name| parts.has(name)), [true, false, true]);
-        let none = Parts { redo: false, undo: false, binlog: false };
+        let none = EncryptedLogs { redo: false, undo: false, binlog: false };
         assert!(!none.any() && parts.any());
         assert_eq!(none.noun(), "no log");
     }

@@ -6,7 +6,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -15,7 +15,7 @@ use crate::mysql::{
     evidence::{
         encryption_in_force::EncryptionInForce,
         keyring_apart::KeyringApart,
-        parts::{Parts, PartsCanary, TablesCanary},
+        parts::{EncryptedLogs, PartsCanary, TablesCanary},
     },
     install::needs_keyring,
     launch::{BINLOG, REDO, TABLES, UNDO},
@@ -24,13 +24,13 @@ use crate::mysql::{
 /// `component_keyring_file`.
 pub struct Encryption;
 
-fn parts(chosen: &experiment::Protection) -> Parts {
-    Parts { redo: chosen.flag("redo"), undo: chosen.flag("undo"), binlog: chosen.flag("binlog") }
+fn parts(chosen: &experiment::Protection) -> EncryptedLogs {
+    EncryptedLogs { redo: chosen.flag("redo"), undo: chosen.flag("undo"), binlog: chosen.flag("binlog") }
 }
 
 /// An option that is on unless an experiment says otherwise.
 const fn part(name: &'static str, help: &'static str) -> OptionEntry {
-    OptionEntry { name, kind: OptionKind::Flag, default: Some(Default::Flag(true)), help }
+    OptionEntry { name, kind: OptionKind::Flag, default: Some(DefaultValue::Flag(true)), help }
 }
 
 impl Protection for Encryption {
@@ -38,7 +38,7 @@ impl Protection for Encryption {
         &ProtectionEntry {
             id: "encryption",
             title: "encryption at rest (component_keyring_file)",
-            guards_against: "whoever gets at the files, a copy or a backup of them, but not at the keyring's file.",
+            protects_against: "whoever gets at the files, a copy or a backup of them, but not at the keyring's file.",
             leaves_open: "data in memory and on the wire; the system tablespace (ibdata1) with its change buffer and \
                           the tablespace of temporary tables (ibtmp1), which MySQL cannot encrypt; general, slow and \
                           error logs; file names and sizes; the keyring's file itself.",
@@ -63,7 +63,7 @@ impl Protection for Encryption {
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        let Parts { redo, undo, binlog } = parts(chosen);
+        let EncryptedLogs { redo, undo, binlog } = parts(chosen);
         // Without the check every account may make a table that is not encrypted.
         for (on, name) in
             [(true, TABLES), (true, "table_encryption_privilege_check"), (redo, REDO), (undo, UNDO), (binlog, BINLOG)]

@@ -8,11 +8,11 @@ use tithe_plugin::{
     protections::{COLUMNS, ORDINARY_STATEMENTS},
 };
 
-use super::evidence::{DOORS, LOG};
+use super::evidence::{LOG, PROBES};
 use crate::{mysql_family::protection::general_log::GeneralLog, tls::Tls};
 
 /// TLS by MySQL's own `ssl_cert`, with plaintext refused by the server (`require_secure_transport`) and by the account.
-static TLS: Tls = Tls::of(&DOORS);
+static TLS: Tls = Tls::of(&PROBES);
 
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] =

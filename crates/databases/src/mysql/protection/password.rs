@@ -2,7 +2,7 @@
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{
@@ -13,7 +13,7 @@ use tithe_plugin::{
 
 use crate::{
     evidence::password_asked::PasswordAsked,
-    mysql::{evidence::DOORS, install::version_of},
+    mysql::{evidence::PROBES, install::version_of},
     mysql_family::proof::{CACHING_SHA2, NATIVE},
 };
 
@@ -25,7 +25,7 @@ impl Protection for Password {
         &ProtectionEntry {
             id: "password",
             title: "password authentication",
-            guards_against: "clients that do not know the password.",
+            protects_against: "clients that do not know the password.",
             leaves_open: "everything after the login; with caching_sha2_password the first login after a start sends \
                           the password, encrypted by TLS or with a key that nobody vouches for; with \
                           mysql_native_password whoever reads the accounts' table can log in with what stands there \
@@ -33,7 +33,7 @@ impl Protection for Password {
             options: &[OptionEntry {
                 name: "plugin",
                 kind: OptionKind::Choice(&[CACHING_SHA2, NATIVE]),
-                default: Some(Default::Text(CACHING_SHA2)),
+                default: Some(DefaultValue::Text(CACHING_SHA2)),
                 help: "How the client proves that it knows the password.",
             }],
             attachable: true,
@@ -58,6 +58,6 @@ impl Protection for Password {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked(&DOORS))]
+        vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

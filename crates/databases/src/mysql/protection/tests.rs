@@ -254,7 +254,7 @@ fn what_is_kept_of_a_stopped_server() {
                 "data",
                 "keyring",
             ],
-            alike: [
+            storage_settings: [
                 "binlog_encryption = ON",
                 "default_table_encryption = ON",
                 "innodb_redo_log_encrypt = ON",

@@ -1,7 +1,7 @@
 //! Does the general log hold every statement?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use super::count_marked;
 use crate::evidence::marked::{Counts, Log, marker};
@@ -31,8 +31,8 @@ impl Evidence for GeneralLogComplete {
         "every statement is in the log once, with its values".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        count_marked(scene, self.0, &marker(scene), Clone::clone, count)
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        count_marked(context, self.0, &marker(context), Clone::clone, count)
     }
 }
 

@@ -4,7 +4,7 @@ use tithe_machine::fault::Fault;
 use tithe_model::record::Role;
 use tithe_plugin::{
     checks::{canary::Targets, logs_free::LogsFree},
-    evidence::Scene,
+    evidence::CheckContext,
 };
 
 use crate::{evidence::marked::Log, mysql_family::Flavour, target::Target};
@@ -19,8 +19,8 @@ pub fn disclosure(log: &Log) -> LogsFree {
 ///
 /// # Errors
 /// When the login is not refused.
-pub fn plant(flavour: &'static Flavour, scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
-    let target = flavour.product.target(scene.server, scene.setup)?;
+pub fn plant(flavour: &'static Flavour, context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+    let target = flavour.product.target(context.server, context.setup)?;
     match flavour.open(&Target { user: token.to_owned(), ..target }) {
         Err(Fault::Refused(_)) => Ok(()),
         Err(fault) => Err(fault),

@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::Scene;
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::CheckContext;
 
 use super::{
     Flavour,
@@ -25,8 +25,8 @@ use crate::evidence::{
 ///
 /// # Errors
 /// The server's error: a client's account has no right to read the table of accounts.
-pub fn others(flavour: &'static Flavour, scene: &Scene<'_>, accounts: ReadAccounts) -> Result<Whole, Fault> {
-    let mut session = flavour.administrator(scene.server, scene.setup)?;
+pub fn others(flavour: &'static Flavour, context: &CheckContext<'_>, accounts: ReadAccounts) -> Result<Whole, Fault> {
+    let mut session = flavour.administrator(context.server, context.setup)?;
     let gate = Gate::read(&mut session)?;
     if gate.requires_tls {
         return Ok(Whole::of("require_secure_transport = ON", Vec::new()));
@@ -66,7 +66,7 @@ pub fn first(names: &[String]) -> String {
 }
 
 /// How long a record may take into its log: the server answers the client first.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a log is watched for records that should not be there.
 const AFTERWARDS: Duration = Duration::from_millis(200);
 
@@ -76,20 +76,20 @@ const AFTERWARDS: Duration = Duration::from_millis(200);
 /// # Errors
 /// The first fault.
 pub fn count_marked(
-    scene: &Scene<'_>,
+    context: &CheckContext<'_>,
     log: &Log,
     mark: &str,
     expected: impl FnOnce(&Counts) -> Counts,
     count: impl Fn(&str, &str) -> Counts,
-) -> Result<Sight, Fault> {
-    let Some(growth) = LogGrowth::begin(scene, log) else { return Ok(Sight::Unknown(NO_LOG.to_owned())) };
-    let sent = send(scene)?;
+) -> Result<Observation, Fault> {
+    let Some(growth) = LogGrowth::begin(context, log) else { return Ok(Observation::Unknown(NO_LOG.to_owned())) };
+    let sent = send(context)?;
     let expected = expected(&sent);
     let begun = Instant::now();
     let mut logged = BTreeMap::new();
     let mut complete = None::<Instant>;
-    while begun.elapsed() < PATIENCE && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-        logged = count(&growth.so_far(scene)?, mark);
+    while begun.elapsed() < TIMEOUT && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
+        logged = count(&growth.so_far(context)?, mark);
         complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
         // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
         if logged.is_empty() && begun.elapsed() > AFTERWARDS {
@@ -98,5 +98,5 @@ pub fn count_marked(
         std::thread::sleep(Duration::from_millis(20));
     }
     let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-    Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+    Ok(if logged == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
 }

@@ -16,7 +16,7 @@ impl Protection for GeneralLog {
         &ProtectionEntry {
             id: "general-log",
             title: "general log",
-            guards_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that nobody can trace afterwards.",
             leaves_open: "the log itself: the server's account can change it, it is in the clear, it repeats values, \
                           and an account with SUPER can switch it off for its own session.",
             ..ProtectionEntry::BARE

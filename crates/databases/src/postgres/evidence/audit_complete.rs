@@ -1,12 +1,12 @@
 //! Does the audit log hold every statement that it must, and none that it must not?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use super::logs_free::LOG;
 use crate::{
     evidence::marked::{Counts, describe, marker, send_and_count},
-    postgres::schema::DIALECT,
+    postgres::schema::YCSB_DIALECT,
 };
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
@@ -44,26 +44,26 @@ impl Evidence for AuditComplete {
         format!("every statement of class {} is in the audit log once, and no other", self.classes())
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         // In the log the quotes of a name are doubled.
-        let table = DIALECT.qualified(scene.table).replace('"', "\"\"");
-        let mark = if self.parameter { marker(scene) } else { table.clone() };
+        let table = YCSB_DIALECT.qualified(context.table).replace('"', "\"\"");
+        let mark = if self.parameter { marker(context) } else { table.clone() };
         let mut bare = Counts::new();
         let counting = |text: &str| {
             bare = count(&without_parameters(text), &table);
             count(text, &mark)
         };
-        let (sent, logged) = match send_and_count(scene, &LOG, counting)? {
+        let (sent, logged) = match send_and_count(context, &LOG, counting)? {
             Ok(counts) => counts,
-            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+            Err(why) => return Ok(Observation::Unknown(why.to_owned())),
         };
         if self.parameter && !bare.is_empty() {
-            return Ok(Sight::Unknown(parameters_missing(&sent, &logged, &bare)));
+            return Ok(Observation::Unknown(parameters_missing(&sent, &logged, &bare)));
         }
         let mut expected = sent.clone();
         expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-        Ok(if logged == expected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if logged == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 

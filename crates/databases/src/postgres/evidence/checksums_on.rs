@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::key_value,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{Discard, Request},
 };
 
 use crate::{
     evidence::marked::marker,
-    postgres::schema::{DIALECT, administrator, settle},
+    postgres::schema::{YCSB_DIALECT, administrator, quiesce},
 };
 
 /// Size of a page, bytes: PostgreSQL's default, which every packaged server has.
@@ -30,19 +30,19 @@ impl Evidence for ChecksumsOn {
         "the server says that pages have checksums, and every page of the table bears the right one".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         // A page at least must have been written.
-        let mut records = key_value(scene.connect()?)?;
-        let key = marker(scene);
-        let values: Vec<(usize, &[u8])> = (0..scene.table.fields).map(|field| (field, &b"checksum"[..])).collect();
+        let mut records = key_value(context.connect()?)?;
+        let key = marker(context);
+        let values: Vec<(usize, &[u8])> = (0..context.table.fields).map(|field| (field, &b"checksum"[..])).collect();
         records.call(&Request::Insert { key: key.as_bytes(), values: &values }, &mut Discard)?;
-        settle(scene.server, scene.setup, scene.table)?;
-        let mut session = administrator(scene.server, scene.setup)?;
+        quiesce(context.server, context.setup, context.table)?;
+        let mut session = administrator(context.server, context.setup)?;
         let setting = session.value("SHOW data_checksums")?;
         let control = session.value("SELECT data_page_checksum_version FROM pg_control_init()")?;
-        let table = DIALECT.qualified(scene.table);
+        let table = YCSB_DIALECT.qualified(context.table);
         let file = session.value(&format!("SELECT pg_relation_filepath('{table}')"))?;
-        let pages = pages(scene, &file);
+        let pages = pages(context, &file);
         records.call(&Request::Delete { key: key.as_bytes() }, &mut Discard)?;
         let pages = pages?;
         let (blank, right) =
@@ -53,7 +53,7 @@ impl Evidence for ChecksumsOn {
             pages.len()
         );
         let protected = setting == "on" && control != "0" && !pages.is_empty() && right == pages.len();
-        Ok(if protected { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if protected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 
@@ -69,8 +69,8 @@ struct Page {
 
 /// The pages of the relation whose path below the data folder is `file`. New pages, which are all zero and bear no
 /// checksum by design, are left out.
-fn pages(scene: &Scene<'_>, file: &str) -> Result<Vec<Page>, Fault> {
-    let base = scene.server.paths.data.iter().find(|path| path.ends_with("base"));
+fn pages(context: &CheckContext<'_>, file: &str) -> Result<Vec<Page>, Fault> {
+    let base = context.server.paths.data.iter().find(|path| path.ends_with("base"));
     let path: PathBuf = match base.and_then(|base| base.parent()) {
         Some(data) => data.join(file),
         None => return Err(Fault::machine(file, "the server's files are not on this machine")),

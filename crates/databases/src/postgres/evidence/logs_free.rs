@@ -4,7 +4,7 @@ use tithe_machine::fault::Fault;
 use tithe_model::record::Role;
 use tithe_plugin::{
     checks::{canary::Targets, logs_free::LogsFree},
-    evidence::Scene,
+    evidence::CheckContext,
     session::SqlSession as _,
 };
 
@@ -26,16 +26,16 @@ pub fn disclosure() -> LogsFree {
 ///
 /// # Errors
 /// The server's error.
-pub fn plant(scene: &Scene<'_>, token: &str) -> Result<(), Fault> {
-    let mut session = administrator(scene.server, scene.setup)?;
+pub fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+    let mut session = administrator(context.server, context.setup)?;
     let token = token.replace('\'', "''");
     session.run(&format!("DO $tithe$ BEGIN RAISE LOG '%', '{token}'; END $tithe$")).map(drop)
 }
 
 /// The log that an attached server shows: this needs `logging_collector` and an account of the roles `pg_monitor` and
 /// `pg_read_server_files`. Its formats all read as that of `stderr`.
-fn served(scene: &Scene<'_>) -> Option<Reader> {
-    let mut session = administrator(scene.server, scene.setup).ok()?;
+fn served(context: &CheckContext<'_>) -> Option<Reader> {
+    let mut session = administrator(context.server, context.setup).ok()?;
     let formats = Format::collected(&session.value("SHOW log_destination").ok()?);
     let (format, name) = formats.into_iter().find_map(|format| {
         let name = session.value(&format!("SELECT pg_current_logfile('{}')", format.name())).ok()?;
@@ -43,5 +43,5 @@ fn served(scene: &Scene<'_>) -> Option<Reader> {
     })?;
     let length: u64 = session.value(&format!("SELECT size FROM pg_stat_file('{name}')")).ok()?.parse().ok()?;
     let added = format!("SELECT convert_from(pg_read_binary_file('{name}', {length}, 1000000000), 'SQL_ASCII')");
-    Some(Box::new(move |scene| Ok(format.to_text(administrator(scene.server, scene.setup)?.value(&added)?))))
+    Some(Box::new(move |context| Ok(format.to_text(administrator(context.server, context.setup)?.value(&added)?))))
 }

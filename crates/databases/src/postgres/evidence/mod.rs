@@ -8,7 +8,7 @@ pub mod pgcrypto_trap;
 pub mod statement_log;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::Scene;
+use tithe_plugin::evidence::CheckContext;
 
 use super::{
     hba,
@@ -17,19 +17,19 @@ use super::{
     target::PRODUCT,
 };
 use crate::{
-    evidence::Doors,
+    evidence::ConnectionProbes,
     target::{Target, is_local},
 };
 
 /// How the shared checks reach PostgreSQL.
-pub static DOORS: Doors = Doors {
-    target: |scene| PRODUCT.target(scene.server, scene.setup),
-    open: |scene, target| Ok(open(scene, target)?.greeting().method.clone()),
-    tls_of_server: |scene, target| tls_of(&mut open(scene, target)?),
+pub static PROBES: ConnectionProbes = ConnectionProbes {
+    target: |context| PRODUCT.target(context.server, context.setup),
+    open: |context, target| Ok(open(context, target)?.greeting().method.clone()),
+    tls_of_server: |context, target| tls_of(&mut open(context, target)?),
     tls_source: "pg_stat_ssl of a client's session",
-    others: |scene| hba::read(&mut administrator(scene.server, scene.setup)?)?.in_plaintext(),
+    others: |context| hba::read(&mut administrator(context.server, context.setup)?)?.in_plaintext(),
 };
 
-fn open(scene: &Scene<'_>, target: &Target) -> Result<PostgresSession, Fault> {
-    PostgresSession::open(target, true, is_local(scene.server))
+fn open(context: &CheckContext<'_>, target: &Target) -> Result<PostgresSession, Fault> {
+    PostgresSession::open(target, true, is_local(context.server))
 }

@@ -1,15 +1,15 @@
 //! Encrypting in the server while it logs statements: does the log hold the plaintext and the key?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::SqlSession as _,
 };
 
 use super::logs_free::LOG;
 use crate::{
     evidence::marked::{LogGrowth, NO_END, NO_LOG, marker},
-    postgres::schema::{DIALECT, administrator},
+    postgres::schema::{YCSB_DIALECT, administrator},
     target::is_local,
     ycsb_over_sql::KEY_COLUMN,
 };
@@ -36,40 +36,42 @@ impl Evidence for PgcryptoTrap {
         "the log keeps neither the value nor the key that a client gives to pgcrypto".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let Some(growth) = LogGrowth::begin(scene, &LOG).filter(|_| is_local(scene.server)) else {
-            return Ok(Sight::Unknown(NO_LOG.to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let Some(growth) = LogGrowth::begin(context, &LOG).filter(|_| is_local(context.server)) else {
+            return Ok(Observation::Unknown(NO_LOG.to_owned()));
         };
-        let fresh = marker(scene);
+        let fresh = marker(context);
         let (mark, value, key) = (format!("mark-{fresh}"), format!("value-{fresh}"), format!("key-{fresh}"));
-        let mut session = administrator(scene.server, scene.setup)?;
+        let mut session = administrator(context.server, context.setup)?;
         // In Tithe's own schema: nothing else can use it by accident, and it is dropped below.
         if let Err(fault) = session.run("CREATE EXTENSION pgcrypto SCHEMA tithe") {
-            return Ok(Sight::Unknown(format!("the extension pgcrypto cannot be used: {fault}")));
+            return Ok(Observation::Unknown(format!("the extension pgcrypto cannot be used: {fault}")));
         }
-        let table = DIALECT.qualified(scene.table);
+        let table = YCSB_DIALECT.qualified(context.table);
         let encrypt = if self.reads_are_logged {
             format!("SELECT '{mark}', tithe.pgp_sym_encrypt('{value}', '{key}')")
         } else {
             // An update of no row: it is logged as any other.
             format!(
                 "UPDATE {table} SET {} = tithe.pgp_sym_encrypt('{value}', '{key}') WHERE {} = '{mark}'",
-                DIALECT.field(scene.table, 0),
-                DIALECT.quoted(KEY_COLUMN),
+                YCSB_DIALECT.field(context.table, 0),
+                YCSB_DIALECT.quoted(KEY_COLUMN),
             )
         };
         let outcome = session.run(&encrypt);
         session.run("DROP EXTENSION pgcrypto")?;
         outcome?;
-        let Some(log) = growth.text(scene, &LOG)? else { return Ok(Sight::Unknown(NO_END.to_owned())) };
+        let Some(log) = growth.text(context, &LOG)? else { return Ok(Observation::Unknown(NO_END.to_owned())) };
         if !log.contains(&mark) {
-            return Ok(Sight::Unknown("the statement itself is not in the log".to_owned()));
+            return Ok(Observation::Unknown("the statement itself is not in the log".to_owned()));
         }
         Ok(match (log.contains(&value), log.contains(&key)) {
-            (false, false) => Sight::Protected("the log holds the statement, but neither value nor key".to_owned()),
-            (true, true) => Sight::Exposed("the log holds the value and its key in the clear".to_owned()),
-            (true, false) => Sight::Exposed("the log holds the value in the clear".to_owned()),
-            (false, true) => Sight::Exposed("the log holds the key in the clear".to_owned()),
+            (false, false) => {
+                Observation::Protected("the log holds the statement, but neither value nor key".to_owned())
+            }
+            (true, true) => Observation::Exposed("the log holds the value and its key in the clear".to_owned()),
+            (true, false) => Observation::Exposed("the log holds the value in the clear".to_owned()),
+            (false, true) => Observation::Exposed("the log holds the key in the clear".to_owned()),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Does the statement log hold every statement?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use super::logs_free::LOG;
 use crate::evidence::marked::{Counts, describe, marker, send_and_count};
@@ -18,14 +18,14 @@ impl Evidence for StatementLog {
         "every statement is in the log once, with its parameters".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mark = marker(scene);
-        let (sent, logged) = match send_and_count(scene, &LOG, |text| count(text, &mark))? {
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mark = marker(context);
+        let (sent, logged) = match send_and_count(context, &LOG, |text| count(text, &mark))? {
             Ok(counts) => counts,
-            Err(why) => return Ok(Sight::Unknown(why.to_owned())),
+            Err(why) => return Ok(Observation::Unknown(why.to_owned())),
         };
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-        Ok(if logged == sent { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if logged == sent { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }
 

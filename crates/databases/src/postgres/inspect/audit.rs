@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::{observation::State, session::SqlSession as _};
+use tithe_plugin::{matrix::State, session::SqlSession as _};
 
 use crate::{
     inspect::{Judgement, Rules},
@@ -43,7 +43,7 @@ struct Override {
 ///
 /// # Errors
 /// The server's error.
-pub fn look(session: &mut PostgresSession) -> Result<Judgement, Fault> {
+pub fn judge_log(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     let (base, mut doubts) = settings(session)?;
     let overrides = overrides(session)?;
     let setters = setters(session)?;

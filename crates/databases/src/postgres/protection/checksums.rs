@@ -13,7 +13,7 @@ impl Protection for Checksums {
         &ProtectionEntry {
             id: "checksums",
             title: "page checksums",
-            guards_against: "storage that returns other bytes than were written, unnoticed.",
+            protects_against: "storage that returns other bytes than were written, unnoticed.",
             leaves_open: "whoever changes pages on purpose: the checksum has no key; what happens in memory.",
             ..ProtectionEntry::BARE
         }

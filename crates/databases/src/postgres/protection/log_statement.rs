@@ -13,7 +13,7 @@ impl Protection for LogStatement {
         &ProtectionEntry {
             id: "log-statement",
             title: "statement log",
-            guards_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that nobody can trace afterwards.",
             leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear; a \
                           statement that reads through a view or a function names neither table.",
             // Sessions can switch it on: `on` and `off` of the arm.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -25,19 +25,19 @@ impl Protection for PgAudit {
         &ProtectionEntry {
             id: "pgaudit",
             title: "audit log (pgaudit)",
-            guards_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that nobody can trace afterwards.",
             leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear.",
             options: &[
                 OptionEntry {
                     name: "log",
                     kind: OptionKind::Choice(&["read,write", "read", "write"]),
-                    default: Some(Default::Text("read,write")),
+                    default: Some(DefaultValue::Text("read,write")),
                     help: "Classes of statements that are logged (pgaudit.log).",
                 },
                 OptionEntry {
                     name: "parameter",
                     kind: OptionKind::Flag,
-                    default: Some(Default::Flag(true)),
+                    default: Some(DefaultValue::Flag(true)),
                     help: "Log the parameters of statements too (pgaudit.log_parameter).",
                 },
             ],

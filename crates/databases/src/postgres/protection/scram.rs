@@ -7,7 +7,7 @@ use tithe_plugin::{
     setup::{Authentication, Setup},
 };
 
-use crate::{evidence::password_asked::PasswordAsked, postgres::evidence::DOORS};
+use crate::{evidence::password_asked::PasswordAsked, postgres::evidence::PROBES};
 
 /// `scram-sha-256` in `pg_hba.conf`. It costs at connecting, not afterwards.
 pub struct Scram;
@@ -17,7 +17,7 @@ impl Protection for Scram {
         &ProtectionEntry {
             id: "scram",
             title: "password authentication (SCRAM-SHA-256)",
-            guards_against: "clients that do not know the password, and servers that do not.",
+            protects_against: "clients that do not know the password, and servers that do not.",
             leaves_open: "everything after the login: what is sent is neither hidden nor protected from change.",
             attachable: true,
             ..ProtectionEntry::BARE
@@ -29,6 +29,6 @@ impl Protection for Scram {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked(&DOORS))]
+        vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

@@ -1,6 +1,6 @@
 //! TLS between client and server.
 
-use crate::{postgres::evidence::DOORS, tls::Tls};
+use crate::{postgres::evidence::PROBES, tls::Tls};
 
 /// TLS by PostgreSQL's own `ssl = on`, with plaintext refused by `hostssl` lines alone.
-pub static TLS: Tls = Tls::of(&DOORS);
+pub static TLS: Tls = Tls::of(&PROBES);

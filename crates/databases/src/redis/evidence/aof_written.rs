@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 use crate::redis::store::{administrator, info};
@@ -46,32 +46,36 @@ impl Evidence for AofWritten {
         )
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mut administrator = administrator(scene.server, scene.setup)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut administrator = administrator(context.server, context.setup)?;
         let on = administrator.setting("appendonly")?.unwrap_or_default();
         let fsync = administrator.setting("appendfsync")?.unwrap_or_default();
         let status = info(&mut administrator, "persistence", "aof_last_write_status")?.unwrap_or_default();
         let said = format!("the server says appendonly {on}, appendfsync {fsync}, aof_last_write_status {status}");
-        if scene.server.paths.journal.is_empty() {
-            return Ok(Sight::Unknown(format!("the file is not on this machine; {said}")));
+        if context.server.paths.journal.is_empty() {
+            return Ok(Observation::Unknown(format!("the file is not on this machine; {said}")));
         }
-        let canaries = Canaries::new(scene, self.id());
-        canaries.write(key_value(scene.connect()?)?.as_mut())?;
+        let canaries = Canaries::new(context, self.id());
+        canaries.write(key_value(context.connect()?)?.as_mut())?;
         let answered = Instant::now();
         let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
-        let patience = if self.fsync == "always" { Duration::ZERO } else { EVERYSEC_PATIENCE };
+        let timeout = if self.fsync == "always" { Duration::ZERO } else { EVERYSEC_PATIENCE };
         let found = loop {
-            let report = scan(&needles, files_of(scene.server, Places::JOURNAL));
+            let report = scan(&needles, files_of(context.server, Places::JOURNAL));
             let found = report.total().distinct("canary");
             // Without a file there is nothing to wait for.
-            if found == tokens.len() || report.files == 0 || answered.elapsed() >= patience {
+            if found == tokens.len() || report.files == 0 || answered.elapsed() >= timeout {
                 break found;
             }
             std::thread::sleep(Duration::from_millis(50));
         };
         let quotation = format!("{found} of {} canaries in the append-only file; {said}", tokens.len());
         let asked = on == "yes" && fsync == self.fsync && status == "ok";
-        Ok(if asked && found == tokens.len() { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if asked && found == tokens.len() {
+            Observation::Protected(quotation)
+        } else {
+            Observation::Exposed(quotation)
+        })
     }
 }

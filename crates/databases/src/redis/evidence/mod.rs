@@ -4,17 +4,17 @@ pub mod aof_written;
 pub mod rights_enforced;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::Scene;
+use tithe_plugin::evidence::CheckContext;
 
 use super::{connection::RedisConnection, store::administrator, target::of_clients};
 use crate::{
-    evidence::{Doors, whole::Whole},
+    evidence::{ConnectionProbes, whole::Whole},
     target::Target,
 };
 
 /// How the shared checks reach Redis.
-pub static DOORS: Doors = Doors {
-    target: |scene| of_clients(scene.server, scene.setup),
+pub static PROBES: ConnectionProbes = ConnectionProbes {
+    target: |context| of_clients(context.server, context.setup),
     open: |_, target| Ok(RedisConnection::open(target)?.method().to_owned()),
     tls_of_server,
     tls_source: "CONFIG GET, and the client's own view",
@@ -24,9 +24,9 @@ pub static DOORS: Doors = Doors {
 
 /// Redis does not say what one connection speaks. It says which versions and ports it has, and with no plaintext port
 /// what the client sees is what there is.
-fn tls_of_server(scene: &Scene<'_>, target: &Target) -> Result<String, Fault> {
+fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let client = RedisConnection::open(target)?.tls_facts();
-    let mut administrator = administrator(scene.server, scene.setup)?;
+    let mut administrator = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| administrator.setting(name).map(Option::unwrap_or_default);
     let (versions, port) = (setting("tls-protocols")?, setting("port")?);
     let client = client.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));

@@ -1,7 +1,7 @@
 //! Can the measured account do what it needs, and nothing else?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use crate::{
     evidence::Attempt,
@@ -28,8 +28,8 @@ impl Evidence for RightsEnforced {
         "the measured account is refused other keys and commands that manage the server".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mut connection = RedisConnection::open(&of_clients(scene.server, scene.setup)?)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut connection = RedisConnection::open(&of_clients(context.server, context.setup)?)?;
         let mut words = Vec::new();
         let mut served = false;
         for (name, command) in FORBIDDEN {
@@ -43,6 +43,6 @@ impl Evidence for RightsEnforced {
         }
         connection.call(&["GET", "tithe"])?;
         let quotation = format!("{}; a key of Tithe's: served", words.join("; "));
-        Ok(if served { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+        Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }
 }

@@ -10,7 +10,7 @@ use tithe_plugin::{
 use crate::{
     evidence::password_asked::PasswordAsked,
     redis::{
-        evidence::{DOORS, rights_enforced::RightsEnforced},
+        evidence::{PROBES, rights_enforced::RightsEnforced},
         target::ACL,
     },
 };
@@ -24,7 +24,7 @@ impl Protection for Acl {
         &ProtectionEntry {
             id: ACL,
             title: "accounts and rights (ACL)",
-            guards_against: "clients without an account, and accounts that reach for other keys or manage the server.",
+            protects_against: "clients without an account, and accounts that reach for other keys or manage the server.",
             leaves_open: "the password itself, which travels in the clear without TLS; who did what is not recorded, \
                           only what was denied.",
             attachable: true,
@@ -37,6 +37,6 @@ impl Protection for Acl {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked(&DOORS)), Box::new(RightsEnforced)]
+        vec![Box::new(PasswordAsked(&PROBES)), Box::new(RightsEnforced)]
     }
 }

@@ -1,7 +1,7 @@
 //! The append-only file: writes survive the server.
 
 use tithe_model::{
-    catalogue::{Default, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -16,14 +16,14 @@ impl Protection for Aof {
         &ProtectionEntry {
             id: "aof",
             title: "append-only file",
-            guards_against: "loss of acknowledged writes when the server stops, and with `always` when the machine \
+            protects_against: "loss of acknowledged writes when the server stops, and with `always` when the machine \
                              does.",
             leaves_open: "the file itself, which holds every key and value in the clear; with `everysec` the last \
                           second and more.",
             options: &[OptionEntry {
                 name: "fsync",
                 kind: OptionKind::Choice(&["everysec", "always"]),
-                default: Some(Default::Text("everysec")),
+                default: Some(DefaultValue::Text("everysec")),
                 help: "When the disk is told to keep what was written (appendfsync).",
             }],
             ..ProtectionEntry::BARE

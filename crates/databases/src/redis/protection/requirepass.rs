@@ -9,7 +9,7 @@ use tithe_plugin::{
 
 use crate::{
     evidence::password_asked::PasswordAsked,
-    redis::{evidence::DOORS, target::REQUIREPASS},
+    redis::{evidence::PROBES, target::REQUIREPASS},
 };
 
 /// `requirepass`. It costs at connecting, not afterwards.
@@ -20,7 +20,7 @@ impl Protection for RequirePass {
         &ProtectionEntry {
             id: REQUIREPASS,
             title: "password (requirepass)",
-            guards_against: "clients that do not know the password.",
+            protects_against: "clients that do not know the password.",
             leaves_open: "the password itself, which travels in the clear without TLS; whoever knows it may do \
                           everything.",
             attachable: true,
@@ -33,6 +33,6 @@ impl Protection for RequirePass {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(PasswordAsked(&DOORS))]
+        vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

@@ -4,7 +4,7 @@ use tithe_machine::launch::{Install, Missing};
 use tithe_model::catalogue::ProtectionEntry;
 
 use crate::{
-    redis::{evidence::DOORS, install},
+    redis::{evidence::PROBES, install},
     tls::{self, Tls},
 };
 
@@ -15,7 +15,7 @@ pub static TLS: Tls = Tls {
         ..tls::ENTRY
     },
     needs: built_in,
-    ..Tls::of(&DOORS)
+    ..Tls::of(&PROBES)
 };
 
 fn built_in(install: &Install) -> Result<(), Missing> {

@@ -1,7 +1,7 @@
 //! Does the file say that it is a plain SQLite database?
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use super::flush;
 use crate::sqlite::{PLAIN_HEADER, header, path};
@@ -18,10 +18,10 @@ impl Evidence for Header {
         "the file does not begin as a plain SQLite file does".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        flush(scene)?;
-        let bytes = header(path(scene.server)?)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        flush(context)?;
+        let bytes = header(path(context.server)?)?;
         let quotation = format!("it begins with `{}`", bytes.escape_ascii());
-        Ok(if bytes == *PLAIN_HEADER { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+        Ok(if bytes == *PLAIN_HEADER { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }
 }

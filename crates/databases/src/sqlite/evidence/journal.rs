@@ -1,13 +1,13 @@
 //! Is what is written readable in the journal, before a checkpoint or a commit empties it?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{
         canary::TOKEN_BYTES,
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{Discard, KeyValueSession, Request},
 };
 
@@ -28,23 +28,23 @@ impl Evidence for JournalCanary {
         "no field value is readable in the journal while it is in use".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        flush(scene)?;
-        let values = vec![text(scene, self.id(), TOKEN_BYTES); scene.table.fields];
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        flush(context)?;
+        let values = vec![text(context, self.id(), TOKEN_BYTES); context.table.fields];
         let needles = Needles::new(values.first().map(|value| ("canary", value.as_slice())));
-        let probe = Probe::new(scene, self.id(), 0, values.clone());
-        let mut session = key_value(path(scene.server)?, scene.setup, scene.table)?;
+        let probe = Probe::new(context, self.id(), 0, values.clone());
+        let mut session = key_value(path(context.server)?, context.setup, context.table)?;
         probe.insert(&mut session)?;
         session.begin_bulk()?;
         session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
-        let report = scan(&needles, files_of(scene.server, Places::JOURNAL));
+        let report = scan(&needles, files_of(context.server, Places::JOURNAL));
         session.end_bulk()?;
         Ok(if report.total().hits() > 0 {
-            Sight::Exposed(report.describe_found())
+            Observation::Exposed(report.describe_found())
         } else if let Some(file) = report.unreadable.first() {
-            Sight::Unknown(format!("cannot read {file}"))
+            Observation::Unknown(format!("cannot read {file}"))
         } else {
-            Sight::Protected(format!("no canary in {}", report.extent()))
+            Observation::Protected(format!("no canary in {}", report.extent()))
         })
     }
 }

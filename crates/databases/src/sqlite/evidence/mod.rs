@@ -18,7 +18,7 @@ use std::{
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
     checks::canary::Source,
-    evidence::Scene,
+    evidence::CheckContext,
     session::{Discard, KeyValueSession, Request},
 };
 
@@ -26,8 +26,8 @@ use super::{beside, checkpoint, key_value, open, path};
 
 /// Moves what is written into the file. Settling would do so, too, but by writing the whole file anew, which takes as
 /// long as the rest of a look; what was deleted need not be gone here.
-fn flush(scene: &Scene<'_>) -> Result<(), Fault> {
-    checkpoint(&mut open(path(scene.server)?, scene.setup)?)
+fn flush(context: &CheckContext<'_>) -> Result<(), Fault> {
+    checkpoint(&mut open(path(context.server)?, context.setup)?)
 }
 
 /// A copy of the arm's file with all that is written, so that a check can do to it what it likes. Removed when dropped.
@@ -36,10 +36,10 @@ struct Copy {
 }
 
 impl Copy {
-    fn of(scene: &Scene<'_>, check: &str) -> Result<Self, Fault> {
-        flush(scene)?;
-        let copy = Self { path: scene.server.folder.join(format!("tithe-{check}-{}.db", scene.nonce)) };
-        fs::copy(path(scene.server)?, &copy.path).map_err(|error| Fault::machine("cannot copy the file", error))?;
+    fn of(context: &CheckContext<'_>, check: &str) -> Result<Self, Fault> {
+        flush(context)?;
+        let copy = Self { path: context.server.folder.join(format!("tithe-{check}-{}.db", context.nonce)) };
+        fs::copy(path(context.server)?, &copy.path).map_err(|error| Fault::machine("cannot copy the file", error))?;
         Ok(copy)
     }
 }
@@ -61,23 +61,23 @@ struct Probe {
 
 impl Probe {
     /// A probe whose key no workload uses: it sorts before the `user` of YCSB's keys.
-    fn new(scene: &Scene<'_>, check: &str, number: usize, values: Vec<Vec<u8>>) -> Self {
-        Self { key: format!("{check}-{:016x}-{number}", scene.nonce).into_bytes(), values }
+    fn new(context: &CheckContext<'_>, check: &str, number: usize, values: Vec<Vec<u8>>) -> Self {
+        Self { key: format!("{check}-{:016x}-{number}", context.nonce).into_bytes(), values }
     }
 
     /// Writes `probes` into the file; the numbers of the pages that this changed.
-    fn write(probes: &[Self], scene: &Scene<'_>) -> Result<Changed, Fault> {
-        let file = path(scene.server)?;
-        flush(scene)?;
-        let page_size = open(file, scene.setup)?.scalar("PRAGMA page_size")?;
+    fn write(probes: &[Self], context: &CheckContext<'_>) -> Result<Changed, Fault> {
+        let file = path(context.server)?;
+        flush(context)?;
+        let page_size = open(file, context.setup)?.scalar("PRAGMA page_size")?;
         let page_size = page_size.parse().map_err(|_| Fault::Protocol(format!("page size `{page_size}`")))?;
         let before = digests(file, page_size)?;
-        let mut session = key_value(file, scene.setup, scene.table)?;
+        let mut session = key_value(file, context.setup, context.table)?;
         for probe in probes {
             probe.insert(&mut session)?;
         }
         drop(session);
-        flush(scene)?;
+        flush(context)?;
         let after = digests(file, page_size)?;
         let pages = (0..after.len()).filter(|page| before.get(*page) != after.get(*page)).collect();
         Ok(Changed { page_size, pages })
@@ -88,8 +88,8 @@ impl Probe {
         session.call(&Request::Insert { key: &self.key, values: &values }, &mut Discard).map(drop)
     }
 
-    fn remove(probes: &[Self], scene: &Scene<'_>) -> Result<(), Fault> {
-        let mut session = key_value(path(scene.server)?, scene.setup, scene.table)?;
+    fn remove(probes: &[Self], context: &CheckContext<'_>) -> Result<(), Fault> {
+        let mut session = key_value(path(context.server)?, context.setup, context.table)?;
         for probe in probes {
             session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
         }
@@ -118,14 +118,14 @@ fn digests(path: &Path, page_size: usize) -> Result<Vec<u64>, Fault> {
     Ok(digests)
 }
 
-/// Calls `look` with the number and the bytes of every whole page of the file at `path`.
-fn each_page(path: &Path, page_size: usize, mut look: impl FnMut(usize, &[u8])) -> Result<(), Fault> {
+/// Calls `observe` with the number and the bytes of every whole page of the file at `path`.
+fn each_page(path: &Path, page_size: usize, mut visit: impl FnMut(usize, &[u8])) -> Result<(), Fault> {
     let fault = |error| Fault::machine(path.display(), error);
     let mut file = BufReader::with_capacity(1 << 20, fs::File::open(path).map_err(fault)?);
     let mut page = vec![0; page_size];
     for number in 0.. {
         match file.read_exact(&mut page) {
-            Ok(()) => look(number, &page),
+            Ok(()) => visit(number, &page),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(fault(error)),
         }
@@ -134,6 +134,6 @@ fn each_page(path: &Path, page_size: usize, mut look: impl FnMut(usize, &[u8])) 
 }
 
 /// Random printable text of this look of `check`.
-fn text(scene: &Scene<'_>, check: &str, length: usize) -> Vec<u8> {
-    Source::new(scene, check).text(length)
+fn text(context: &CheckContext<'_>, check: &str, length: usize) -> Vec<u8> {
+    Source::new(context, check).text(length)
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use super::{Probe, each_page, text};
 use crate::sqlite::path;
@@ -31,13 +31,13 @@ impl Evidence for NoRepeats {
         format!("equal values leave no equal blocks of {BLOCK} bytes in the file")
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let value = text(scene, self.id(), BLOCK).repeat(BLOCKS);
-        let values = vec![value; scene.table.fields];
-        let probes: Vec<_> = (0..ROWS).map(|row| Probe::new(scene, self.id(), row, values.clone())).collect();
-        let changed = Probe::write(&probes, scene)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let value = text(context, self.id(), BLOCK).repeat(BLOCKS);
+        let values = vec![value; context.table.fields];
+        let probes: Vec<_> = (0..ROWS).map(|row| Probe::new(context, self.id(), row, values.clone())).collect();
+        let changed = Probe::write(&probes, context)?;
         let (mut blocks, mut repeated, mut seen) = (0, 0, HashSet::new());
-        each_page(path(scene.server)?, changed.page_size, |number, page| {
+        each_page(path(context.server)?, changed.page_size, |number, page| {
             if changed.pages.binary_search(&number).is_ok() {
                 // A page that was never written is a hole of zeros, which the probe does not hold.
                 for block in page.chunks_exact(BLOCK).filter(|block| block.iter().any(|byte| *byte != 0)) {
@@ -46,15 +46,15 @@ impl Evidence for NoRepeats {
                 }
             }
         })?;
-        Probe::remove(&probes, scene)?;
+        Probe::remove(&probes, context)?;
         let probe_bytes: usize = probes.iter().map(Probe::bytes).sum();
         let quotation = format!("{repeated} of {blocks} blocks in {} changed pages", changed.pages.len());
         Ok(if repeated > 0 {
-            Sight::Exposed(format!("{quotation} repeat an earlier one"))
+            Observation::Exposed(format!("{quotation} repeat an earlier one"))
         } else if blocks * BLOCK < probe_bytes {
-            Sight::Unknown(format!("the probe of {probe_bytes} bytes is not in the file: {quotation} repeat"))
+            Observation::Unknown(format!("the probe of {probe_bytes} bytes is not in the file: {quotation} repeat"))
         } else {
-            Sight::Protected(format!("{quotation} repeat an earlier one"))
+            Observation::Protected(format!("{quotation} repeat an earlier one"))
         })
     }
 }

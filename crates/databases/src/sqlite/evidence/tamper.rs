@@ -2,9 +2,9 @@
 
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{Fields, KeyValueSession, Request, Rows},
 };
 
@@ -32,32 +32,34 @@ impl Evidence for Tamper {
         "a changed byte in the file is noticed on reading".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mut values = vec![Vec::new(); scene.table.fields];
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut values = vec![Vec::new(); context.table.fields];
         if let Some(first) = values.first_mut() {
-            *first = text(scene, self.id(), PAGES * PAGE_BYTES);
+            *first = text(context, self.id(), PAGES * PAGE_BYTES);
         }
-        let probes = [Probe::new(scene, self.id(), 0, values)];
-        let changed = Probe::write(&probes, scene)?;
-        let copy = Copy::of(scene, self.id())?;
-        Probe::remove(&probes, scene)?;
+        let probes = [Probe::new(context, self.id(), 0, values)];
+        let changed = Probe::write(&probes, context)?;
+        let copy = Copy::of(context, self.id())?;
+        Probe::remove(&probes, context)?;
         let [probe] = probes;
-        if let Outcome::Other(what) = read_back(&copy.path, scene, &probe) {
-            return Ok(Sight::Unknown(format!("before any change: {what}")));
+        if let Outcome::Other(what) = read_back(&copy.path, context, &probe) {
+            return Ok(Observation::Unknown(format!("before any change: {what}")));
         }
         // Which of the changed pages hold the value cannot be seen from outside, but most do, the last ones first.
         for page in changed.pages.iter().rev() {
             let position = page * changed.page_size + changed.page_size / 2;
             flip(&copy.path, position)?;
-            let outcome = read_back(&copy.path, scene, &probe);
+            let outcome = read_back(&copy.path, context, &probe);
             flip(&copy.path, position)?;
             match outcome {
                 Outcome::AsWritten => {}
-                Outcome::Different => return Ok(Sight::Exposed(format!("page {page}: another value was served"))),
-                Outcome::Other(what) => return Ok(Sight::Protected(format!("page {page}: {what}"))),
+                Outcome::Different => {
+                    return Ok(Observation::Exposed(format!("page {page}: another value was served")));
+                }
+                Outcome::Other(what) => return Ok(Observation::Protected(format!("page {page}: {what}"))),
             }
         }
-        Ok(Sight::Unknown("no changed byte was read".to_owned()))
+        Ok(Observation::Unknown("no changed byte was read".to_owned()))
     }
 }
 
@@ -69,9 +71,9 @@ enum Outcome {
     Other(String),
 }
 
-fn read_back(path: &Path, scene: &Scene<'_>, probe: &Probe) -> Outcome {
+fn read_back(path: &Path, context: &CheckContext<'_>, probe: &Probe) -> Outcome {
     let mut compared = Compare { probe, fields: 0, equal: true };
-    let read = key_value(path, scene.setup, scene.table)
+    let read = key_value(path, context.setup, context.table)
         .and_then(|mut session| session.call(&Request::Read { key: &probe.key, fields: Fields::All }, &mut compared));
     match read {
         Err(fault) => Outcome::Other(fault.to_string()),

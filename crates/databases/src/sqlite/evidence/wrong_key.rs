@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use tithe_machine::{fault::Fault, secret::Secret, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     setup::AtRest,
 };
 
@@ -25,12 +25,12 @@ impl Evidence for WrongKey {
         "the file does not open without a key or with a wrong one".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let copy = Copy::of(scene, self.id())?;
-        let own = scene.setup.at_rest.as_ref();
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let copy = Copy::of(context, self.id())?;
+        let own = context.setup.at_rest.as_ref();
         let tables = read_schema(&copy.path, own)?;
         let Some(own) = own else {
-            return Ok(Sight::Exposed(format!("without a key: {tables} tables and indexes read")));
+            return Ok(Observation::Exposed(format!("without a key: {tables} tables and indexes read")));
         };
         let wrong = AtRest { cipher: own.cipher.clone(), key: wrong_key(&own.key) };
         let (mut seen, mut opened) = (Vec::new(), false);
@@ -45,7 +45,7 @@ impl Evidence for WrongKey {
             }
         }
         let quotation = seen.join("; ");
-        Ok(if opened { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+        Ok(if opened { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }
 }
 

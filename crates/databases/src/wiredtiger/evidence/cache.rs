@@ -1,13 +1,13 @@
 //! Did the working set fit the cache?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::quantity::size;
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use crate::wiredtiger::{engine, opened};
 
 /// Asks the engine how often a page that was wanted had to be read. A disclosure: it says what was measured, not that
-/// something is guarded. Id `cache-fits`.
+/// something is protected. Id `cache-fits`.
 pub struct CacheFits;
 
 /// Share of page requests that may need a read where the working set fits: what is touched the first time, loading
@@ -23,11 +23,11 @@ impl Evidence for CacheFits {
         format!("at most {} % of the page requests since the start needed a read", LIMIT * 100.0)
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let statistics = opened(scene.server, scene.setup)?.engine.statistics()?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let statistics = opened(context.server, context.setup)?.engine.statistics()?;
         let (asked, read) = (statistics.value(engine::PAGES_ASKED), statistics.value(engine::PAGES_READ));
         if asked == 0 {
-            return Ok(Sight::Unknown("no page was asked for yet".to_owned()));
+            return Ok(Observation::Unknown("no page was asked for yet".to_owned()));
         }
         let share = read as f64 / asked as f64;
         let quotation = format!(
@@ -37,6 +37,6 @@ impl Evidence for CacheFits {
             size(statistics.value(engine::CACHE_BYTES)),
             size(statistics.value(engine::CACHE_LIMIT)),
         );
-        Ok(if share <= LIMIT { Sight::Protected(quotation) } else { Sight::Exposed(quotation) })
+        Ok(if share <= LIMIT { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
 }

@@ -1,12 +1,12 @@
 //! Is the data key on disk in its wrapped form only?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{
         needles::Needles,
         scan::{files_below, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};
@@ -24,23 +24,23 @@ impl Evidence for DataKeyWrapped {
         "the data key is in no file but wrapped by the master key".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let Some(store) = Keystore::read(folder(scene.server)?)? else {
-            return Ok(Sight::Exposed("there is no keystore".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let Some(store) = Keystore::read(folder(context.server)?)? else {
+            return Ok(Observation::Exposed("there is no keystore".to_owned()));
         };
-        let master = master_key(scene.server, scene.setup)?;
+        let master = master_key(context.server, context.setup)?;
         let data_key = store.unwrap(&master)?;
         let needles = Needles::new([("data key", &data_key[..]), ("wrapped key", store.wrapped())]);
-        let report = scan(&needles, files_below(&scene.server.folder));
+        let report = scan(&needles, files_below(&context.server.folder));
         let total = report.total();
         Ok(if total.distinct("data key") > 0 {
-            Sight::Exposed(report.describe_found())
+            Observation::Exposed(report.describe_found())
         } else if let Some(file) = report.unreadable.first() {
-            Sight::Unknown(format!("cannot read {file}"))
+            Observation::Unknown(format!("cannot read {file}"))
         } else if total.distinct("wrapped key") == 0 {
-            Sight::Unknown("the wrapped key was not found".to_owned())
+            Observation::Unknown("the wrapped key was not found".to_owned())
         } else {
-            Sight::Protected(format!("no data key in {}; the wrapped key was found", report.extent()))
+            Observation::Protected(format!("no data key in {}; the wrapped key was found", report.extent()))
         })
     }
 }

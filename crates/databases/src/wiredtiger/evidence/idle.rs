@@ -1,9 +1,9 @@
 //! Was the encryptor there, and left everything as it was?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::Source,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 use super::{PageHead, Probe, documents, each_unit};
@@ -24,12 +24,12 @@ impl Evidence for EncryptorIdle {
         "the encryptor is called for every page and encrypts nothing".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let token = Source::new(scene, self.id()).text(TOKEN);
-        let probe = [Probe::new(scene, self.id(), 0, vec![token.clone(); scene.table.fields])];
-        let changed = Probe::write(&probe, scene)?;
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let token = Source::new(context, self.id()).text(TOKEN);
+        let probe = [Probe::new(context, self.id(), 0, vec![token.clone(); context.table.fields])];
+        let changed = Probe::write(&probe, context)?;
         let (mut pages, mut encrypted, mut found) = (0, 0, 0);
-        each_unit(&documents(scene)?, |number, unit| {
+        each_unit(&documents(context)?, |number, unit| {
             if changed.binary_search(&number).is_err() {
                 return;
             }
@@ -39,11 +39,15 @@ impl Evidence for EncryptorIdle {
             }
             found += unit.windows(TOKEN).filter(|window| *window == token).count();
         })?;
-        Probe::remove(&probe, scene)?;
+        Probe::remove(&probe, context)?;
         let seen = format!(
             "{encrypted} of {pages} changed pages went through the encryptor; a value that was written stands there \
              {found} times"
         );
-        Ok(if pages > 0 && encrypted == pages && found > 0 { Sight::Protected(seen) } else { Sight::Exposed(seen) })
+        Ok(if pages > 0 && encrypted == pages && found > 0 {
+            Observation::Protected(seen)
+        } else {
+            Observation::Exposed(seen)
+        })
     }
 }

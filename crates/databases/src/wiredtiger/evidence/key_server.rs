@@ -1,12 +1,12 @@
 //! Does the key server alone have the master key, and does it give it to its own clients alone?
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{
         needles::Needles,
         scan::{files_below, scan},
     },
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     setup::KeyServer,
     wire::{Identity, Trust},
 };
@@ -23,24 +23,24 @@ pub struct KeyServed;
 
 impl KeyServed {
     /// Asks as clients that are not the server's, or do not know it.
-    fn refusals(scene: &Scene<'_>, server: &KeyServer, extent: &str) -> Result<Sight, Fault> {
+    fn refusals(context: &CheckContext<'_>, server: &KeyServer, extent: &str) -> Result<Observation, Fault> {
         let own = Some(Identity { certificate: &server.certificate, key: &server.key });
-        let stranger = &scene.setup.materials.stranger;
+        let untrusted_authority = &context.setup.credentials.untrusted_authority;
         let attempts = [
             ("without a certificate", kmip::fetch_as(server, Trust::Authority(&server.authority), None)),
-            ("trusting another authority", kmip::fetch_as(server, Trust::Authority(stranger), own)),
+            ("trusting another authority", kmip::fetch_as(server, Trust::Authority(untrusted_authority), own)),
         ];
         let mut quotation = format!("no master key in {extent}");
         for (how, outcome) in attempts {
             match outcome {
-                Ok(_) => return Ok(Sight::Exposed(format!("{how}: the key was given"))),
+                Ok(_) => return Ok(Observation::Exposed(format!("{how}: the key was given"))),
                 Err(Fault::Machine(reason)) => return Err(Fault::Machine(reason)),
                 Err(fault) => quotation += &format!("; {how}: {fault}"),
             }
         }
         // A server that has gone away refuses everybody.
         kmip::fetch(server)?;
-        Ok(Sight::Protected(quotation))
+        Ok(Observation::Protected(quotation))
     }
 }
 
@@ -54,24 +54,24 @@ impl Evidence for KeyServed {
             .to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let (Some(server), Some(store)) = (&scene.setup.key_server, Keystore::read(folder(scene.server)?)?) else {
-            return Ok(Sight::Exposed("there is no key server or no keystore".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let (Some(server), Some(store)) = (&context.setup.key_server, Keystore::read(folder(context.server)?)?) else {
+            return Ok(Observation::Exposed("there is no key server or no keystore".to_owned()));
         };
         let master = kmip::fetch(server)?;
         store.unwrap(&master)?;
         let needles = Needles::new([("master key", &master[..]), ("wrapped key", store.wrapped())]);
-        let report = scan(&needles, files_below(&scene.server.folder));
+        let report = scan(&needles, files_below(&context.server.folder));
         let total = report.total();
-        if total.distinct("master key") > 0 || keystore::master_key_path(&scene.server.folder).exists() {
-            return Ok(Sight::Exposed(report.describe_found()));
+        if total.distinct("master key") > 0 || keystore::master_key_path(&context.server.folder).exists() {
+            return Ok(Observation::Exposed(report.describe_found()));
         }
         if let Some(file) = report.unreadable.first() {
-            return Ok(Sight::Unknown(format!("cannot read {file}")));
+            return Ok(Observation::Unknown(format!("cannot read {file}")));
         }
         if total.distinct("wrapped key") == 0 {
-            return Ok(Sight::Unknown("the wrapped key was not found".to_owned()));
+            return Ok(Observation::Unknown("the wrapped key was not found".to_owned()));
         }
-        Self::refusals(scene, server, &report.extent())
+        Self::refusals(context, server, &report.extent())
     }
 }

@@ -23,7 +23,7 @@ use std::{
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
-    evidence::Scene,
+    evidence::CheckContext,
     session::{Discard, KeyValueSession, Request, Table},
 };
 
@@ -42,17 +42,17 @@ struct Copy {
 }
 
 impl Copy {
-    fn of(scene: &Scene<'_>, check: &str) -> Result<Self, Fault> {
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
-        let copy = Self { folder: scene.server.folder.join(format!("tithe-{check}-{:016x}", scene.nonce)) };
-        let opened = opened(scene.server, scene.setup)?;
-        opened.engine.backup(folder(scene.server)?, &copy.folder)?;
+    fn of(context: &CheckContext<'_>, check: &str) -> Result<Self, Fault> {
+        context.database.quiesce(context.server, context.setup, context.table)?;
+        let copy = Self { folder: context.server.folder.join(format!("tithe-{check}-{:016x}", context.nonce)) };
+        let opened = opened(context.server, context.setup)?;
+        opened.engine.backup(folder(context.server)?, &copy.folder)?;
         Ok(copy)
     }
 
     /// Opens the copy with `cipher`; as little as possible goes on in it.
-    fn open(&self, scene: &Scene<'_>, cipher: Option<Arc<dyn PageCipher>>) -> Result<Arc<Engine>, Fault> {
-        let given = &scene.setup.settings;
+    fn open(&self, context: &CheckContext<'_>, cipher: Option<Arc<dyn PageCipher>>) -> Result<Arc<Engine>, Fault> {
+        let given = &context.setup.settings;
         let settings = Settings {
             cache_size_mb: 16,
             commit_interval_ms: 0,
@@ -60,7 +60,7 @@ impl Copy {
             eviction_threads: 1,
             ..Settings::resolve(given)?
         };
-        Engine::open(opened(scene.server, scene.setup)?.library, &self.folder, &settings, cipher)
+        Engine::open(opened(context.server, context.setup)?.library, &self.folder, &settings, cipher)
     }
 }
 
@@ -85,28 +85,28 @@ struct Probe {
 
 impl Probe {
     /// A probe whose key no workload uses: it sorts before the `user` of YCSB's keys.
-    fn new(scene: &Scene<'_>, check: &str, number: usize, values: Vec<Vec<u8>>) -> Self {
-        Self { key: format!("{check}-{:016x}-{number}", scene.nonce).into_bytes(), values }
+    fn new(context: &CheckContext<'_>, check: &str, number: usize, values: Vec<Vec<u8>>) -> Self {
+        Self { key: format!("{check}-{:016x}-{number}", context.nonce).into_bytes(), values }
     }
 
     /// Writes `probes` and settles; the numbers of the units of the documents' file that this changed.
-    fn write(probes: &[Self], scene: &Scene<'_>) -> Result<Vec<usize>, Fault> {
-        let file = documents(scene)?;
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+    fn write(probes: &[Self], context: &CheckContext<'_>) -> Result<Vec<usize>, Fault> {
+        let file = documents(context)?;
+        context.database.quiesce(context.server, context.setup, context.table)?;
         let before = digests(&file)?;
-        let mut session = opened(scene.server, scene.setup)?.table_session(scene.table)?;
+        let mut session = opened(context.server, context.setup)?.table_session(context.table)?;
         for probe in probes {
             let values: Vec<_> = probe.values.iter().map(Vec::as_slice).enumerate().collect();
             session.call(&Request::Insert { key: &probe.key, values: &values }, &mut Discard)?;
         }
         drop(session);
-        scene.database.settle(scene.server, scene.setup, scene.table)?;
+        context.database.quiesce(context.server, context.setup, context.table)?;
         let after = digests(&file)?;
         Ok((0..after.len()).filter(|unit| before.get(unit) != after.get(unit)).collect())
     }
 
-    fn remove(probes: &[Self], scene: &Scene<'_>) -> Result<(), Fault> {
-        let mut session = opened(scene.server, scene.setup)?.table_session(scene.table)?;
+    fn remove(probes: &[Self], context: &CheckContext<'_>) -> Result<(), Fault> {
+        let mut session = opened(context.server, context.setup)?.table_session(context.table)?;
         for probe in probes {
             session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
         }
@@ -115,8 +115,8 @@ impl Probe {
 }
 
 /// The file of the arm's documents.
-fn documents(scene: &Scene<'_>) -> Result<PathBuf, Fault> {
-    Ok(folder(scene.server)?.join(records_file(scene.table)))
+fn documents(context: &CheckContext<'_>) -> Result<PathBuf, Fault> {
+    Ok(folder(context.server)?.join(records_file(context.table)))
 }
 
 /// A digest of every unit of the file at `path`, so that changed ones are found without keeping the file in memory.
@@ -130,14 +130,14 @@ fn digests(path: &Path) -> Result<BTreeMap<usize, u64>, Fault> {
     Ok(digests)
 }
 
-/// Calls `look` with the number and the bytes of every unit of the file at `path`: a page is one or several of them.
-fn each_unit(path: &Path, mut look: impl FnMut(usize, &[u8])) -> Result<(), Fault> {
+/// Calls `observe` with the number and the bytes of every unit of the file at `path`: a page is one or several of them.
+fn each_unit(path: &Path, mut visit: impl FnMut(usize, &[u8])) -> Result<(), Fault> {
     let fault = |error| Fault::machine(path.display(), error);
     let mut file = BufReader::with_capacity(1 << 20, fs::File::open(path).map_err(fault)?);
     let mut unit = vec![0; FILE_UNIT];
     for number in 0.. {
         match file.read_exact(&mut unit) {
-            Ok(()) => look(number, &unit),
+            Ok(()) => visit(number, &unit),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(fault(error)),
         }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::Source,
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
 };
 
 use super::{PageHead, Probe, documents, each_unit};
@@ -36,15 +36,15 @@ impl Evidence for NoRepeats {
         format!("equal values leave no equal blocks of {BLOCK} bytes in the documents' file")
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let value = Source::new(scene, self.id()).text(BLOCK).repeat(BLOCKS);
-        let values = vec![value; scene.table.fields];
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let value = Source::new(context, self.id()).text(BLOCK).repeat(BLOCKS);
+        let values = vec![value; context.table.fields];
         let probes: Vec<_> =
-            (0..DOCUMENTS).map(|number| Probe::new(scene, self.id(), number, values.clone())).collect();
-        let changed = Probe::write(&probes, scene)?;
+            (0..DOCUMENTS).map(|number| Probe::new(context, self.id(), number, values.clone())).collect();
+        let changed = Probe::write(&probes, context)?;
         let (mut blocks, mut repeated, mut seen) = (0, 0, HashSet::new());
         let mut list_end = 0;
-        each_unit(&documents(scene)?, |number, unit| {
+        each_unit(&documents(context)?, |number, unit| {
             let head = PageHead::of(unit);
             if let Some(PageHead { list: true, units, .. }) = head {
                 list_end = number + units;
@@ -59,14 +59,14 @@ impl Evidence for NoRepeats {
                 repeated += usize::from(!seen.insert(<[u8; BLOCK]>::try_from(block).unwrap_or_default()));
             }
         })?;
-        Probe::remove(&probes, scene)?;
+        Probe::remove(&probes, context)?;
         let quotation = format!("{repeated} of {blocks} blocks in {} changed units", changed.len());
         Ok(if repeated > 0 {
-            Sight::Exposed(format!("{quotation} repeat an earlier one"))
+            Observation::Exposed(format!("{quotation} repeat an earlier one"))
         } else if blocks == 0 {
-            Sight::Unknown("nothing was changed in the documents' file".to_owned())
+            Observation::Unknown("nothing was changed in the documents' file".to_owned())
         } else {
-            Sight::Protected(format!("{quotation} repeat an earlier one"))
+            Observation::Protected(format!("{quotation} repeat an earlier one"))
         })
     }
 }

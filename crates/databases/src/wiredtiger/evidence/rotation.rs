@@ -2,8 +2,8 @@
 
 use std::{fs, time::Instant};
 
-use tithe_machine::{fault::Fault, sight::Sight};
-use tithe_plugin::evidence::{CheckEntry, Evidence, Scene};
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
 
 use super::Copy;
 use crate::wiredtiger::{
@@ -30,15 +30,15 @@ impl Evidence for KeyRotation {
         "both keys can be changed, and every document is there afterwards".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let Some(cipher) = cipher_of(scene.setup) else {
-            return Ok(Sight::Exposed("there are no keys".to_owned()));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let Some(cipher) = cipher_of(context.setup) else {
+            return Ok(Observation::Exposed("there are no keys".to_owned()));
         };
-        let copy = Copy::of(scene, self.id())?;
+        let copy = Copy::of(context, self.id())?;
         // A backup holds what the engine knows; the keystore is not its.
-        fs::copy(folder(scene.server)?.join(keystore::FILE_NAME), copy.folder.join(keystore::FILE_NAME))
+        fs::copy(folder(context.server)?.join(keystore::FILE_NAME), copy.folder.join(keystore::FILE_NAME))
             .map_err(|error| Fault::machine("cannot copy the keystore", error))?;
-        let old = master_key(scene.server, scene.setup)?;
+        let old = master_key(context.server, context.setup)?;
         let new = keystore::random_key()?;
 
         let begun = Instant::now();
@@ -46,32 +46,32 @@ impl Evidence for KeyRotation {
         let rewrapped_ms = begun.elapsed().as_secs_f64() * 1e3;
         let store = Keystore::read(&copy.folder)?.ok_or_else(|| Fault::Wrong("the keystore is gone".to_owned()))?;
         if store.unwrap(&old).is_ok() {
-            return Ok(Sight::Exposed("the old master key still unwraps the data key".to_owned()));
+            return Ok(Observation::Exposed("the old master key still unwraps the data key".to_owned()));
         }
-        let before = copy.open(scene, Some(encryptor::page_cipher(cipher, &store.unwrap(&new)?)?))?;
+        let before = copy.open(context, Some(encryptor::page_cipher(cipher, &store.unwrap(&new)?)?))?;
 
         let after = Copy { folder: copy.folder.with_extension("rotated") };
         fs::create_dir_all(after.folder.join(JOURNAL))
             .map_err(|error| Fault::machine(after.folder.display(), error))?;
         let begun = Instant::now();
         let fresh = encryptor::page_cipher(cipher, &keystore::random_key()?)?;
-        let engine = after.open(scene, Some(fresh))?;
-        let settings = Settings::resolve(&scene.setup.settings)?;
-        dump_and_load(&before, &engine, scene.table, &settings)?;
+        let engine = after.open(context, Some(fresh))?;
+        let settings = Settings::resolve(&context.setup.settings)?;
+        dump_and_load(&before, &engine, context.table, &settings)?;
         let loaded_s = begun.elapsed().as_secs_f64();
-        let held = count(&engine, scene.table)?;
-        let measured = count(&opened(scene.server, scene.setup)?.engine, scene.table)?;
+        let held = count(&engine, context.table)?;
+        let measured = count(&opened(context.server, context.setup)?.engine, context.table)?;
         let quotation = format!(
             "master key: wrapped anew in {rewrapped_ms:.1} ms, the old one is refused; data key: {} documents dumped and \
              loaded in {loaded_s:.1} s",
             held.0
         );
         Ok(if held == measured && held.0 == held.1 {
-            Sight::Protected(quotation)
+            Observation::Protected(quotation)
         } else {
             let [held, measured] =
                 [held, measured].map(|(documents, entries)| format!("{documents} with {entries} index entries"));
-            Sight::Exposed(format!("{held} of {measured} documents are there afterwards; {quotation}"))
+            Observation::Exposed(format!("{held} of {measured} documents are there afterwards; {quotation}"))
         })
     }
 }

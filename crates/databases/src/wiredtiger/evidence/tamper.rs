@@ -2,9 +2,9 @@
 
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{Fields, KeyValueSession, Request, Rows},
 };
 
@@ -30,33 +30,33 @@ impl Evidence for Tamper {
         "a page that was changed with its checksum kept right is noticed on reading".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let mut values = vec![Vec::new(); scene.table.fields];
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut values = vec![Vec::new(); context.table.fields];
         if let Some(first) = values.first_mut() {
             // Random bytes: a compressor would notice a change that the cipher does not.
             *first = vec![0; VALUE_BYTES];
             getrandom::fill(first).map_err(|error| Fault::machine("random bytes", error))?;
         }
-        let probes = [Probe::new(scene, self.id(), 0, values)];
-        let changed = Probe::write(&probes, scene)?;
-        let copy = Copy::of(scene, self.id())?;
-        Probe::remove(&probes, scene)?;
+        let probes = [Probe::new(context, self.id(), 0, values)];
+        let changed = Probe::write(&probes, context)?;
+        let copy = Copy::of(context, self.id())?;
+        Probe::remove(&probes, context)?;
         let [probe] = probes;
-        if !matches!(read_back(&copy, scene, &probe), Outcome::AsWritten) {
-            return Ok(Sight::Unknown("the copy does not hold the value".to_owned()));
+        if !matches!(read_back(&copy, context, &probe), Outcome::AsWritten) {
+            return Ok(Observation::Unknown("the copy does not hold the value".to_owned()));
         }
-        let file = copy.folder.join(records_file(scene.table));
+        let file = copy.folder.join(records_file(context.table));
         let places = within_value(&changed);
         if places.is_empty() {
-            return Ok(Sight::Unknown("the value is not in the documents' file".to_owned()));
+            return Ok(Observation::Unknown("the value is not in the documents' file".to_owned()));
         }
         for unit in places {
             forge(&file, (unit * FILE_UNIT + FILE_UNIT / 2) as u64)?;
         }
-        Ok(match read_back(&copy, scene, &probe) {
-            Outcome::AsWritten => Sight::Unknown("the changed page was not read".to_owned()),
-            Outcome::Different => Sight::Exposed("another value was served".to_owned()),
-            Outcome::Other(what) => Sight::Protected(what),
+        Ok(match read_back(&copy, context, &probe) {
+            Outcome::AsWritten => Observation::Unknown("the changed page was not read".to_owned()),
+            Outcome::Different => Observation::Exposed("another value was served".to_owned()),
+            Outcome::Other(what) => Observation::Protected(what),
         })
     }
 }
@@ -69,11 +69,11 @@ enum Outcome {
     Other(String),
 }
 
-fn read_back(copy: &Copy, scene: &Scene<'_>, probe: &Probe) -> Outcome {
+fn read_back(copy: &Copy, context: &CheckContext<'_>, probe: &Probe) -> Outcome {
     let mut compared = Compare { probe, fields: 0, equal: true };
-    let read = opened(scene.server, scene.setup).and_then(|opened| {
-        let engine = copy.open(scene, opened.engine.cipher())?;
-        let mut session = session(&engine, scene.table)?;
+    let read = opened(context.server, context.setup).and_then(|opened| {
+        let engine = copy.open(context, opened.engine.cipher())?;
+        let mut session = session(&engine, context.table)?;
         session.call(&Request::Read { key: &probe.key, fields: Fields::All }, &mut compared)
     });
     match read {

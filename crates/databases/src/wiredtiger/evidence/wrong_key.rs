@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tithe_machine::{fault::Fault, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckEntry, Evidence, Scene},
+    evidence::{CheckContext, CheckEntry, Evidence},
     session::{Discard, Fields, KeyValueSession, Request},
 };
 
@@ -20,8 +20,8 @@ use crate::wiredtiger::{
 pub struct WrongKey;
 
 impl WrongKey {
-    fn unwrap_with_wrong_master(scene: &Scene<'_>) -> Result<String, Fault> {
-        let store = keystore::Keystore::read(folder(scene.server)?)?;
+    fn unwrap_with_wrong_master(context: &CheckContext<'_>) -> Result<String, Fault> {
+        let store = keystore::Keystore::read(folder(context.server)?)?;
         let store = store.ok_or_else(|| Fault::Wrong("there is no keystore".to_owned()))?;
         store.unwrap(&keystore::random_key()?).map(|_| "the data key was unwrapped".to_owned())
     }
@@ -36,21 +36,21 @@ impl Evidence for WrongKey {
         "the database does not open without an encryptor, with a wrong master key or with a wrong data key".to_owned()
     }
 
-    fn look(&self, scene: &mut Scene<'_>) -> Result<Sight, Fault> {
-        let copy = Copy::of(scene, self.id())?;
-        let own = opened(scene.server, scene.setup)?.engine.cipher();
-        let records = read(&copy, scene, own)?;
-        let Some(cipher) = cipher_of(scene.setup) else {
-            return Ok(Sight::Exposed(format!("without an encryptor: opened, {records} documents read")));
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let copy = Copy::of(context, self.id())?;
+        let own = opened(context.server, context.setup)?.engine.cipher();
+        let records = read(&copy, context, own)?;
+        let Some(cipher) = cipher_of(context.setup) else {
+            return Ok(Observation::Exposed(format!("without an encryptor: opened, {records} documents read")));
         };
         let wrong_data_key = encryptor::page_cipher(cipher, &keystore::random_key()?)?;
         let attempts = [
-            ("with a wrong master key", Self::unwrap_with_wrong_master(scene)),
+            ("with a wrong master key", Self::unwrap_with_wrong_master(context)),
             (
                 "with a wrong data key",
-                read(&copy, scene, Some(wrong_data_key)).map(|records| format!("{records} documents read")),
+                read(&copy, context, Some(wrong_data_key)).map(|records| format!("{records} documents read")),
             ),
-            ("without an encryptor", read(&copy, scene, None).map(|records| format!("{records} documents read"))),
+            ("without an encryptor", read(&copy, context, None).map(|records| format!("{records} documents read"))),
         ];
         let mut seen = Vec::new();
         let mut opened = false;
@@ -65,12 +65,12 @@ impl Evidence for WrongKey {
             }
         }
         let quotation = seen.join("; ");
-        Ok(if opened { Sight::Exposed(quotation) } else { Sight::Protected(quotation) })
+        Ok(if opened { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }
 }
 
 /// Opens the copy with `cipher` and reads its first documents; how many there were.
-fn read(copy: &Copy, scene: &Scene<'_>, cipher: Option<Arc<dyn PageCipher>>) -> Result<u64, Fault> {
-    let engine = copy.open(scene, cipher)?;
-    session(&engine, scene.table)?.call(&Request::Scan { start: b"", count: 10, fields: Fields::All }, &mut Discard)
+fn read(copy: &Copy, context: &CheckContext<'_>, cipher: Option<Arc<dyn PageCipher>>) -> Result<u64, Fault> {
+    let engine = copy.open(context, cipher)?;
+    session(&engine, context.table)?.call(&Request::Scan { start: b"", count: 10, fields: Fields::All }, &mut Discard)
 }

@@ -95,9 +95,9 @@ pub fn key(server: &TestServer, id: &str) -> KeyServer {
     KeyServer {
         address: server.address.clone(),
         key_id: id.to_owned(),
-        certificate: server.materials.client_certificate.clone(),
-        key: server.materials.client_key.clone(),
-        authority: server.materials.authority.clone(),
+        certificate: server.credentials.client_certificate.clone(),
+        key: server.credentials.client_key.clone(),
+        authority: server.credentials.authority.clone(),
     }
 }
 
@@ -117,7 +117,7 @@ fn a_server_gives_its_clients_their_key_and_nobody_else_anything() {
     };
     note("unknown key", &key(&server, "4711"));
     note("128 bits", &key(&server, &server.make_key(128)));
-    note("another authority", &KeyServer { authority: server.materials.stranger.clone(), ..good.clone() });
+    note("another authority", &KeyServer { authority: server.credentials.untrusted_authority.clone(), ..good.clone() });
     note("no authority", &KeyServer { authority: PathBuf::from("FOLDER/none.pem"), ..good.clone() });
     fs::set_permissions(&good.key, fs::Permissions::from_mode(0o644)).unwrap();
     note("key file for all", &good);

@@ -12,7 +12,7 @@ use tithe_machine::{
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 use tithe_plugin::{
     database::Database,
-    observation::Feature,
+    matrix::Feature,
     session::{Discard, Fields, KeyValueSession, Request, Table},
     setup::{Authentication, Setup, Transport},
 };
@@ -65,8 +65,8 @@ fn exercise(session: &mut dyn KeyValueSession) {
 }
 
 /// Looks at every check of `chosen` on both servers. Compares the verdicts.
-fn prove(plain: &Sandbox, guarded: &Sandbox, chosen: &Chosen, expect: Expect) {
-    expect.assert_eq(&verdicts(plain, guarded, chosen));
+fn prove(plain: &Sandbox, protected: &Sandbox, chosen: &Chosen, expect: Expect) {
+    expect.assert_eq(&verdicts(plain, protected, chosen));
 }
 
 fn serve(sandbox: &Sandbox) {
@@ -111,7 +111,7 @@ fn attached(sandbox: &Sandbox, user: &str, rest: &str) -> Server {
 fn a_plain_server_and_every_protection() {
     let Some(plain) = Sandbox::start(&Cassandra, &[]) else { return };
     serve(&plain);
-    Cassandra.settle(&plain.server, &plain.setup, &table()).expect("settled");
+    Cassandra.quiesce(&plain.server, &plain.setup, &table()).expect("quiesced");
     let facts = Cassandra.facts(&plain.server, &plain.setup).expect("facts");
     eprintln!("{facts:?}");
     assert!(facts.version.starts_with("Apache Cassandra "), "{}", facts.version);
@@ -138,8 +138,8 @@ fn a_plain_server_and_every_protection() {
         chosen("audit-file", &[]),
         chosen("commitlog-encryption", &[]),
     ];
-    let Some(guarded) = Sandbox::start(&Cassandra, &strict) else { return };
-    serve(&guarded);
+    let Some(protected) = Sandbox::start(&Cassandra, &strict) else { return };
+    serve(&protected);
     let expected = [
         expect![[r#"
             tls-negotiated Claim Holds
@@ -164,7 +164,7 @@ fn a_plain_server_and_every_protection() {
     "#]],
     ];
     for (chosen, expect) in strict.iter().zip(expected) {
-        prove(&plain, &guarded, chosen, expect);
+        prove(&plain, &protected, chosen, expect);
     }
     expect![[r#"
         authentication: enforced
@@ -178,13 +178,13 @@ fn a_plain_server_and_every_protection() {
         node-to-node: cannot tell
         client-to-node: enforced
     "#]]
-    .assert_eq(&inspected(&guarded.server, &guarded.setup));
+    .assert_eq(&inspected(&protected.server, &protected.setup));
     // An administrator may look at what the measured account may not.
-    let materials = &guarded.setup.materials;
-    let user = format!("tithe_administrator:{}@", materials.password.expose_text());
+    let credentials = &protected.setup.credentials;
+    let user = format!("tithe_administrator:{}@", credentials.password.expose_text());
     let file = |path: &std::path::Path| path.display().to_string();
-    let (certificate, key) = (file(&materials.client_certificate), file(&materials.client_key));
-    let options = format!("?ca={}&cert={certificate}&key={key}", file(&materials.authority));
+    let (certificate, key) = (file(&credentials.client_certificate), file(&credentials.client_key));
+    let options = format!("?ca={}&cert={certificate}&key={key}", file(&credentials.authority));
     expect![[r#"
         authentication: enforced
         authorisation: cannot tell
@@ -197,9 +197,9 @@ fn a_plain_server_and_every_protection() {
         node-to-node: enforced
         client-to-node: enforced
     "#]]
-    .assert_eq(&inspected(&attached(&guarded, &user, &options), &Setup::bare()));
-    nothing_falls_back(&plain, &guarded);
-    drop(guarded);
+    .assert_eq(&inspected(&attached(&protected, &user, &options), &Setup::bare()));
+    nothing_falls_back(&plain, &protected);
+    drop(protected);
 
     let lax = [
         chosen("tls", &[("version", text("1.2")), ("resumption", OptionValue::Flag(true))]),
@@ -207,8 +207,8 @@ fn a_plain_server_and_every_protection() {
         chosen("audit-bin", &[("categories", text("DML"))]),
         chosen("columns", &[]),
     ];
-    let Some(guarded) = Sandbox::start(&Cassandra, &lax) else { return };
-    Cassandra.create(&guarded.server, &guarded.setup, &table()).expect("a table");
+    let Some(protected) = Sandbox::start(&Cassandra, &lax) else { return };
+    Cassandra.create(&protected.server, &protected.setup, &table()).expect("a table");
     let expected = [
         expect![[r#"
             tls-negotiated Claim Holds
@@ -232,21 +232,23 @@ fn a_plain_server_and_every_protection() {
     "#]],
     ];
     for (chosen, expect) in lax.iter().zip(expected) {
-        prove(&plain, &guarded, chosen, expect);
+        prove(&plain, &protected, chosen, expect);
     }
     // Less than was asked for is no proof.
-    assert_exposed(&guarded, &chosen("audit-bin", &[]));
-    assert_exposed(&guarded, &chosen("tls", &[]));
-    assert_exposed(&guarded, &chosen("tls", &[("version", text("1.2")), ("mutual", OptionValue::Flag(true))]));
-    assert_exposed(&guarded, &chosen("internode-tls", &[]));
-    assert_exposed(&guarded, &chosen("commitlog-encryption", &[]));
+    assert_exposed(&protected, &chosen("audit-bin", &[]));
+    assert_exposed(&protected, &chosen("tls", &[]));
+    assert_exposed(&protected, &chosen("tls", &[("version", text("1.2")), ("mutual", OptionValue::Flag(true))]));
+    assert_exposed(&protected, &chosen("internode-tls", &[]));
+    assert_exposed(&protected, &chosen("commitlog-encryption", &[]));
     assert_exposed(&plain, &chosen("password", &[]));
     assert_exposed(&plain, &chosen("audit-file", &[]));
     // An audit log of some categories is told for what it is.
-    let password = guarded.setup.materials.password.expose_text();
-    let (user, options) =
-        (format!("tithe_administrator:{password}@"), format!("?ca={}", guarded.setup.materials.authority.display()));
-    let seen = inspected(&attached(&guarded, &user, &options), &Setup::bare());
+    let password = protected.setup.credentials.password.expose_text();
+    let (user, options) = (
+        format!("tithe_administrator:{password}@"),
+        format!("?ca={}", protected.setup.credentials.authority.display()),
+    );
+    let seen = inspected(&attached(&protected, &user, &options), &Setup::bare());
     expect!["audit: available but not enforced"]
         .assert_eq(seen.lines().find(|line| line.starts_with("audit: ")).expect("a line"));
 }
@@ -266,22 +268,22 @@ fn a_node_with_optional_tls_is_caught() {
     .assert_eq(&super::misconfigured::shown(&sandbox, &[Feature::Transport]));
 }
 
-fn nothing_falls_back(plain: &Sandbox, guarded: &Sandbox) {
-    let mut asks_plain = guarded.setup.clone();
+fn nothing_falls_back(plain: &Sandbox, protected: &Sandbox) {
+    let mut asks_plain = protected.setup.clone();
     asks_plain.transport = Transport::Plain;
-    let words = refusal(&guarded.server, &asks_plain);
+    let words = refusal(&protected.server, &asks_plain);
     assert!(words.starts_with("at the first message"), "{words}");
     let mut asks_password = plain.setup.clone();
     asks_password.authentication = Authentication::Password { mechanism: "PasswordAuthenticator".to_owned() };
     expect!["the server lets clients in without the password that was to be asked for"]
         .assert_eq(&refusal(&plain.server, &asks_password));
-    let mut wrong = guarded.setup.clone();
-    wrong.materials.password = Secret::new("wrong");
+    let mut wrong = protected.setup.clone();
+    wrong.credentials.password = Secret::new("wrong");
     expect!["0x0100: Provided username tithe and/or password are incorrect"]
-        .assert_eq(&refusal(&guarded.server, &wrong));
-    let mut without = guarded.setup.clone();
+        .assert_eq(&refusal(&protected.server, &wrong));
+    let mut without = protected.setup.clone();
     without.authentication = Authentication::None;
-    expect!["the server asks for a password (PasswordAuthenticator)"].assert_eq(&refusal(&guarded.server, &without));
+    expect!["the server asks for a password (PasswordAuthenticator)"].assert_eq(&refusal(&protected.server, &without));
 }
 
 fn keeps_what_is_not_ours(plain: &Sandbox) {
@@ -304,7 +306,7 @@ fn keeps_what_is_not_ours(plain: &Sandbox) {
         Cassandra.create(&server, &setup, &table()).expect("a table");
         let mut session = key_value(Cassandra.connect(&server, &setup, &how_for(table(), true)).expect("a session"));
         exercise(&mut *session);
-        Cassandra.settle(&server, &setup, &table()).expect("left to its owner");
+        Cassandra.quiesce(&server, &setup, &table()).expect("left to its owner");
     }
     Cassandra.remove(&server, &setup, &table()).expect("removed");
     run("SELECT y_id FROM shop.precious");
@@ -333,9 +335,9 @@ fn the_older_version_is_served_too() {
         assert!(std::env::var_os("CI").is_none(), "Cassandra 4.1 is missing");
         return;
     }
-    let Some(guarded) = Sandbox::start_of(&Cassandra, &search, &all, &[], &[]) else { return };
+    let Some(protected) = Sandbox::start_of(&Cassandra, &search, &all, &[], &[]) else { return };
     serve(&plain);
-    serve(&guarded);
+    serve(&protected);
     let expected = [
         expect![[r#"
         tls-negotiated Claim Holds
@@ -356,7 +358,7 @@ fn the_older_version_is_served_too() {
     "#]],
     ];
     for (chosen, expect) in all.iter().zip(expected) {
-        prove(&plain, &guarded, chosen, expect);
+        prove(&plain, &protected, chosen, expect);
     }
     expect![[r#"
         authentication: enforced
@@ -370,7 +372,7 @@ fn the_older_version_is_served_too() {
         node-to-node: cannot tell
         client-to-node: enforced
     "#]]
-    .assert_eq(&inspected(&guarded.server, &guarded.setup));
+    .assert_eq(&inspected(&protected.server, &protected.setup));
 }
 
 #[test]
@@ -378,22 +380,22 @@ fn several_nodes_speak_tls_among_themselves() {
     let nodes = [("nodes", "2"), ("replication_factor", "2"), ("consistency", "ALL"), ("heap", "384M")];
     let tls = chosen("internode-tls", &[]);
     let Some(plain) = Sandbox::start_of(&Cassandra, &Search::default(), &[], &[], &nodes) else { return };
-    let Some(guarded) = Sandbox::start_of(&Cassandra, &Search::default(), std::slice::from_ref(&tls), &[], &nodes)
+    let Some(protected) = Sandbox::start_of(&Cassandra, &Search::default(), std::slice::from_ref(&tls), &[], &nodes)
     else {
         return;
     };
-    for sandbox in [&plain, &guarded] {
+    for sandbox in [&plain, &protected] {
         serve(sandbox);
         let facts = Cassandra.facts(&sandbox.server, &sandbox.setup).expect("facts");
         assert_eq!((facts.facts["nodes"].as_str(), facts.facts["consistency"].as_str()), ("2", "ALL"));
     }
     prove(
         &plain,
-        &guarded,
+        &protected,
         &tls,
         expect![[r#"
         internode-tls Claim Holds
     "#]],
     );
-    Cassandra.settle(&guarded.server, &guarded.setup, &table()).expect("both nodes write their files");
+    Cassandra.quiesce(&protected.server, &protected.setup, &table()).expect("both nodes write their files");
 }

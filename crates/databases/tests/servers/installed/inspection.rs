@@ -11,7 +11,7 @@ use tithe_machine::{
 use tithe_model::experiment::{OptionValue, Url};
 use tithe_plugin::{
     database::{Connect, Database},
-    observation::Feature,
+    matrix::Feature,
     product::Product,
     session::SqlSession,
     setup::Setup,
@@ -274,7 +274,7 @@ fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
     let grants = [("TO tithe@'127.0.0.1';", "TO tithe@'127.0.0.1' WITH GRANT OPTION;")];
     let Some(sandbox) = Sandbox::start_wrong(&MariaDb, &asked, &grants) else { return };
     MariaDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let password = sandbox.setup.materials.password.expose_text();
+    let password = sandbox.setup.credentials.password.expose_text();
     let mut session = administrator(&sandbox);
     session.run(&format!("CREATE USER least@'127.0.0.1' IDENTIFIED BY '{password}'")).expect("an account");
     session.run("GRANT ALL ON tithe.* TO least@'127.0.0.1'").expect("rights");
@@ -282,15 +282,15 @@ fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
     let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
     let address = Address::Attached(Url::new(format!("mariadb://least:{password}@{host}:{port}/")));
     let server = Server { address, process: None, paths: Default::default(), ..sandbox.server.clone() };
-    let mut look = |rights: &str| {
+    let mut observe = |rights: &str| {
         session.run(rights).expect("rights");
         let seen = canaries(&MariaDb, &server, &Setup::bare());
         format!("{rights}\n{}", seen.split("audit").next().expect("a row"))
     };
-    let text = look("GRANT SELECT ON *.* TO least@'127.0.0.1'")
-        + &look("GRANT RELOAD ON *.* TO least@'127.0.0.1'")
+    let text = observe("GRANT SELECT ON *.* TO least@'127.0.0.1'")
+        + &observe("GRANT RELOAD ON *.* TO least@'127.0.0.1'")
         // That the canary is found in a table in the clear shows that the table was written.
-        + &look("SET GLOBAL innodb_encrypt_tables = OFF");
+        + &observe("SET GLOBAL innodb_encrypt_tables = OFF");
     expect![[r#"
         GRANT SELECT ON *.* TO least@'127.0.0.1'
         at-rest: cannot tell

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
 use tithe_harness::load::{
     CONNECT,
-    frame::{ArmRig, Rig},
+    frame::{CellRunner, StartedArm},
 };
 use tithe_machine::cgroup;
 use tithe_model::{
@@ -35,7 +35,7 @@ fn load(sandbox: &Sandbox, workload: &dyn Workload) {
     clients.load(&mut session, 0, 1, &AtomicU64::new(0)).expect("loaded");
 }
 
-/// One frame of four slots of 50 ms; nothing may spoil it, and what the slots, the counters and the histograms say
+/// One frame of four slots of 50 ms; nothing may invalidate it, and what the slots, the counters and the histograms say
 /// of the number of operations must agree.
 fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arrivals) -> ArmFrame {
     frame_of(sandbox, workload, clients, arrivals, None).0
@@ -57,7 +57,7 @@ fn frame_of(
         arrivals,
         seed: 1,
         slot_ns: 50_000_000,
-        guard_ns: 0,
+        settling_ns: 0,
         warmup_ns: 10_000_000,
         blocks: 4,
         frames_max: 1,
@@ -69,20 +69,23 @@ fn frame_of(
         reconnect_every,
         program: false,
     };
-    let arm = ArmRig { server: sandbox.server.clone(), setup: sandbox.setup.clone(), on: Vec::new(), off: Vec::new() };
-    let mut rig = Rig::new(sandbox.database, workload, &cell, 0, true, vec![arm]);
+    let arm =
+        StartedArm { server: sandbox.server.clone(), setup: sandbox.setup.clone(), on: Vec::new(), off: Vec::new() };
+    let mut runner = CellRunner::new(sandbox.database, workload, &cell, 0, true, vec![arm]);
     // On a busy machine a thread may sleep through all slots of a frame.
-    let slept = |frame: &Frame| frame.spoiled.as_deref() == Some("arm 0: no operation succeeded");
+    let slept = |frame: &Frame| frame.invalid.as_deref() == Some("arm 0: no operation succeeded");
     let (mut frame, slots) = (0..100)
-        .map(|number| rig.frame(number, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled"))
+        .map(|number| {
+            runner.frame(number, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled")
+        })
         .find(|(frame, _)| !slept(frame))
         .expect("a frame with operations");
-    assert_eq!(frame.spoiled, None, "{clients} clients, {arrivals:?}");
+    assert_eq!(frame.invalid, None, "{clients} clients, {arrivals:?}");
     let arm = frame.arms.remove(0);
     let count = |field: fn(&Slot) -> u64| slots.iter().map(field).sum::<u64>();
-    assert_eq!((arm.operations, arm.failed), (count(|slot| slot.n), 0));
+    assert_eq!((arm.operations, arm.failed), (count(|slot| slot.operations), 0));
     let latencies = arm.latency.iter().filter(|(name, _)| *name != CONNECT);
-    assert_eq!(latencies.map(|(_, histogram)| histogram.total()).sum::<u64>(), count(|slot| slot.n_g));
+    assert_eq!(latencies.map(|(_, histogram)| histogram.total()).sum::<u64>(), count(|slot| slot.counted));
     (arm, slots)
 }
 
@@ -143,14 +146,14 @@ fn many_connections_a_lane_lose_and_invent_no_operation() {
     load(&sandbox, workload.as_ref());
     for clients in [1, 8, 64] {
         let closed = frame(&sandbox, workload.as_ref(), clients, Arrivals::Closed);
-        assert!(closed.intended.is_empty() && closed.undrained == 0);
+        assert!(closed.intended.is_empty() && closed.unfinished == 0);
         for arrivals in [Arrivals::Even(1000.0), Arrivals::Poisson(1000.0)] {
             let open = frame(&sandbox, workload.as_ref(), clients, arrivals);
             let from_intended: u64 = open.intended.values().map(|histogram| histogram.total()).sum();
             assert_eq!(from_intended, open.latency.values().map(|histogram| histogram.total()).sum::<u64>());
             if arrivals == Arrivals::Even(1000.0) {
                 // Four slots of 50 ms, of which four fifths are offered.
-                assert_eq!(open.operations + open.undrained, 160);
+                assert_eq!(open.operations + open.unfinished, 160);
             }
         }
     }

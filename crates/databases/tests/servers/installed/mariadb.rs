@@ -2,11 +2,11 @@
 
 use expect_test::expect;
 use tithe_databases::mariadb::MariaDb;
-use tithe_machine::{fault::Fault, proc::ServerTask, sight::Sight};
+use tithe_machine::{fault::Fault, observation::Observation, proc::ServerTask};
 use tithe_plugin::database::Database;
 
 use super::{
-    look,
+    observe,
     sandbox::{Sandbox, protection},
     table,
 };
@@ -24,7 +24,7 @@ fn a_plain_server_serves_every_request() {
     MARIADB.serve(&sandbox, "SET SESSION sort_buffer_size = 1000000", "SET nothing = 1", serves_by_a_thread);
     let before = MariaDb.wal_position(&sandbox.server, &sandbox.setup).expect("a position");
     MARIADB.exercise(&mut *MARIADB.connect(&sandbox, true));
-    MariaDb.settle(&sandbox.server, &sandbox.setup, &table()).expect("settled");
+    MariaDb.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("quiesced");
     assert!(MariaDb.wal_position(&sandbox.server, &sandbox.setup).expect("a position") > before);
     let facts = MariaDb.facts(&sandbox.server, &sandbox.setup).expect("facts");
     assert!(facts.version.starts_with("MariaDB 1"), "{facts:?}");
@@ -45,10 +45,10 @@ fn a_key_that_cannot_be_changed_is_found_out() {
     MariaDb.create(&one_key.server, &one_key.setup, &table()).expect("a table");
     let checks = protection(&MariaDb, "encryption").evidence(&rotating);
     let check = checks.iter().find(|check| check.id() == "key-rotated").expect("the check");
-    let sight = look(&one_key, true, check.as_ref());
+    let observation = observe(&one_key, true, check.as_ref());
     expect!["the server does not change the key: 1478 (HY000): Table storage engine 'InnoDB' does not support the create option 'ENCRYPTION_KEY_ID'"]
-        .assert_eq(sight.quotation());
-    assert!(matches!(sight, Sight::Exposed(_)));
+        .assert_eq(observation.quotation());
+    assert!(matches!(observation, Observation::Exposed(_)));
     let mut rotator = MariaDb.rotator(&one_key.server, &one_key.setup).expect("a rotator");
     assert!(matches!(rotator.rotate(), Err(Fault::Server(_))));
     let Some(plain) = (MARIADB.start)(&[]) else { return };

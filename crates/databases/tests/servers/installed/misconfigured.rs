@@ -7,20 +7,20 @@ use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis:
 use tithe_machine::{
     clock::Clock,
     launch::{Address, Server},
-    sight::Sight,
+    observation::Observation,
 };
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 use tithe_plugin::{
     database::{Connect, Database},
     evidence::Evidence,
-    observation::Feature,
+    matrix::Feature,
     product::Product,
     session::{SqlSession, Table},
     setup::Setup,
 };
 
 use super::{
-    look, look_and_claim,
+    observe, observe_and_claim,
     sandbox::{Sandbox, chosen, protection},
     table,
 };
@@ -36,8 +36,8 @@ pub fn caught(sandbox: &Sandbox, asked: &Chosen) -> String {
 }
 
 fn caught_by(sandbox: &Sandbox, check: &dyn Evidence) -> String {
-    match look(sandbox, true, check) {
-        Sight::Exposed(words) => words,
+    match observe(sandbox, true, check) {
+        Observation::Exposed(words) => words,
         other => panic!("{} does not see the mistake: {other:?}", check.id()),
     }
 }
@@ -60,8 +60,8 @@ fn judged(database: &dyn Product, server: &Server, setup: &Setup, feature: Featu
 /// The server of `sandbox` as `user` of it sees it, with the password of all accounts and TLS as `options` ask for it.
 fn attached(sandbox: &Sandbox, scheme: &str, user: &str, options: &str) -> Server {
     let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
-    let password = sandbox.setup.materials.password.expose_text();
-    let authority = sandbox.setup.materials.authority.display();
+    let password = sandbox.setup.credentials.password.expose_text();
+    let authority = sandbox.setup.credentials.authority.display();
     let url = format!("{scheme}://{user}:{password}@{host}:{port}/{options}{authority}");
     Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() }
 }
@@ -170,7 +170,7 @@ fn plaintext_for_others(
     database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     let mut text = brief(&sandbox, &asked);
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
-    let address = Address::Attached(Url::new(url(port, &sandbox.setup.materials.authority.display().to_string())));
+    let address = Address::Attached(Url::new(url(port, &sandbox.setup.credentials.authority.display().to_string())));
     sandbox.server = Server { address, process: None, ..sandbox.server.clone() };
     text += &brief(&sandbox, &asked);
     expected.assert_eq(&text);
@@ -179,16 +179,16 @@ fn plaintext_for_others(
 /// What the check of TLS claims, and what it says of everybody else.
 fn brief(sandbox: &Sandbox, asked: &Chosen) -> String {
     let check = protection(sandbox.database, "tls").evidence(asked).remove(0);
-    let (sight, claim) = look_and_claim(sandbox, true, &*check);
-    eprintln!("{}: {claim}: {sight:?}", sandbox.database.id());
-    assert!(sight.quotation().contains("plaintext: refused"), "our own account: {sight:?}");
-    let word = match &sight {
-        Sight::Protected(_) => "protected",
-        Sight::Exposed(_) => "exposed",
-        Sight::Unknown(_) => "unknown",
+    let (observation, claim) = observe_and_claim(sandbox, true, &*check);
+    eprintln!("{}: {claim}: {observation:?}", sandbox.database.id());
+    assert!(observation.quotation().contains("plaintext: refused"), "our own account: {observation:?}");
+    let word = match &observation {
+        Observation::Protected(_) => "protected",
+        Observation::Exposed(_) => "exposed",
+        Observation::Unknown(_) => "unknown",
     };
     let claim = claim.split("; ").nth(1).unwrap_or_default();
-    let others = sight.quotation().split("everybody else: ").nth(1).unwrap_or_default();
+    let others = observation.quotation().split("everybody else: ").nth(1).unwrap_or_default();
     // The server's own words about a right that is missing differ from version to version.
     let others = if others.starts_with("not seen (refused: ") { "not seen (refused)" } else { others };
     format!("{claim}\n{word}: {others}\n")
@@ -254,8 +254,8 @@ fn postgres_with_an_audit_log_without_parameters() {
     let given = chosen(&Postgres, "pgaudit", &[("parameter", OptionValue::Flag(false))]);
     let Some(sandbox) = start(&Postgres, std::slice::from_ref(&given), &[]) else { return };
     let check = protection(&Postgres, "pgaudit").evidence(&chosen(&Postgres, "pgaudit", &[])).remove(0);
-    expect!["sent: DELETE 100, INSERT 100, SELECT 100, UPDATE 100; in the log with parameters: none, and with <not logged> in their place: DELETE 100, INSERT 100, SELECT 100, UPDATE 100: set `pgaudit.log_parameter = on` (for an attached server in the arm's `on`), or give the protection `parameter = false`"].assert_eq(match &look(&sandbox, true, &*check) {
-        Sight::Unknown(words) => words,
+    expect!["sent: DELETE 100, INSERT 100, SELECT 100, UPDATE 100; in the log with parameters: none, and with <not logged> in their place: DELETE 100, INSERT 100, SELECT 100, UPDATE 100: set `pgaudit.log_parameter = on` (for an attached server in the arm's `on`), or give the protection `parameter = false`"].assert_eq(match &observe(&sandbox, true, &*check) {
+        Observation::Unknown(words) => words,
         other => panic!("{other:?}"),
     });
 }
@@ -352,11 +352,11 @@ const LOOKED_AT: [Feature; 4] = [Feature::Authentication, Feature::Transport, Fe
 fn postgres_that_lets_others_do_what_this_account_may_not() {
     let asked = ["tls", "scram", "pgaudit"].map(|id| chosen(&Postgres, id, &[]));
     let Some(sandbox) = start(&Postgres, &asked, &[]) else { return };
-    let look = |feature| judged(&Postgres, &sandbox.server, &sandbox.setup, feature);
-    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(look)).collect();
+    let observe = |feature| judged(&Postgres, &sandbox.server, &sandbox.setup, feature);
+    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(observe)).collect();
 
     let mut session = administrator(&sandbox);
-    let password = sandbox.setup.materials.password.expose_text().to_owned();
+    let password = sandbox.setup.credentials.password.expose_text().to_owned();
     session.run(&format!("CREATE ROLE auditor LOGIN PASSWORD '{password}'")).expect("a role");
     let server = attached(&sandbox, "postgres", "auditor", "postgres?sslmode=verify-full&sslrootcert=");
     text += "as an account that may not read the rules:\n";
@@ -381,11 +381,11 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
     ] {
         std::fs::write(&file, format!("{line}\n{careful}")).expect("written");
         session.run("SELECT pg_reload_conf()").expect("reloaded");
-        text += &format!("{line}\n  {}", await_reload(|| look(feature)));
+        text += &format!("{line}\n  {}", await_reload(|| observe(feature)));
     }
     std::fs::write(&file, careful).expect("written");
     session.run("SELECT pg_reload_conf()").expect("reloaded");
-    await_reload(|| look(Feature::Transport));
+    await_reload(|| observe(Feature::Transport));
     text += &mistakes(
         &sandbox,
         &[
@@ -425,11 +425,11 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
     .assert_eq(&text);
 }
 
-/// What `look` says once the server has loaded the file that was just written: until then, that it was not.
-fn await_reload(look: impl Fn() -> String) -> String {
+/// What `observe` says once the server has loaded the file that was just written: until then, that it was not.
+fn await_reload(observe: impl Fn() -> String) -> String {
     let waited = std::iter::repeat_with(|| {
         std::thread::sleep(std::time::Duration::from_millis(300));
-        look()
+        observe()
     });
     waited.take(400).find(|seen| seen.ends_with("whole server\n")).expect("the file is loaded")
 }
@@ -440,11 +440,11 @@ fn mariadb_that_lets_others_do_what_this_account_may_not() {
     // So that mistakes with other accounts' rights can be made.
     let grants = [("TO tithe@'127.0.0.1';", "TO tithe@'127.0.0.1' WITH GRANT OPTION;")];
     let Some(sandbox) = start(&MariaDb, &asked, &grants) else { return };
-    let look = |feature| judged(&MariaDb, &sandbox.server, &sandbox.setup, feature);
-    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(look)).collect();
+    let observe = |feature| judged(&MariaDb, &sandbox.server, &sandbox.setup, feature);
+    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(observe)).collect();
 
     let mut session = administrator(&sandbox);
-    let password = sandbox.setup.materials.password.expose_text().to_owned();
+    let password = sandbox.setup.credentials.password.expose_text().to_owned();
     session.run(&format!("CREATE USER auditor@'127.0.0.1' IDENTIFIED BY '{password}'")).expect("an account");
     session.run("GRANT ALL ON tithe.* TO auditor@'127.0.0.1'").expect("rights");
     let server = attached(&sandbox, "mariadb", "auditor", "?ssl-mode=verify_identity&ssl-ca=");
@@ -506,8 +506,8 @@ fn mariadb_that_lets_others_do_what_this_account_may_not() {
 fn mysql_that_lets_others_do_what_this_account_may_not() {
     let asked = ["tls", "password", "encryption"].map(|id| chosen(&MySql, id, &[]));
     let Some(sandbox) = start(&MySql, &asked, &[]) else { return };
-    let look = |feature| judged(&MySql, &sandbox.server, &sandbox.setup, feature);
-    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(look)).collect();
+    let observe = |feature| judged(&MySql, &sandbox.server, &sandbox.setup, feature);
+    let mut text: String = ["careful:\n".to_owned()].into_iter().chain(LOOKED_AT.map(observe)).collect();
     text += &mistakes(
         &sandbox,
         &[

@@ -22,7 +22,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     database::Database,
-    observation::{Feature, State},
+    matrix::{Feature, State},
     session::{Discard, Request},
     setup::{Authentication, Setup, TlsVersion, Transport},
 };
@@ -86,8 +86,8 @@ fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
     arguments.push(data.join("store.h2").display().to_string());
     arguments.push(place.port.to_string());
     if setup.transport != Transport::Plain {
-        arguments.push(setup.materials.server_certificate.display().to_string());
-        arguments.push(setup.materials.server_key.display().to_string());
+        arguments.push(setup.credentials.server_certificate.display().to_string());
+        arguments.push(setup.credentials.server_key.display().to_string());
     }
     Launch {
         steps: vec![Step::Folder(data.clone())],
@@ -119,11 +119,11 @@ fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
     assert!(matches!(fault, Fault::Protocol(_)), "{fault}");
     MONGODB.exercise(&mut *session);
 
-    MongoDb.settle(&sandbox.server, &sandbox.setup, &table()).expect("settled");
+    MongoDb.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("quiesced");
     assert_eq!(MongoDb.wal_position(&sandbox.server, &sandbox.setup), None);
     let facts = MongoDb.facts(&sandbox.server, &sandbox.setup).expect("facts");
     expect!["mongo-java-server 1.46.0 (stand-in, not MongoDB)"].assert_eq(&facts.version);
-    assert!(facts.told(Fact::StandIn).is_some_and(|it| it.contains("in place of MongoDB")), "{facts:?}");
+    assert!(facts.reported(Fact::StandIn).is_some_and(|it| it.contains("in place of MongoDB")), "{facts:?}");
     assert_eq!((facts.facts["authentication"].as_str(), facts.facts["topology"].as_str()), ("none", "standalone"));
     MONGODB.remove(&sandbox);
 }
@@ -138,7 +138,7 @@ fn nothing_falls_back() {
     let mut asks_password = plain.setup.clone();
     asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
     let mut mistrusts = tls.setup.clone();
-    mistrusts.materials.authority.clone_from(&tls.setup.materials.stranger);
+    mistrusts.credentials.authority.clone_from(&tls.setup.credentials.untrusted_authority);
     for (server, setup) in [(&tls, &asks_plain), (&plain, &asks_tls), (&plain, &asks_password), (&tls, &mistrusts)] {
         let outcome = MongoDb.connect(&server.server, setup, &how(true)).map(drop);
         assert!(outcome.is_err(), "served, though it must not be");
@@ -168,10 +168,10 @@ fn a_server_that_asks_nobody_is_caught() {
 fn an_attached_server_keeps_what_is_not_ours() {
     let Some(sandbox) = start(&[chosen!(MONGODB, "tls" {})]) else { return };
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
-    let materials = &sandbox.setup.materials;
-    let url = format!("mongodb://127.0.0.1:{port}/?tls=true&tlsCAFile={}", materials.authority.display());
+    let credentials = &sandbox.setup.credentials;
+    let url = format!("mongodb://127.0.0.1:{port}/?tls=true&tlsCAFile={}", credentials.authority.display());
     let server = Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() };
-    let setup = Setup::plain(BTreeMap::new(), materials.clone());
+    let setup = Setup::plain(BTreeMap::new(), credentials.clone());
     MongoDb.create(&server, &setup, &table()).expect("a table");
     // A run that was killed leaves its records behind; the next one makes the table anew.
     for _ in 0..2 {
@@ -181,7 +181,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
         assert_eq!(session.call(&left, &mut Discard), Ok(1));
         MongoDb.create(&server, &setup, &table()).expect("a table again");
     }
-    MongoDb.settle(&server, &setup, &table()).expect("settled");
+    MongoDb.quiesce(&server, &setup, &table()).expect("quiesced");
     let seen = MongoDb.inspect(&server, &setup).expect("a matrix");
     let state = |feature| seen.iter().find(|cell| cell.feature == feature).map(|cell| cell.state);
     assert_eq!(seen.len(), Feature::ALL.len());

@@ -28,7 +28,7 @@ fn a_plain_server_serves_every_request() {
     MYSQL.serve(&sandbox, "SET SESSION sort_buffer_size = 1000000", "SET nothing = 1", serves_by_a_thread);
     let before = MySql.wal_position(&sandbox.server, &sandbox.setup).expect("a position");
     MYSQL.exercise(&mut *MYSQL.connect(&sandbox, true));
-    MySql.settle(&sandbox.server, &sandbox.setup, &table()).expect("settled");
+    MySql.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("quiesced");
     assert!(MySql.wal_position(&sandbox.server, &sandbox.setup).expect("a position") > before);
     assert!(MySql.cache_use(&sandbox.server, &sandbox.setup).expect("a use").asked > 0);
     let facts = MySql.facts(&sandbox.server, &sandbox.setup).expect("facts");
@@ -55,8 +55,8 @@ fn prove_with(setting: (&str, &str)) {
     let asked = [chosen!(MYSQL, "encryption" {})];
     let search = Search::default();
     let start = |asked: &[Chosen]| Sandbox::start_of(&MySql, &search, asked, &[], &[setting]);
-    let (Some(plain), Some(guarded)) = (start(&[]), start(&asked)) else { return };
-    prove_between(&MYSQL, &plain, &guarded, &asked[0], &ENCRYPTED);
+    let (Some(plain), Some(protected)) = (start(&[]), start(&asked)) else { return };
+    prove_between(&MYSQL, &plain, &protected, &asked[0], &ENCRYPTED);
 }
 
 /// The server remembers a proof once it has seen the password, which it does over TLS, or under its own key.
@@ -71,7 +71,7 @@ fn passwords_are_sent_under_the_servers_key_once_and_then_proven() {
 
 fn attached(scheme: &str, sandbox: &Sandbox) -> Server {
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
-    let password = sandbox.setup.materials.password.expose_text();
+    let password = sandbox.setup.credentials.password.expose_text();
     let url = format!("{scheme}://tithe:{password}@127.0.0.1:{port}/");
     Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() }
 }

@@ -22,7 +22,7 @@ fn a_plain_server_serves_every_request() {
     });
     let before = Postgres.wal_position(&sandbox.server, &sandbox.setup).expect("a position");
     POSTGRES.exercise(&mut *POSTGRES.connect(&sandbox, true));
-    Postgres.settle(&sandbox.server, &sandbox.setup, &table()).expect("settled");
+    Postgres.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("quiesced");
     assert!(Postgres.wal_position(&sandbox.server, &sandbox.setup).expect("a position") > before);
     let facts = Postgres.facts(&sandbox.server, &sandbox.setup).expect("facts");
     assert!(facts.version.starts_with("PostgreSQL 1"), "{facts:?}");

@@ -24,7 +24,7 @@ fn a_plain_server_serves_every_request() {
     let Some(sandbox) = (REDIS.start)(&[]) else { return };
     REDIS.serve(&sandbox, "CONFIG SET maxmemory 0", "NOTHING", |task| assert!(matches!(task, ServerTask::Unknown)));
     assert_eq!(Redis.wal_position(&sandbox.server, &sandbox.setup), None);
-    Redis.settle(&sandbox.server, &sandbox.setup, &table()).expect("settled");
+    Redis.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("quiesced");
     assert!(sandbox.server.paths.data[0].join("dump.rdb").is_file());
     let facts = Redis.facts(&sandbox.server, &sandbox.setup).expect("facts");
     assert!(facts.version.starts_with("Redis ") || facts.version.starts_with("Valkey "), "{facts:?}");
@@ -39,14 +39,14 @@ fn an_attached_server_keeps_what_is_not_ours() {
     let protections = [chosen!(REDIS, "tls" {}), chosen!(REDIS, "requirepass" {})];
     let Some(sandbox) = (REDIS.start)(&protections) else { return };
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
-    let materials = &sandbox.setup.materials;
+    let credentials = &sandbox.setup.credentials;
     let url = format!(
         "rediss://:{}@127.0.0.1:{port}/2?ca={}",
-        materials.password.expose_text(),
-        materials.authority.display(),
+        credentials.password.expose_text(),
+        credentials.authority.display(),
     );
     let server = Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() };
-    let setup = Setup::plain(std::collections::BTreeMap::new(), materials.clone());
+    let setup = Setup::plain(std::collections::BTreeMap::new(), credentials.clone());
     let facts = Redis.facts(&server, &setup).expect("facts");
     assert_eq!(facts.facts["authentication"], "password");
     Redis.create(&server, &setup, &table()).expect("a table");
@@ -58,7 +58,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
         assert_eq!(session.call(&left, &mut Discard), Ok(1));
         Redis.create(&server, &setup, &table()).expect("a table again");
     }
-    Redis.settle(&server, &setup, &table()).expect("settled");
+    Redis.quiesce(&server, &setup, &table()).expect("quiesced");
     Redis.remove(&server, &setup, &table()).expect("removed");
 
     // Somebody else's keys of our name, in the database that launched servers use.

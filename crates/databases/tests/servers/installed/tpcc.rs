@@ -54,17 +54,17 @@ fn encrypted_columns_are_proven_and_consistent(database: Tested) {
         let chosen = sandbox::chosen(database, "columns", &options);
         let mut setup = sandbox.setup.clone();
         columns.apply(&chosen, &mut setup);
-        let guarded = arm(&sandbox, &setup, &workload);
-        guarded.load();
-        guarded.check(true).expect("consistent when fresh");
-        guarded.run_together(2, 100);
-        guarded.check(false).expect("consistent when used");
-        let seen = evidence(columns, &chosen, guarded, plain);
+        let protected = arm(&sandbox, &setup, &workload);
+        protected.load();
+        protected.check(true).expect("consistent when fresh");
+        protected.run_together(2, 100);
+        protected.check(false).expect("consistent when used");
+        let seen = evidence(columns, &chosen, protected, plain);
         assert_eq!(
             seen,
             ["ciphertext-seen: holds", "wrong-column-key: holds", "disk-canary: holds", "wire-canary: holds"]
         );
-        guarded.check(false).expect("the evidence leaves nothing behind");
+        protected.check(false).expect("the evidence leaves nothing behind");
     }
 }
 
@@ -80,10 +80,10 @@ fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database
         let mut setup = sandbox.setup.clone();
         let chosen = sandbox::chosen(database, id, options);
         sandbox::protection(database, id).apply(&chosen, &mut setup);
-        let guarded = arm(&sandbox, &setup, &workload);
-        assert_eq!(evidence(sandbox::protection(database, id), &chosen, guarded, plain), [expected]);
-        guarded.run(0, 60);
-        guarded.check(false).expect("consistent when used");
+        let protected = arm(&sandbox, &setup, &workload);
+        assert_eq!(evidence(sandbox::protection(database, id), &chosen, protected, plain), [expected]);
+        protected.run(0, 60);
+        protected.check(false).expect("consistent when used");
     }
 }
 

@@ -11,22 +11,16 @@ fn prove(database: &str, id: &str) {
     let database: &'static dyn Product =
         *all().iter().find(|found| found.id() == database).expect("a database of this build");
     let volume = chosen(database, id, &[("size_mb", OptionValue::Number(1000.0))]);
-    let arm = |protections| Arm {
-        name: String::new(),
-        protections,
-        url: None,
-        on: Vec::new(),
-        off: Vec::new(),
-        guard: false,
-    };
+    let arm =
+        |protections| Arm { name: String::new(), protections, url: None, on: Vec::new(), off: Vec::new(), aa: false };
     let arms = [arm(Vec::new()), arm(vec![volume.clone()])];
-    let Some(guarded) = Sandbox::start_beside(database, std::slice::from_ref(&volume), &arms) else { return };
-    let plain = Sandbox::start_beside(database, &[], &arms).expect("a plain server where there is a guarded one");
-    for sandbox in [&plain, &guarded] {
+    let Some(protected) = Sandbox::start_beside(database, std::slice::from_ref(&volume), &arms) else { return };
+    let plain = Sandbox::start_beside(database, &[], &arms).expect("a plain server where there is a protected one");
+    for sandbox in [&plain, &protected] {
         assert!(sandbox.setup.volume.is_some(), "every arm stands on a volume of the same size");
         database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     }
-    for line in verdicts(&plain, &guarded, &volume).lines() {
+    for line in verdicts(&plain, &protected, &volume).lines() {
         assert!(!line.contains(" Claim ") || line.ends_with(" Holds"), "{line}");
     }
 }

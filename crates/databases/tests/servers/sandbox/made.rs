@@ -20,7 +20,7 @@ use tithe_plugin::{
     setup::{Authentication, Setup},
 };
 
-use crate::at_end::{self, guard};
+use crate::at_end::{self, aa_arm_of};
 
 /// The folder with all data below [`Place::folder`], of every product that makes one by a command.
 const DATA: &str = "data";
@@ -59,18 +59,19 @@ pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<
     }
     let stored = database.stored(setup)?;
     let mut lines = vec![database.id().to_owned(), install.programs.display().to_string()];
-    lines.extend(stored.alike);
+    lines.extend(stored.storage_settings);
     lines.extend(setup.create_arguments.iter().cloned());
     Some(lines.join("\n"))
 }
 
-/// Carries out what stands before the server's start, on a copy of a fresh data folder of its `kind` where there is one.
+/// Carries out what stands before the server's start, on a copy of a fresh data folder of its `kind` where there is
+/// one.
 pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<String>) {
     let by_command = launch.steps.iter().any(|step| matches!(step, Step::Run(_)));
     let Some(kind) = kind.filter(|_| by_command) else {
         return folder.prepare(launch).expect("everything is prepared");
     };
-    let made = guard(&KINDS).entry(kind).or_default().clone();
+    let made = aa_arm_of(&KINDS).entry(kind).or_default().clone();
     // Others of this kind wait here until the first one is made.
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
     let data = place.folder.join(DATA);
@@ -86,7 +87,7 @@ pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<Str
 
 /// Keeps a copy of the fresh folder `data`; where.
 fn keep(data: &Path) -> PathBuf {
-    let mut folder = guard(&FOLDER);
+    let mut folder = aa_arm_of(&FOLDER);
     let folder = folder.get_or_insert_with(|| {
         at_end::call(|| drop(FOLDER.try_lock().map(|mut folder| folder.take())));
         Folder::new(&std::env::temp_dir()).expect("a sandbox")

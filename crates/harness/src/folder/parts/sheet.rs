@@ -23,10 +23,10 @@ pub(super) struct Sheet {
 impl Sheet {
     /// Takes in `slot` from line `number`.
     pub(super) fn add(&mut self, number: usize, slot: &Slot) {
-        self.places.push((slot.block, slot.client, slot.arm));
+        self.places.push((slot.block, slot.lane, slot.arm));
         let arm = slot.arm as usize;
         self.operations.resize(self.operations.len().max(arm + 1), 0);
-        self.operations[arm] = self.operations[arm].saturating_add(slot.n);
+        self.operations[arm] = self.operations[arm].saturating_add(slot.operations);
         self.lines = Some((self.lines.map_or(number, |(first, _)| first), number));
     }
 
@@ -94,10 +94,10 @@ mod tests {
             epoch: 0,
             start_unix_ns: 0,
             duration_ns: 0,
-            spoiled: None,
+            invalid: None,
             free: false,
             slot_ns: 0,
-            guard_ns: 0,
+            settling_ns: 0,
             stalls: Default::default(),
             arms: vec![arm(40), arm(80)],
             host: Default::default(),
@@ -111,7 +111,7 @@ mod tests {
             let (block, client, arm) = (row / 4, row / 2 % 2, row % 2);
             if !left_out(block, client, arm) {
                 let n = 10 * u64::from(arm + 1);
-                sheet.add(10 + row as usize, &Slot { block, client, arm, n, ..Slot::default() });
+                sheet.add(10 + row as usize, &Slot { block, lane: client, arm, operations: n, ..Slot::default() });
             }
         }
         sheet
@@ -143,10 +143,10 @@ mod tests {
     #[test]
     fn a_row_too_many_is_noticed() {
         let mut twice = rows(|_, _, _| false);
-        twice.add(18, &Slot { block: 1, client: 1, arm: 1, ..Slot::default() });
+        twice.add(18, &Slot { block: 1, lane: 1, arm: 1, ..Slot::default() });
         assert!(flaw(&twice, &[]).contains("9 rows, not 8"), "{}", flaw(&twice, &[]));
         let mut far = rows(|_, _, _| false);
-        far.add(18, &Slot { block: u32::MAX, client: u32::MAX, ..Slot::default() });
+        far.add(18, &Slot { block: u32::MAX, lane: u32::MAX, ..Slot::default() });
         assert!(flaw(&far, &[]).contains("9 rows"), "{}", flaw(&far, &[]));
     }
 
@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn all_rows_of_a_sequential_frame_are_of_one_arm() {
         let mut sheet = Sheet::default();
-        (0..4).for_each(|row| sheet.add(row, &Slot { block: row as u32 / 2, arm: 1, n: 20, ..Slot::default() }));
+        (0..4)
+            .for_each(|row| sheet.add(row, &Slot { block: row as u32 / 2, arm: 1, operations: 20, ..Slot::default() }));
         let mut frame = frame();
         frame.arms[0].operations = 0;
         assert_eq!(sheet.flaw(&frame, Design::Sequential, &[]), None);

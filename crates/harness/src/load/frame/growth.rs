@@ -7,7 +7,7 @@ use tithe_model::{
     record::Frame,
 };
 
-use super::site::Site;
+use super::context::CellContext;
 use crate::load::carry_over::{self, Profile};
 
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
@@ -26,7 +26,7 @@ pub(super) struct Growth {
     pub longest_ns: u64,
     /// Carry-over that each arm has shown.
     profiles: Vec<Profile>,
-    /// Guard and slot, before carry-over is seen, ns.
+    /// Settling time and slot, before carry-over is seen, ns.
     planned: (u64, u64),
     /// Frames so far.
     frames: u32,
@@ -41,7 +41,7 @@ impl Growth {
         Self {
             longest_ns: u64::MAX,
             profiles: vec![Profile::default(); arms],
-            planned: (cell.guard_ns, cell.slot_ns),
+            planned: (cell.settling_ns, cell.slot_ns),
             frames: 0,
             slot_fixed,
             per_arm_ns: cell.slot_ns * u64::from(cell.blocks),
@@ -54,19 +54,19 @@ impl Growth {
     }
 
     /// Suits the next frame to what was seen, after a `frame` of so many `slots`.
-    pub fn adapt(&mut self, site: &mut Site<'_>, frame: &Frame, slots: usize) {
+    pub fn adapt(&mut self, context: &mut CellContext<'_>, frame: &Frame, slots: usize) {
         // A slot in which many connections wait for the first answer only is as long as that takes, and not as planned.
-        let waits = !site.embedded;
-        let clients = u64::from(site.cell.clients);
-        let twice_each = if waits { 2 * clients.div_ceil(site.lanes() as u64) } else { 0 };
-        let share = slots as u64 / site.arms.len() as u64;
+        let waits = !context.embedded;
+        let clients = u64::from(context.cell.clients);
+        let twice_each = if waits { 2 * clients.div_ceil(context.lanes() as u64) } else { 0 };
+        let share = slots as u64 / context.arms.len() as u64;
         let enough = OPERATIONS_PER_SLOT.max(twice_each) * share;
         let sparse = frame.arms.iter().any(|arm| arm.operations < enough);
-        self.suit(&mut site.cell, sparse);
+        self.suit(&mut context.cell, sparse);
     }
 
-    /// Suits guard and slot of a closed loop to the carry-over that was seen so far; `sparse`: its slots held too few
-    /// operations of some arm.
+    /// Suits settling time and slot of a closed loop to the carry-over that was seen so far; `sparse`: its slots held
+    /// too few operations of some arm.
     fn suit(&mut self, cell: &mut Cell, sparse: bool) {
         let adaptable = matches!(cell.design, Design::Interleaved | Design::Duet) && cell.arrivals == Arrivals::Closed;
         if !adaptable {
@@ -77,14 +77,14 @@ impl Growth {
         }
         self.frames += 1;
         let fixed = self.slot_fixed || self.frames < FRAMES_BEFORE_GROWTH;
-        let (guard_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, fixed);
+        let (settling_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, fixed);
         if slot_ns > cell.slot_ns {
             // The frame keeps its length or has four blocks, as far as the budget bears frames so long.
             let most = (self.longest_ns / (slot_ns * self.profiles.len() as u64)).max(1);
             cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(4).min(most) as u32;
             cell.slot_ns = slot_ns;
         }
-        cell.guard_ns = guard_ns.min(cell.slot_ns / 4);
+        cell.settling_ns = settling_ns.min(cell.slot_ns / 4);
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         use tithe_model::record::PHASES_NS;
         let mut cell = cell(Design::Interleaved, Arrivals::Closed);
         let mut growth = Growth::new(&cell, 1, false);
-        // Dearer by a third until 8 ms of each slot: a guard of 8 ms asks for a slot of 40 ms.
+        // Dearer by a third until 8 ms of each slot: a settling time of 8 ms asks for a slot of 40 ms.
         let mut profile = Profile::default();
         for (phase, of_phase) in profile.iter_mut().enumerate() {
             let dearer = PHASES_NS.get(phase).is_some_and(|end| *end <= 8 * MS);
@@ -132,7 +132,7 @@ mod tests {
         let mut slots = Vec::new();
         for _ in 0..FRAMES_BEFORE_GROWTH {
             growth.suit(&mut cell, false);
-            slots.push((cell.slot_ns / MS, cell.guard_ns / MS));
+            slots.push((cell.slot_ns / MS, cell.settling_ns / MS));
         }
         assert_eq!(slots, [(20, 5), (20, 5), (20, 5), (20, 5), (40, 8)]);
     }

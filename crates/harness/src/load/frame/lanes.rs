@@ -9,7 +9,7 @@ use tithe_machine::{
 use tithe_model::experiment::Arrivals;
 use tithe_plugin::workload::{ArmState, Clients};
 
-use super::{ArmRig, growth::Growth, site::Site};
+use super::{StartedArm, context::CellContext, growth::Growth};
 
 /// Why what neighbours take is not seen where nothing is bound to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
@@ -30,21 +30,21 @@ pub(super) struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// The lanes of `clients` at `site`. `slot_fixed`: the slot was asked for and is not to be adapted.
-    pub fn new(clients: &'a dyn Clients, site: &Site<'_>, slot_fixed: bool) -> Self {
-        let states = states(clients, &site.arms);
-        let stalls_hidden = hides_stalls(site, || clients.client(&states[0]).pauses());
-        let seen = stalls_hidden.is_none() && !site.time_is_virtual();
+    /// The lanes of `clients` at `context`. `slot_fixed`: the slot was asked for and is not to be adapted.
+    pub fn new(clients: &'a dyn Clients, context: &CellContext<'_>, slot_fixed: bool) -> Self {
+        let states = states(clients, &context.arms);
+        let stalls_hidden = hides_stalls(context, || clients.client(&states[0]).pauses());
+        let seen = stalls_hidden.is_none() && !context.time_is_virtual();
         // Where the kernel has no such groups, waits tell less, and each frame says by what it was measured.
-        let groups = (seen && !site.embedded).then(|| stalls::Lanes::make(site.lanes()).ok()).flatten();
+        let groups = (seen && !context.embedded).then(|| stalls::Lanes::make(context.lanes()).ok()).flatten();
         let accounts = seen.then(ProcessorAccounts::find).flatten();
-        let growth = Growth::new(&site.cell, site.arms.len(), slot_fixed);
+        let growth = Growth::new(&context.cell, context.arms.len(), slot_fixed);
         Self { clients, states, growth, stalls_hidden, groups, accounts }
     }
 }
 
 /// The state of each arm's clients. Arms that share a server, and with it their data, share their state.
-pub(super) fn states(clients: &dyn Clients, arms: &[ArmRig]) -> Vec<Arc<dyn ArmState>> {
+pub(super) fn states(clients: &dyn Clients, arms: &[StartedArm]) -> Vec<Arc<dyn ArmState>> {
     let first = clients.arm_state();
     let shared = match arms {
         [one, others @ ..] if matches!(one.server.address, Address::Attached(_)) => {
@@ -58,12 +58,12 @@ pub(super) fn states(clients: &dyn Clients, arms: &[ArmRig]) -> Vec<Arc<dyn ArmS
 
 /// Why nobody can tell what neighbours take of a lane's slots, whatever the kernel offers; `None` where one can.
 /// `paced` says whether clients pause.
-fn hides_stalls(site: &Site<'_>, paced: impl FnOnce() -> bool) -> Option<&'static str> {
-    let cell = &site.cell;
+fn hides_stalls(context: &CellContext<'_>, paced: impl FnOnce() -> bool) -> Option<&'static str> {
+    let cell = &context.cell;
     match () {
         () if cell.arrivals != Arrivals::Closed => Some("operations start at times of their own"),
         () if cell.reconnect_every.is_some() => Some("who serves a client changes with its connections"),
-        () if site.rotates => Some("what clients wait for may be the rotation of a key"),
+        () if context.rotates => Some("what clients wait for may be the rotation of a key"),
         () if !cell.pinned => Some(NOT_BOUND),
         () if paced() => Some("clients pause between operations"),
         () => None,

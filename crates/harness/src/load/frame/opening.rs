@@ -15,12 +15,12 @@ use tithe_model::{experiment::Arrivals, record::Stalls, schedule::block_order};
 use tithe_plugin::{data, database::Connect, session::Session};
 
 use super::{
-    ArmRig,
+    StartedArm,
+    context::CellContext,
     lanes::{Lanes, NOT_BOUND},
-    site::Site,
 };
 use crate::load::{
-    lane::{Arm, Lane, Renewal, Seat},
+    lane::{Arm, ClientConnection, Lane, Reconnect},
     recorder::Recorder,
 };
 
@@ -35,7 +35,7 @@ pub(super) struct Opened<'a> {
 
 /// One lane while its connections are opened. The caller is the lane's own thread.
 struct Opening<'a> {
-    site: &'a Site<'a>,
+    context: &'a CellContext<'a>,
     lanes: &'a Lanes<'a>,
     how: Connect,
     pinned: bool,
@@ -52,19 +52,19 @@ impl Lanes<'_> {
     /// When a connection cannot be opened or prepared.
     pub fn open<'s>(
         &'s self,
-        site: &'s Site<'s>,
+        context: &'s CellContext<'s>,
         number: usize,
         frame: u32,
         pinned: bool,
     ) -> Result<Opened<'s>, Fault> {
-        let of_lane = |client: &u64| *client as usize % site.lanes() == number;
-        let clients: Vec<u64> = (0..u64::from(site.cell.clients)).filter(of_lane).collect();
-        let clock = site.clocks[number].clone();
-        let how = Connect { blocking: clients.len() == 1, lane: number, clock, table: site.workload.table() };
-        let opening = Opening { site, lanes: self, how, pinned, clients };
-        let mut tasks = Vec::with_capacity(opening.clients.len() * site.arms.len());
-        let mut opened = Vec::with_capacity(site.arms.len());
-        for index in block_order(site.cell.seed, frame.into(), u64::MAX, site.arms.len()) {
+        let of_lane = |client: &u64| *client as usize % context.lanes() == number;
+        let clients: Vec<u64> = (0..u64::from(context.cell.clients)).filter(of_lane).collect();
+        let clock = context.clocks[number].clone();
+        let how = Connect { blocking: clients.len() == 1, lane: number, clock, table: context.workload.table() };
+        let opening = Opening { context, lanes: self, how, pinned, clients };
+        let mut tasks = Vec::with_capacity(opening.clients.len() * context.arms.len());
+        let mut opened = Vec::with_capacity(context.arms.len());
+        for index in block_order(context.cell.seed, frame.into(), u64::MAX, context.arms.len()) {
             let (arm, connect_ns) = opening.arm(index, &mut tasks)?;
             opened.push((index, arm, connect_ns));
         }
@@ -72,7 +72,8 @@ impl Lanes<'_> {
         let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
         let (watch, stalls) = opening.stall_watch(&tasks);
         let Connect { clock, .. } = opening.how;
-        let lane = Lane::new(number, site.lanes(), clock, site.cell.arrivals, arms, site.cell_index).stalled_as(watch);
+        let lane = Lane::new(number, context.lanes(), clock, context.cell.arrivals, arms, context.cell_index)
+            .stalled_as(watch);
         Ok(Opened { lane, connect_ns, stalls })
     }
 }
@@ -81,58 +82,61 @@ impl<'a> Opening<'a> {
     /// All connections to the arm of number `index`, and how long one took to open, ns; whoever serves them goes to
     /// `tasks`.
     fn arm(&self, index: usize, tasks: &mut Vec<ServerTask>) -> Result<(Arm<'a>, u64), Fault> {
-        let (site, rig) = (self.site, &self.site.arms[index]);
-        let mut seats = Vec::with_capacity(self.clients.len());
+        let (context, started) = (self.context, &self.context.arms[index]);
+        let mut connections = Vec::with_capacity(self.clients.len());
         let begun_ns = self.how.clock.now();
         let mut task = ServerTask::Unknown;
         for client in &self.clients {
-            let (seat, served_by) = self.seat(index, *client)?;
+            let (conn, served_by) = self.conn(index, *client)?;
             tasks.push(served_by.clone());
             task = served_by;
-            seats.push(seat);
+            connections.push(conn);
         }
         let connect_ns = (self.how.clock.now() - begun_ns) / self.clients.len().max(1) as u64;
-        self.fill_caches(&mut seats)?;
-        let renews = site.cell.reconnect_every.is_some();
-        let recorder = Recorder::new(site.workload.operations().len(), renews, site.cell.arrivals != Arrivals::Closed);
-        let mut arm = Arm::new(seats, recorder, rig.on.clone(), rig.off.clone())?;
-        match (rig.server.process, task) {
-            (Some(process), task) if renews => arm.watch_whole(TaskWatch::of_changing(process, &task, site.lanes())),
-            (Some(process), _) if site.rotates => arm.watch_whole(TaskWatch::whole(process, site.lanes())),
-            (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, site.lanes())),
+        self.fill_caches(&mut connections)?;
+        let reconnects = context.cell.reconnect_every.is_some();
+        let recorder =
+            Recorder::new(context.workload.operations().len(), reconnects, context.cell.arrivals != Arrivals::Closed);
+        let mut arm = Arm::new(connections, recorder, started.on.clone(), started.off.clone())?;
+        match (started.server.process, task) {
+            (Some(process), task) if reconnects => {
+                arm.watch_whole(TaskWatch::of_changing(process, &task, context.lanes()))
+            }
+            (Some(process), _) if context.rotates => arm.watch_whole(TaskWatch::whole(process, context.lanes())),
+            (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, context.lanes())),
             _ => {}
         }
         Ok((arm, connect_ns))
     }
 
     /// One connection to the arm of number `index`, with client `number`, and who serves it.
-    fn seat(&self, index: usize, number: u64) -> Result<(Seat<'a>, ServerTask), Fault> {
-        let (site, rig, pinned) = (self.site, &self.site.arms[index], self.pinned);
-        let mut session = site.connect(rig, &self.how, pinned)?;
+    fn conn(&self, index: usize, number: u64) -> Result<(ClientConnection<'a>, ServerTask), Fault> {
+        let (context, started, pinned) = (self.context, &self.context.arms[index], self.pinned);
+        let mut session = context.connect(started, &self.how, pinned)?;
         let task = session.connection().server_task();
         let mut client = self.lanes.clients.client(&self.lanes.states[index]);
-        if let Some(compute) = rig.setup.compute {
+        if let Some(compute) = started.setup.compute {
             client.compute_in(compute);
         }
         client.open(&mut session)?;
-        let renewal = site.cell.reconnect_every.map(|every| {
+        let reconnect = context.cell.reconnect_every.map(|every| {
             let how = self.how.clone();
-            Renewal { every, open: Box::new(move || site.connect(rig, &how, pinned)) }
+            Reconnect { every, open: Box::new(move || context.connect(started, &how, pinned)) }
         });
-        Ok((Seat::new(session, client, number).renewed(renewal), task))
+        Ok((ClientConnection::new(session, client, number).reconnecting(reconnect), task))
     }
 
-    /// Fills the caches that `seats` read through, where they are empty and are not to stay so.
-    fn fill_caches(&self, seats: &mut [Seat<'_>]) -> Result<(), Fault> {
-        let site = self.site;
-        let cache_each = site.embedded && !site.database.entry().restarts;
-        let are_empty = cache_each || (site.cell.restarts && self.how.lane == 0);
-        if !are_empty || site.cold {
+    /// Fills the caches that `connections` read through, where they are empty and are not to stay so.
+    fn fill_caches(&self, connections: &mut [ClientConnection<'_>]) -> Result<(), Fault> {
+        let context = self.context;
+        let cache_each = context.embedded && !context.database.entry().restarts;
+        let are_empty = cache_each || (context.cell.restarts && self.how.lane == 0);
+        if !are_empty || context.cold {
             return Ok(());
         }
         // One connection warms what all share.
-        let cold = if cache_each { seats.len() } else { 1 };
-        seats[..cold].iter_mut().try_for_each(Seat::warm)
+        let cold = if cache_each { connections.len() } else { 1 };
+        connections[..cold].iter_mut().try_for_each(ClientConnection::warm)
     }
 
     /// How the lane, whose connections are served by `tasks`, sees what neighbours take of its slots.
@@ -151,7 +155,7 @@ impl<'a> Opening<'a> {
         }
         match self.pressure(tasks) {
             Some(pressure) => (StallWatch::Pressure(pressure, self.processor_use()), Stalls::Pressure),
-            None if self.clients.len() == 1 || self.site.embedded => {
+            None if self.clients.len() == 1 || self.context.embedded => {
                 (StallWatch::Waits(self.processor_use()), Stalls::Waits)
             }
             None => unseen("a lane drives several connections, and the kernel keeps no pressure of a group for them"),
@@ -168,14 +172,14 @@ impl<'a> Opening<'a> {
     }
 
     fn processor_use(&self) -> Option<ProcessorUse> {
-        self.lanes.accounts.as_ref()?.of(self.site.processor(self.how.lane))
+        self.lanes.accounts.as_ref()?.of(self.context.processor(self.how.lane))
     }
 }
 
-impl Site<'_> {
+impl CellContext<'_> {
     /// Opens one connection to an arm, and binds whoever serves it to the lane's processor.
-    fn connect(&self, rig: &ArmRig, how: &Connect, pinned: bool) -> Result<Session, Fault> {
-        let mut session = data::connect(self.database, &rig.server, &rig.setup, how, self.workload)?;
+    fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
+        let mut session = data::connect(self.database, &started.server, &started.setup, how, self.workload)?;
         if let (true, Some(thread)) = (pinned, session.connection().server_task().thread()) {
             process::pin(thread, self.processor(how.lane));
         }

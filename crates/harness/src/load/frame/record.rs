@@ -1,9 +1,9 @@
 //! What each lane saw in a frame, and what all of them saw of an arm, as one record.
 
-use tithe_machine::clock::Modes;
+use tithe_machine::clock::CpuTimes;
 use tithe_model::record::{ArmFrame, Counters, Slot};
 
-use super::{ArmMeasured, opening::Opened, site::Site};
+use super::{ArmMeasured, context::CellContext, opening::Opened};
 use crate::load::{
     CONNECT,
     carry_over::{self, Profile},
@@ -57,9 +57,15 @@ impl Traffic {
 }
 
 /// What all lanes saw of `arm`, which `has` slots in this frame.
-pub(super) fn measured(site: &Site<'_>, arm: usize, has: bool, seen: &[Seen<'_>], counters: Counters) -> ArmMeasured {
+pub(super) fn measured(
+    context: &CellContext<'_>,
+    arm: usize,
+    has: bool,
+    seen: &[Seen<'_>],
+    counters: Counters,
+) -> ArmMeasured {
     let recorders = || seen.iter().map(|seen| &seen.opened.lane.arms[arm].recorder);
-    let record = record(site, arm, seen, counters);
+    let record = record(context, arm, seen, counters);
     let nothing = has && record.operations == 0;
     let profile = |phases| {
         let mut profile = Profile::default();
@@ -69,37 +75,37 @@ pub(super) fn measured(site: &Site<'_>, arm: usize, has: bool, seen: &[Seen<'_>]
     ArmMeasured {
         warmed_up: seen.iter().map(|seen| seen.warmed_up[arm]).sum(),
         profiles: recorders().map(|recorder| profile(recorder.phases())).collect(),
-        spoiled: recorders()
-            .find_map(|recorder| recorder.spoiled.clone())
+        invalid: recorders()
+            .find_map(|recorder| recorder.invalid.clone())
             .or_else(|| nothing.then(|| "no operation succeeded".to_owned())),
         record,
     }
 }
 
 /// The record of `arm`, whose server's counters have grown by `counters`.
-fn record(site: &Site<'_>, arm: usize, seen: &[Seen<'_>], counters: Counters) -> ArmFrame {
+fn record(context: &CellContext<'_>, arm: usize, seen: &[Seen<'_>], counters: Counters) -> ArmFrame {
     let mut frame = ArmFrame::default();
     let mut phases = Profile::default();
-    let mut modes: Option<Modes> = None;
+    let mut cpu_times: Option<CpuTimes> = None;
     let mut traffic = Traffic::default();
-    let renews = site.cell.reconnect_every.is_some();
-    let names: Vec<&str> = site.workload.operations().iter().copied().chain(renews.then_some(CONNECT)).collect();
+    let reconnects = context.cell.reconnect_every.is_some();
+    let names: Vec<&str> = context.workload.operations().iter().copied().chain(reconnects.then_some(CONNECT)).collect();
     for seen in seen {
         let recorder = &seen.opened.lane.arms[arm].recorder;
         add(&mut frame, recorder, &names);
         carry_over::add(&mut phases, recorder.phases());
-        frame.connect_ns += seen.opened.connect_ns[arm] / site.lanes() as u64;
-        if let Some(of_lane) = recorder.modes {
-            *modes.get_or_insert_default() += of_lane;
+        frame.connect_ns += seen.opened.connect_ns[arm] / context.lanes() as u64;
+        if let Some(of_lane) = recorder.cpu_times {
+            *cpu_times.get_or_insert_default() += of_lane;
         }
         traffic.add(seen.traffic[arm]);
     }
     frame.phases = phases.iter().map(|(count, sum)| (*count, sum / (*count).max(1) as f64)).collect();
     frame.counters = Counters {
-        sent_bytes: site.is_wired().then_some(traffic.sent_bytes),
-        received_bytes: site.is_wired().then_some(traffic.received_bytes),
-        client_user_ns: modes.map(|modes| modes.user_ns),
-        client_system_ns: modes.map(|modes| modes.system_ns),
+        sent_bytes: context.is_wired().then_some(traffic.sent_bytes),
+        received_bytes: context.is_wired().then_some(traffic.received_bytes),
+        client_user_ns: cpu_times.map(|cpu_times| cpu_times.user_ns),
+        client_system_ns: cpu_times.map(|cpu_times| cpu_times.system_ns),
         statements: Some(traffic.statements).filter(|statements| *statements > 0),
         ..counters
     };
@@ -109,9 +115,9 @@ fn record(site: &Site<'_>, arm: usize, seen: &[Seen<'_>], counters: Counters) ->
 /// Adds the counts and latencies of one lane's `recorder` to `frame`; `names` are those of its operations.
 fn add(frame: &mut ArmFrame, recorder: &Recorder, names: &[&str]) {
     frame.operations += recorder.operations;
-    frame.operations_settling += recorder.settling;
+    frame.operations_lead_in += recorder.lead_in;
     frame.failed += recorder.failed;
-    frame.undrained += recorder.undrained;
+    frame.unfinished += recorder.unfinished;
     for (into, from) in
         [(&mut frame.latency, recorder.latencies(names)), (&mut frame.intended, recorder.intended(names))]
     {

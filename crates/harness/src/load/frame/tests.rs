@@ -14,7 +14,7 @@ use tithe_model::experiment::{Arrivals, Design, Url};
 use tithe_plugin::{
     session::{Progress, Session, Table},
     simulated::{Simulated, test_bench::Bench},
-    workload::{ArmState, Client, Clients, Parts},
+    workload::{ArmState, Client, Clients, PartRecorder},
 };
 
 use super::*;
@@ -30,7 +30,7 @@ pub(super) fn cell(design: Design, arrivals: Arrivals) -> Cell {
         reconnect_every: None,
         seed: 1,
         slot_ns: 20_000_000,
-        guard_ns: 1_000_000,
+        settling_ns: 1_000_000,
         warmup_ns: 0,
         blocks: 20,
         frames_max: 100,
@@ -130,7 +130,7 @@ impl Client for OneOfThem {
         Err(Fault::Connection("there is nothing to do".to_owned()))
     }
 
-    fn advance(&mut self, _session: &mut Session, _parts: &mut dyn Parts) -> Result<Progress, Fault> {
+    fn advance(&mut self, _session: &mut Session, _parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         Ok(Progress::Done(0))
     }
 
@@ -143,10 +143,11 @@ impl Client for OneOfThem {
 fn ended(when: When) -> Option<Fault> {
     let bench = Bench::plain();
     let workload = Panicking { table: bench.table.clone(), when, panicked: Arc::default() };
-    let arm = || ArmRig { server: bench.server.clone(), setup: bench.setup.clone(), on: Vec::new(), off: Vec::new() };
+    let arm =
+        || StartedArm { server: bench.server.clone(), setup: bench.setup.clone(), on: Vec::new(), off: Vec::new() };
     let cell = cell(Design::Interleaved, Arrivals::Closed);
-    let mut rig = Rig::new(&Simulated, &workload, &cell, 0, false, vec![arm(), arm()]);
-    rig.frame(0, 0, false, &AtomicBool::new(false)).err()
+    let mut started = CellRunner::new(&Simulated, &workload, &cell, 0, false, vec![arm(), arm()]);
+    started.frame(0, 0, false, &AtomicBool::new(false)).err()
 }
 
 #[test]
@@ -166,8 +167,12 @@ fn arms_share_the_state_of_their_clients_where_they_share_a_server() {
     let workload = Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() };
     let shared = |addresses: [Address; 3]| {
         let server = |address| Server { address, ..bench.server.clone() };
-        let arm =
-            |address| ArmRig { server: server(address), setup: bench.setup.clone(), on: Vec::new(), off: Vec::new() };
+        let arm = |address| StartedArm {
+            server: server(address),
+            setup: bench.setup.clone(),
+            on: Vec::new(),
+            off: Vec::new(),
+        };
         let states = lanes::states(&workload, &addresses.map(arm));
         states[1..].iter().filter(|state| Arc::ptr_eq(state, &states[0])).count()
     };
@@ -179,16 +184,16 @@ fn arms_share_the_state_of_their_clients_where_they_share_a_server() {
 
 #[test]
 fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
-    let arm = |spoiled: Option<&str>| ArmMeasured {
+    let arm = |invalid: Option<&str>| ArmMeasured {
         record: ArmFrame::default(),
         warmed_up: 0,
         profiles: Vec::new(),
-        spoiled: spoiled.map(str::to_owned),
+        invalid: invalid.map(str::to_owned),
     };
     let told = |not_stopped: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {
         let (not_stopped, clock_fault) = (not_stopped.map(str::to_owned), clock_fault.map(str::to_owned));
         let grown = Grown { host: tithe_model::record::Host::default(), duration_ns: 1, not_stopped, clock_fault };
-        spoiled(&grown, &arms.map(arm)).unwrap_or_default()
+        invalid(&grown, &arms.map(arm)).unwrap_or_default()
     };
     assert_eq!(told(Some("it ran"), [Some("wrong"), None], Some("slept")), "it ran");
     assert_eq!(told(None, [None, Some("wrong")], Some("slept")), "arm 1: wrong");

@@ -5,12 +5,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tithe_machine::watch::host::HostSample;
 use tithe_model::record::{Counters, Host};
 
-use super::site::Site;
-use crate::load::{look::Look, turnstile::Turnstile};
+use super::context::CellContext;
+use crate::load::{pause_gate::PauseGate, reading::Reading};
 
 /// The time of one frame from its very beginning, connecting and warming included.
 pub(super) struct Watch<'a> {
-    site: &'a Site<'a>,
+    context: &'a CellContext<'a>,
     began: Began,
 }
 
@@ -27,7 +27,7 @@ enum Began {
 
 /// The counters where the slots begin.
 pub(super) struct Counted {
-    arms: Vec<Look>,
+    arms: Vec<Reading>,
     host: Option<HostSample>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Grown {
     pub host: Host,
     /// Time since the frame began, ns.
     pub duration_ns: u64,
-    /// Why a server did not stand still while another was measured.
+    /// Why a server was not paused while another was measured.
     pub not_stopped: Option<String>,
     /// Why times of this frame cannot be trusted.
     pub clock_fault: Option<String>,
@@ -45,14 +45,14 @@ pub(super) struct Grown {
 
 impl<'a> Watch<'a> {
     /// A frame begins.
-    pub fn begin(site: &'a Site<'a>) -> Self {
-        let began = if site.time_is_virtual() {
-            Began::Virtual(site.clocks[0].now())
+    pub fn begin(context: &'a CellContext<'a>) -> Self {
+        let began = if context.time_is_virtual() {
+            Began::Virtual(context.clocks[0].now())
         } else {
             let clocks = HostSample::take();
             Began::Real { unix_ns: unix_ns(), at: Instant::now(), clocks }
         };
-        Self { site, began }
+        Self { context, began }
     }
 
     /// When it began, ns since 1970, or of invented time.
@@ -63,22 +63,22 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Its slots begin: reads all counters, and has the servers stand still whose turn it is not.
-    pub fn count(&self, turnstile: &Turnstile) -> Counted {
-        let arms = self.site.look();
-        turnstile.close();
-        Counted { arms, host: (!self.site.time_is_virtual()).then(HostSample::take) }
+    /// Its slots begin: reads all counters, and has the servers are paused whose turn it is not.
+    pub fn count(&self, pause_gate: &PauseGate) -> Counted {
+        let arms = self.context.read_counters();
+        pause_gate.close();
+        Counted { arms, host: (!self.context.time_is_virtual()).then(HostSample::take) }
     }
 
     /// Its slots have ended: lets all servers run, and says what has grown since `before`, the counters of each arm by
     /// themselves.
-    pub fn grown_since(&self, before: Counted, turnstile: Turnstile) -> (Vec<Counters>, Grown) {
-        let not_stopped = turnstile.open();
-        let after = self.site.look();
+    pub fn grown_since(&self, before: Counted, pause_gate: PauseGate) -> (Vec<Counters>, Grown) {
+        let not_stopped = pause_gate.open();
+        let after = self.context.read_counters();
         let host = before.host.map_or_else(Host::default, |host| host.until_now());
         let (duration_ns, clock_fault) = match &self.began {
             Began::Real { at, clocks, .. } => (at.elapsed().as_nanos() as u64, clocks.clock_fault()),
-            Began::Virtual(now_ns) => (self.site.clocks[0].now() - now_ns, None),
+            Began::Virtual(now_ns) => (self.context.clocks[0].now() - now_ns, None),
         };
         let counters = before.arms.iter().zip(&after).map(|(before, after)| before.grown(after)).collect();
         (counters, Grown { host, duration_ns, not_stopped, clock_fault })

@@ -7,13 +7,13 @@ use tithe_machine::{
     watch::process::{TaskUsage, TaskWatch},
 };
 
-use super::{poll::Poll, seat::Seat};
+use super::{connection::ClientConnection, poll::Poll};
 use crate::load::recorder::Recorder;
 
 /// All connections of a lane to one arm.
 pub struct Arm<'a> {
     /// The connections; at least one.
-    pub seats: Vec<Seat<'a>>,
+    pub connections: Vec<ClientConnection<'a>>,
     /// What was seen.
     pub recorder: Recorder,
     /// Statements that switch the protection on before a slot, where arms share a server.
@@ -21,7 +21,7 @@ pub struct Arm<'a> {
     /// Statements that switch it off after the slot.
     pub off: Vec<String>,
     pub(super) poll: Option<Poll>,
-    /// Seats without an operation, in an open loop: who waits longest is next.
+    /// Connections without an operation, in an open loop: who waits longest is next.
     pub(super) free: VecDeque<usize>,
     pub(super) broken: bool,
 }
@@ -31,50 +31,55 @@ impl<'a> Arm<'a> {
     ///
     /// # Errors
     /// When the kernel gives no epoll descriptor.
-    pub fn new(mut seats: Vec<Seat<'a>>, recorder: Recorder, on: Vec<String>, off: Vec<String>) -> Result<Self, Fault> {
+    pub fn new(
+        mut connections: Vec<ClientConnection<'a>>,
+        recorder: Recorder,
+        on: Vec<String>,
+        off: Vec<String>,
+    ) -> Result<Self, Fault> {
         let descriptors: Vec<Option<RawFd>> =
-            seats.iter_mut().map(|seat| Ok(seat.connection()?.descriptor())).collect::<Result<_, Fault>>()?;
+            connections.iter_mut().map(|conn| Ok(conn.connection()?.descriptor())).collect::<Result<_, Fault>>()?;
         let poll = match descriptors.into_iter().collect::<Option<Vec<RawFd>>>() {
             Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors)?),
             _ => None,
         };
-        for (number, seat) in seats.iter_mut().enumerate() {
-            seat.poll = poll.as_ref().map(|poll| (poll.epoll, number));
+        for (number, conn) in connections.iter_mut().enumerate() {
+            conn.poll = poll.as_ref().map(|poll| (poll.epoll, number));
         }
-        let free = VecDeque::with_capacity(seats.len());
-        Ok(Self { seats, recorder, on, off, poll, free, broken: false })
+        let free = VecDeque::with_capacity(connections.len());
+        Ok(Self { connections, recorder, on, off, poll, free, broken: false })
     }
 
     /// Bytes sent and received by all connections so far.
     pub fn wire_bytes(&mut self) -> (u64, u64) {
-        self.seats.iter_mut().fold((0, 0), |(sent, received), seat| {
-            let (more_sent, more_received) = seat.wire_bytes();
+        self.connections.iter_mut().fold((0, 0), |(sent, received), conn| {
+            let (more_sent, more_received) = conn.wire_bytes();
             (sent + more_sent, received + more_received)
         })
     }
 
     /// Statements sent by all clients so far.
     pub fn statements(&self) -> u64 {
-        self.seats.iter().map(|seat| seat.client.statements()).sum()
+        self.connections.iter().map(|conn| conn.client.statements()).sum()
     }
 
     /// Charges what `watch` sees of a whole server to this lane's part of its clients: for servers whose threads serve
     /// whoever comes, and where connections come and go, so that no task belongs to a client. Between two arms' slots
     /// such a server is idle.
     pub fn watch_whole(&mut self, watch: Option<TaskWatch>) {
-        self.seats.iter_mut().for_each(|seat| seat.watch = None);
-        if let Some(seat) = self.seats.first_mut() {
-            seat.watch = watch;
+        self.connections.iter_mut().for_each(|conn| conn.watch = None);
+        if let Some(conn) = self.connections.first_mut() {
+            conn.watch = watch;
         }
     }
 
     /// True when its clients pause between operations.
     pub(super) fn is_paced(&self) -> bool {
-        self.seats.first().is_some_and(|seat| seat.client.pauses())
+        self.connections.first().is_some_and(|conn| conn.client.pauses())
     }
 
     pub(super) fn server_usage(&self) -> TaskUsage {
-        self.seats.iter().filter_map(|seat| seat.watch.as_ref()).map(TaskWatch::read).fold(
+        self.connections.iter().filter_map(|conn| conn.watch.as_ref()).map(TaskWatch::read).fold(
             TaskUsage::default(),
             |sum, usage| TaskUsage { cpu_ns: sum.cpu_ns + usage.cpu_ns, wait_ns: sum.wait_ns + usage.wait_ns },
         )
@@ -82,11 +87,11 @@ impl<'a> Arm<'a> {
 
     pub(super) fn toggle(&mut self, on: bool) {
         let statements = if on { &self.on } else { &self.off };
-        for seat in &mut self.seats {
+        for conn in &mut self.connections {
             for statement in statements {
-                let outcome = seat.connection().and_then(|connection| connection.run_statement(statement));
+                let outcome = conn.connection().and_then(|connection| connection.run_statement(statement));
                 if let Err(fault) = outcome {
-                    self.recorder.spoil(format!("`{statement}`: {fault}"));
+                    self.recorder.invalidate(format!("`{statement}`: {fault}"));
                     self.broken = true;
                 }
             }

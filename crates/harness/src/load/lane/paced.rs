@@ -7,12 +7,12 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use tithe_machine::fault::Fault;
 
-use super::{Arm, Seat, visit::Visit};
+use super::{Arm, ClientConnection, slot_run::SlotRun};
 
 /// When each waiting client goes on, ns, and its number; the next one on top.
 type Due = BinaryHeap<Reverse<(u64, usize)>>;
 
-impl Seat<'_> {
+impl ClientConnection<'_> {
     /// The pause before the next operation, which is prepared where it is not yet, ns.
     fn pause_ns(&mut self) -> u64 {
         *self.pause_left_ns.get_or_insert_with(|| {
@@ -22,15 +22,15 @@ impl Seat<'_> {
     }
 }
 
-impl Visit<'_> {
+impl SlotRun<'_> {
     /// Begins each operation when the pause before it is over.
     pub(super) fn paced(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let begun_ns = self.first_ns;
         let mut due: Due = arm
-            .seats
+            .connections
             .iter_mut()
             .enumerate()
-            .map(|(number, seat)| Reverse((begun_ns + seat.pause_ns(), number)))
+            .map(|(number, conn)| Reverse((begun_ns + conn.pause_ns(), number)))
             .collect();
         let mut busy = 0;
         loop {
@@ -47,17 +47,17 @@ impl Visit<'_> {
             // After the slot's end only answers are waited for.
             let deadline = (now < self.turn.end_ns).then(|| next_ns.saturating_sub(now));
             for number in poll.wait(deadline)? {
-                let seat = &mut arm.seats[number];
-                if self.advance(seat, &mut arm.recorder)? {
+                let conn = &mut arm.connections[number];
+                if self.advance(conn, &mut arm.recorder)? {
                     busy -= 1;
-                    due.push(Reverse((self.last_ns + seat.pause_ns(), number)));
+                    due.push(Reverse((self.last_ns + conn.pause_ns(), number)));
                 }
             }
         }
         // The pauses are part of the slot.
         self.last_ns = self.clock.now();
         for Reverse((at_ns, number)) in due {
-            arm.seats[number].pause_left_ns = Some(at_ns.saturating_sub(self.last_ns));
+            arm.connections[number].pause_left_ns = Some(at_ns.saturating_sub(self.last_ns));
         }
         Ok(())
     }
@@ -71,14 +71,14 @@ impl Visit<'_> {
             let is_due = |next: &Reverse<(u64, usize)>| next.0.0 <= now && now < self.turn.end_ns;
             let Some(Reverse((_, number))) = due.peek().copied().filter(is_due) else { return Ok(begun) };
             due.pop();
-            let seat = &mut arm.seats[number];
-            seat.pause_left_ns = None;
-            self.begin_prepared(seat, &mut arm.recorder, None)?;
+            let conn = &mut arm.connections[number];
+            conn.pause_left_ns = None;
+            self.begin_prepared(conn, &mut arm.recorder, None)?;
             if arm.poll.is_some() {
                 begun += 1;
             } else {
-                self.finish(seat, &mut arm.recorder)?;
-                due.push(Reverse((self.last_ns + seat.pause_ns(), number)));
+                self.finish(conn, &mut arm.recorder)?;
+                due.push(Reverse((self.last_ns + conn.pause_ns(), number)));
             }
         }
     }

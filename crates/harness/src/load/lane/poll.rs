@@ -3,14 +3,14 @@
 use std::os::fd::RawFd;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::PATIENCE_S;
+use tithe_plugin::session::TIMEOUT_S;
 
 /// An epoll descriptor over the connections of one arm.
 ///
 /// It tells edges, not levels: that a connection has become readable or writable. So it need not be told when a request
 /// could not be sent whole, and the kernel does not look again at connections whose answer was taken. Nothing is
-/// missed, because a session that says [`Progress::Pending`](tithe_plugin::session::Progress::Pending) has read and written
-/// until the kernel had nothing more, or has just sent a request whose answer is an edge of its own.
+/// missed, because a session that says [`Progress::Pending`](tithe_plugin::session::Progress::Pending) has read and
+/// written until the kernel had nothing more, or has just sent a request whose answer is an edge of its own.
 pub(super) struct Poll {
     pub epoll: Epoll,
     events: Vec<libc::epoll_event>,
@@ -51,7 +51,7 @@ impl Poll {
 
     /// The numbers of the connections that can go on; empty when `timeout_ns` passes first.
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
-        let wait_ns = timeout_ns.unwrap_or(u64::from(PATIENCE_S) * 1_000_000_000);
+        let wait_ns = timeout_ns.unwrap_or(u64::from(TIMEOUT_S) * 1_000_000_000);
         let wait =
             libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
         // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call.
@@ -71,7 +71,7 @@ impl Poll {
             }
         }
         if ready == 0 && timeout_ns.is_none() {
-            return Err(Fault::Connection(format!("the server did not answer for {PATIENCE_S} s")));
+            return Err(Fault::Connection(format!("the server did not answer for {TIMEOUT_S} s")));
         }
         Ok(self.events[..ready.max(0) as usize].iter().map(|event| event.u64 as usize))
     }

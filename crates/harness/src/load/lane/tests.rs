@@ -13,7 +13,7 @@ use tithe_model::{experiment::Design, histogram::Histogram};
 use tithe_plugin::{
     session::{Connection, KeyValueSession, Progress, Request, Rows, Session},
     wire::Wire,
-    workload::{Client, Parts},
+    workload::{Client, PartRecorder},
 };
 
 use super::*;
@@ -87,7 +87,7 @@ impl Client for Again {
         session.submit(&Request::Delete { key: b"" })
     }
 
-    fn advance(&mut self, session: &mut Session, _parts: &mut dyn Parts) -> Result<Progress, Fault> {
+    fn advance(&mut self, session: &mut Session, _parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         let Session::KeyValue(session) = session else { unreachable!("made so below") };
         session.advance(&mut tithe_plugin::session::Discard)
     }
@@ -120,12 +120,12 @@ fn serve(connections: usize, pause: Duration) -> (u16, Vec<JoinHandle<u64>>) {
     (port, (0..connections).map(|_| thread(listener.try_clone().expect("a descriptor"))).collect())
 }
 
-fn lane(port: u16, seats: usize, size: usize, arrivals: Arrivals) -> Lane<'static> {
-    pausing_lane(port, seats, size, arrivals, 0)
+fn lane(port: u16, connections: usize, size: usize, arrivals: Arrivals) -> Lane<'static> {
+    pausing_lane(port, connections, size, arrivals, 0)
 }
 
-fn pausing_lane(port: u16, seats: usize, size: usize, arrivals: Arrivals, pause_ns: u64) -> Lane<'static> {
-    renewing_lane(port, seats, size, arrivals, pause_ns, None)
+fn pausing_lane(port: u16, connections: usize, size: usize, arrivals: Arrivals, pause_ns: u64) -> Lane<'static> {
+    renewing_lane(port, connections, size, arrivals, pause_ns, None)
 }
 
 fn connect(port: u16, size: usize) -> Session {
@@ -136,19 +136,19 @@ fn connect(port: u16, size: usize) -> Session {
 
 fn renewing_lane(
     port: u16,
-    seats: usize,
+    connections: usize,
     size: usize,
     arrivals: Arrivals,
     pause_ns: u64,
     every: Option<u32>,
 ) -> Lane<'static> {
-    let seat = |number| {
-        let renewal = every.map(|every| Renewal { every, open: Box::new(move || Ok(connect(port, size))) });
-        Seat::new(connect(port, size), Box::new(Again { pause_ns }), number).renewed(renewal)
+    let conn = |number| {
+        let reconnect = every.map(|every| Reconnect { every, open: Box::new(move || Ok(connect(port, size))) });
+        ClientConnection::new(connect(port, size), Box::new(Again { pause_ns }), number).reconnecting(reconnect)
     };
-    let seats = (0..seats as u64).map(seat).collect();
+    let connections = (0..connections as u64).map(conn).collect();
     let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
-    let arm = Arm::new(seats, recorder, Vec::new(), Vec::new()).expect("an arm");
+    let arm = Arm::new(connections, recorder, Vec::new(), Vec::new()).expect("an arm");
     Lane::new(0, 1, Clock::Real, arrivals, vec![arm], 0)
 }
 
@@ -174,12 +174,12 @@ fn run(mut lane: Lane<'static>, blocks: u32, enough: u64) -> Ran {
             design: Design::Interleaved,
             frames: 1,
             slot_ns: 50_000_000,
-            guard_ns: 0,
+            settling_ns: 0,
             start_ns: lane.clock.now(),
         };
-        let seen = lane.run(&schedule, &Turnstile::open_to(1), &|| false);
-        assert_eq!(lane.arms[0].recorder.spoiled, None);
-        counted += seen.iter().map(|slot| slot.n).sum::<u64>();
+        let seen = lane.run(&schedule, &PauseGate::open_to(1), &|| false);
+        assert_eq!(lane.arms[0].recorder.invalid, None);
+        counted += seen.iter().map(|slot| slot.operations).sum::<u64>();
         slots += u64::from(blocks);
         if counted >= enough {
             break;
@@ -194,19 +194,19 @@ fn recorded(histograms: &std::collections::BTreeMap<String, Histogram>) -> u64 {
 }
 
 /// Every operation is counted, recorded and answered exactly once.
-fn check(seats: usize, size: usize, pause_ms: u64, arrivals: Arrivals) {
-    let (port, servers) = serve(seats, Duration::from_millis(pause_ms));
-    let Ran { counted, slots, lane } = run(lane(port, seats, size, arrivals), 4, 1);
+fn check(connections: usize, size: usize, pause_ms: u64, arrivals: Arrivals) {
+    let (port, servers) = serve(connections, Duration::from_millis(pause_ms));
+    let Ran { counted, slots, lane } = run(lane(port, connections, size, arrivals), 4, 1);
     let recorder = &lane.arms[0].recorder;
     assert_eq!(recorder.operations, counted);
     assert_eq!(recorded(&recorder.latencies(&["ALL"])), counted);
     let from_intended = recorded(&recorder.intended(&["ALL"]));
     match arrivals {
-        Arrivals::Closed => assert_eq!((from_intended, recorder.undrained), (0, 0)),
+        Arrivals::Closed => assert_eq!((from_intended, recorder.unfinished), (0, 0)),
         // Slots of 50 ms, of which four fifths are offered.
         Arrivals::Even(rate) => {
             assert_eq!(from_intended, counted);
-            assert_eq!(counted + recorder.undrained, slots * (rate * 0.05 * 0.8).ceil() as u64);
+            assert_eq!(counted + recorder.unfinished, slots * (rate * 0.05 * 0.8).ceil() as u64);
         }
         Arrivals::Poisson(_) | Arrivals::OfSaturation(_) => assert_eq!(from_intended, counted),
     }
@@ -227,9 +227,9 @@ fn a_request_that_the_socket_does_not_take_at_once_is_sent_all_the_same() {
 
 #[test]
 fn every_operation_of_many_connections_is_counted_once() {
-    for seats in [2, 8, 64] {
+    for connections in [2, 8, 64] {
         for arrivals in [Arrivals::Closed, Arrivals::Even(2000.0), Arrivals::Poisson(2000.0)] {
-            check(seats, 10, 0, arrivals);
+            check(connections, 10, 0, arrivals);
         }
     }
 }
@@ -239,8 +239,8 @@ fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
     let (port, servers) = serve(2, Duration::from_millis(20));
     let Ran { counted, slots, lane } = run(lane(port, 2, 10, Arrivals::Even(1000.0)), 1, 2);
     // 40 are intended within 40 ms of each slot, and two connections answer one each per 20 ms.
-    assert!(lane.arms[0].recorder.undrained > 0);
-    assert_eq!(counted + lane.arms[0].recorder.undrained, slots * 40);
+    assert!(lane.arms[0].recorder.unfinished > 0);
+    assert_eq!(counted + lane.arms[0].recorder.unfinished, slots * 40);
     drop(lane);
     for server in servers {
         server.join().expect("the server ends");
@@ -249,13 +249,14 @@ fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
 
 #[test]
 fn a_pause_goes_on_in_the_arms_next_slot() {
-    for seats in [1, 5] {
-        let (port, servers) = serve(seats, Duration::ZERO);
+    for connections in [1, 5] {
+        let (port, servers) = serve(connections, Duration::ZERO);
         // Longer than a slot of 50 ms, and over in the third.
         let pause_ns = 120_000_000;
         // The second operation of a connection comes after the first of every other.
-        let enough = 2 * seats as u64;
-        let Ran { counted, slots, lane } = run(pausing_lane(port, seats, 10, Arrivals::Closed, pause_ns), 8, enough);
+        let enough = 2 * connections as u64;
+        let Ran { counted, slots, lane } =
+            run(pausing_lane(port, connections, 10, Arrivals::Closed, pause_ns), 8, enough);
         assert_eq!(lane.arms[0].recorder.operations, counted);
         drop(lane);
         let answered: Vec<u64> = servers.into_iter().map(|server| server.join().expect("the server ends")).collect();
@@ -297,13 +298,13 @@ fn serve_all() -> (u16, JoinHandle<Vec<u64>>) {
 
 #[test]
 fn a_connection_is_opened_anew_after_its_operations() {
-    for (seats, pause_ns) in [(1, 0), (3, 0), (2, 1_000_000)] {
+    for (connections, pause_ns) in [(1, 0), (3, 0), (2, 1_000_000)] {
         for arrivals in [Arrivals::Closed, Arrivals::Even(500.0)] {
             let (port, server) = serve_all();
             // So many that one connection at least has done four, of which the last one needs a new connection.
-            let enough = 3 * seats as u64 + 1;
+            let enough = 3 * connections as u64 + 1;
             let Ran { counted, mut lane, .. } =
-                run(renewing_lane(port, seats, 10, arrivals, pause_ns, Some(3)), 4, enough);
+                run(renewing_lane(port, connections, 10, arrivals, pause_ns, Some(3)), 4, enough);
             let recorder = &lane.arms[0].recorder;
             assert_eq!(recorder.operations, counted);
             let latencies = recorder.latencies(&["ALL", "CONNECT"]);
@@ -318,22 +319,23 @@ fn a_connection_is_opened_anew_after_its_operations() {
             drop(std::net::TcpStream::connect(("127.0.0.1", port)).expect("told to end"));
             let served = server.join().expect("the server ends");
             assert_eq!(served.iter().sum::<u64>(), counted);
-            assert_eq!(served.len() as u64, seats as u64 + connects);
+            assert_eq!(served.len() as u64, connections as u64 + connects);
             assert!(served.iter().all(|served| *served <= 3), "{served:?}");
             // All but the last connection of each client have done all of theirs.
-            assert!(served.iter().filter(|served| **served < 3).count() <= seats, "{served:?}");
+            assert!(served.iter().filter(|served| **served < 3).count() <= connections, "{served:?}");
             assert!(connects > 0, "{counted} operations");
         }
     }
 }
 
 #[test]
-fn an_arm_whose_connection_cannot_be_opened_anew_is_spoiled() {
+fn an_arm_whose_connection_cannot_be_opened_anew_is_invalid() {
     let (port, server) = serve_all();
     let refuse = || Err(Fault::Refused("too many".to_owned()));
-    let renewal = Renewal { every: 2, open: Box::new(refuse) };
-    let seat = Seat::new(connect(port, 10), Box::new(Again { pause_ns: 0 }), 0).renewed(Some(renewal));
-    let arm = Arm::new(vec![seat], Recorder::new(1, true, false), Vec::new(), Vec::new()).expect("an arm");
+    let reconnect = Reconnect { every: 2, open: Box::new(refuse) };
+    let conn =
+        ClientConnection::new(connect(port, 10), Box::new(Again { pause_ns: 0 }), 0).reconnecting(Some(reconnect));
+    let arm = Arm::new(vec![conn], Recorder::new(1, true, false), Vec::new(), Vec::new()).expect("an arm");
     let mut lane = Lane::new(0, 1, Clock::Real, Arrivals::Closed, vec![arm], 0);
     let schedule = Schedule {
         seed: 1,
@@ -344,15 +346,15 @@ fn an_arm_whose_connection_cannot_be_opened_anew_is_spoiled() {
         frames: 1,
         // Far longer than two operations take: the slot ends with its arm.
         slot_ns: 60_000_000_000,
-        guard_ns: 0,
+        settling_ns: 0,
         start_ns: lane.clock.now(),
     };
     let operations = |lane: &mut Lane<'_>| {
-        lane.run(&schedule, &Turnstile::open_to(1), &|| false).iter().map(|slot| slot.n).sum::<u64>()
+        lane.run(&schedule, &PauseGate::open_to(1), &|| false).iter().map(|slot| slot.operations).sum::<u64>()
     };
     assert_eq!(operations(&mut lane), 2);
     assert_eq!(operations(&mut lane), 0, "the arm is broken");
-    assert_eq!(lane.arms[0].recorder.spoiled.as_deref(), Some("refused: too many"));
+    assert_eq!(lane.arms[0].recorder.invalid.as_deref(), Some("refused: too many"));
     drop(lane);
     drop(std::net::TcpStream::connect(("127.0.0.1", port)).expect("told to end"));
     assert_eq!(server.join().expect("the server ends"), [2]);

@@ -41,7 +41,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
     assert_eq!(list(Places::ALL).len(), 4);
 
     let report = scan(&Needles::new([("canary", TOKEN)]), files_of(&server, Places::FILES));
-    assert!(report.found_in(Kind::Data) && report.found_in(Kind::Journal) && !report.found_in(Kind::Log));
+    assert!(report.found_in(FileKind::Data) && report.found_in(FileKind::Journal) && !report.found_in(FileKind::Log));
     expect!["canary ×1: 2 times, in data/wal/1 (1), data/table (1); 3 files, 49 B"].assert_eq(&format!(
         "{}; {}",
         report.describe_found(),
@@ -53,7 +53,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
 #[test]
 fn a_file_that_vanished_holds_nothing_and_a_closed_one_is_told() {
     let folder = test_folder();
-    let file = |name: &str| File { path: folder.join(name), name: name.to_owned(), kind: Kind::Data };
+    let file = |name: &str| File { path: folder.join(name), name: name.to_owned(), kind: FileKind::Data };
     // A folder cannot be read as a file, whoever asks: unlike permissions, which root ignores.
     fs::create_dir(folder.join("closed")).unwrap();
     let report = scan(&Needles::new([("canary", TOKEN)]), vec![file("vanished"), file("closed")]);

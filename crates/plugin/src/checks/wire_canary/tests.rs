@@ -149,8 +149,8 @@ impl Database for Wired {
         Simulated.remove(server, setup, table)
     }
 
-    fn settle(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        Simulated.settle(server, setup, table)
+    fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        Simulated.quiesce(server, setup, table)
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
@@ -177,30 +177,30 @@ fn echo_server() -> Address {
 }
 
 /// What the check sees of a wire that scrambles, on an arm with this transport.
-fn look(scramble: u8, transport: Transport, expected: Expect) {
+fn observe(scramble: u8, transport: Transport, expected: Expect) {
     let mut bench = Bench::plain();
     bench.server.address = echo_server();
     bench.setup.transport = transport;
-    let mut scene = bench.scene();
+    let mut context = bench.context();
     let database = Wired { scramble };
-    scene.database = &database;
-    expected.assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut scene)));
+    context.database = &database;
+    expected.assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut context)));
 }
 
 #[test]
 fn the_relay_stands_between_client_and_server() {
     let tls = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
-    look(
+    observe(
         0,
         Transport::Plain,
         expect![[r#"Exposed("sent: canary ×33: 35 times; received: canary ×33: 35 times; no TLS record")"#]],
     );
-    look(
+    observe(
         0x5a,
         Transport::Plain,
         expect![[r#"Protected("none of 33 canaries in 3.5 kB sent, 3.5 kB received; no TLS record")"#]],
     );
-    look(
+    observe(
         0x5a,
         tls,
         expect![[

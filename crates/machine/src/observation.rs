@@ -4,7 +4,7 @@ use crate::fault::Fault;
 
 /// What a check saw on one arm, with a quotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sight {
+pub enum Observation {
     /// The claim holds here.
     Protected(String),
     /// The claim does not hold here.
@@ -13,7 +13,7 @@ pub enum Sight {
     Unknown(String),
 }
 
-impl Sight {
+impl Observation {
     /// The quotation.
     pub fn quotation(&self) -> &str {
         match self {
@@ -22,7 +22,7 @@ impl Sight {
     }
 }
 
-impl From<Fault> for Sight {
+impl From<Fault> for Observation {
     /// A check that failed on its way saw nothing.
     fn from(fault: Fault) -> Self {
         Self::Unknown(fault.to_string())

@@ -6,7 +6,7 @@ use crate::secret::Secret;
 
 /// Certificates, keys and passwords made for one run, in its sandbox.
 #[derive(Debug, Clone)]
-pub struct Materials {
+pub struct Credentials {
     /// Certificate of the run's own authority, PEM.
     pub authority: PathBuf,
     /// Certificate of the server, PEM, for `localhost` and 127.0.0.1.
@@ -18,7 +18,7 @@ pub struct Materials {
     /// Its key, PEM.
     pub client_key: PathBuf,
     /// Certificate of another authority, which the server's certificate does not chain to: for the negative check.
-    pub stranger: PathBuf,
+    pub untrusted_authority: PathBuf,
     /// Password of the clients' account.
     pub password: Secret,
     /// A data key of 32 bytes.
@@ -27,9 +27,9 @@ pub struct Materials {
     pub second_key: Secret,
 }
 
-impl Materials {
-    /// Materials that name no file: for what needs no certificate, as an embedded database or a server that Tithe does
-    /// not start.
+impl Credentials {
+    /// Credentials that name no file: for what needs no certificate, as an embedded database or a server that Tithe
+    /// does not start.
     pub fn without_files(password: Secret, key: Secret) -> Self {
         let none = PathBuf::new;
         Self {
@@ -38,7 +38,7 @@ impl Materials {
             server_key: none(),
             client_certificate: none(),
             client_key: none(),
-            stranger: none(),
+            untrusted_authority: none(),
             password,
             key,
             second_key: Secret::random(32),

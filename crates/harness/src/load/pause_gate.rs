@@ -1,4 +1,4 @@
-//! In slices an arm has the machine to itself: the servers of the others stand still while clients are at it. So they
+//! In slices an arm has the machine to itself: the servers of the others are paused while clients are at it. So they
 //! do where keys are rotated, which goes on in the background of an arm for longer than its slot.
 
 use std::{
@@ -12,16 +12,16 @@ use std::{
 
 use tithe_machine::{
     fault::Fault,
-    sandbox::{companion::Companion, standstill::Standstill},
+    sandbox::{companion::Companion, paused::PausedServers},
 };
 
 /// Who is at which arm, from the first slot of a frame to the last. When it is dropped all workers run.
-pub struct Turnstile {
+pub struct PauseGate {
     arms: Vec<Workers>,
     inside: Mutex<Inside>,
 }
 
-/// Who works for an arm and is to stand still while another is measured.
+/// Who works for an arm and is to be paused while another is measured.
 #[derive(Debug, Clone, Default)]
 pub struct Workers {
     /// The main process of its server; `None` where there is none that Tithe started.
@@ -38,39 +38,39 @@ impl Workers {
 
 struct Inside {
     /// `None` where there is no server to stop.
-    standstill: Option<Standstill>,
+    paused: Option<PausedServers>,
     /// Lanes at each arm.
     lanes: Vec<u32>,
-    /// Since when the workers of each arm stand still; `None` while they run.
+    /// Since when the workers of each arm are paused; `None` while they run.
     since: Vec<Option<Instant>>,
-    /// How long they have stood still before, ns.
-    stood: Vec<Arc<AtomicU64>>,
-    /// Why a server did not stand still.
+    /// How long they have been paused before, ns.
+    paused_ns: Vec<Arc<AtomicU64>>,
+    /// Why a server was not paused.
     failed: Option<String>,
 }
 
 /// One lane's stay at an arm, whose workers run meanwhile.
-pub struct Stay<'a> {
-    turnstile: &'a Turnstile,
+pub struct Resumed<'a> {
+    pause_gate: &'a PauseGate,
     arm: usize,
 }
 
-impl Turnstile {
+impl PauseGate {
     /// For so many `arms`, whose workers always run.
     pub fn open_to(arms: usize) -> Self {
-        let stood = (0..arms).map(|_| Arc::default()).collect();
-        Self { arms: vec![Workers::default(); arms], inside: Mutex::new(Inside::new(None, stood)) }
+        let paused_ns = (0..arms).map(|_| Arc::default()).collect();
+        Self { arms: vec![Workers::default(); arms], inside: Mutex::new(Inside::new(None, paused_ns)) }
     }
 
     /// For the workers of `arms`, whose servers are in the sandbox in `folder`. All run until it is closed. How long
-    /// those of each arm have stood still is added to `stood`, ns, when they go on.
+    /// those of each arm have been paused is added to `paused_ns`, ns, when they go on.
     ///
     /// # Errors
-    /// When it cannot be written down there who stands still.
-    pub fn new(folder: &Path, arms: Vec<Workers>, stood: Vec<Arc<AtomicU64>>) -> Result<Self, Fault> {
+    /// When it cannot be written down there who is paused.
+    pub fn new(folder: &Path, arms: Vec<Workers>, paused_ns: Vec<Arc<AtomicU64>>) -> Result<Self, Fault> {
         let any = arms.iter().any(|workers| workers.server.is_some());
-        let standstill = any.then(|| Standstill::new(folder)).transpose()?;
-        Ok(Self { arms, inside: Mutex::new(Inside::new(standstill, stood)) })
+        let paused = any.then(|| PausedServers::new(folder)).transpose()?;
+        Ok(Self { arms, inside: Mutex::new(Inside::new(paused, paused_ns)) })
     }
 
     /// Stops the workers of every arm at which nobody is.
@@ -84,21 +84,21 @@ impl Turnstile {
     }
 
     /// Lets the workers of `arm` run for as long as the stay lasts.
-    pub fn enter(&self, arm: usize) -> Stay<'_> {
+    pub fn enter(&self, arm: usize) -> Resumed<'_> {
         let workers = &self.arms[arm];
         if workers.any() {
             let mut inside = self.inside();
             inside.lanes[arm] += 1;
-            if let (Some(standstill), Some(server)) = (&mut inside.standstill, workers.server) {
-                standstill.go_on(server);
+            if let (Some(paused), Some(server)) = (&mut inside.paused, workers.server) {
+                paused.resume(server);
             }
-            workers.companion.iter().for_each(Companion::go_on);
+            workers.companion.iter().for_each(Companion::resume);
             inside.runs_again(arm);
         }
-        Stay { turnstile: self, arm }
+        Resumed { pause_gate: self, arm }
     }
 
-    /// Lets all workers run; returns why a server did not stand still, if so.
+    /// Lets all workers run; returns why a server was not paused, if so.
     pub fn open(self) -> Option<String> {
         self.inside().failed.take()
     }
@@ -122,43 +122,43 @@ impl Turnstile {
 }
 
 impl Inside {
-    fn new(standstill: Option<Standstill>, stood: Vec<Arc<AtomicU64>>) -> Self {
-        let arms = stood.len();
-        Self { standstill, lanes: vec![0; arms], since: vec![None; arms], stood, failed: None }
+    fn new(paused: Option<PausedServers>, paused_ns: Vec<Arc<AtomicU64>>) -> Self {
+        let arms = paused_ns.len();
+        Self { paused, lanes: vec![0; arms], since: vec![None; arms], paused_ns, failed: None }
     }
 
     fn runs_again(&mut self, arm: usize) {
         if let Some(since) = self.since[arm].take() {
-            self.stood[arm].fetch_add(since.elapsed().as_nanos() as u64, Ordering::SeqCst);
+            self.paused_ns[arm].fetch_add(since.elapsed().as_nanos() as u64, Ordering::SeqCst);
         }
     }
 
     fn stop(&mut self, arm: usize, workers: &Workers) {
         self.since[arm].get_or_insert_with(Instant::now);
         workers.companion.iter().for_each(Companion::stop);
-        let (Some(standstill), Some(server)) = (&mut self.standstill, workers.server) else { return };
-        if let Err(error) = standstill.stop(server) {
+        let (Some(paused), Some(server)) = (&mut self.paused, workers.server) else { return };
+        if let Err(error) = paused.stop(server) {
             self.failed.get_or_insert(format!("a server could not be stopped while another was measured: {error}"));
         }
     }
 }
 
-impl Drop for Turnstile {
+impl Drop for PauseGate {
     fn drop(&mut self) {
-        self.arms.iter().flat_map(|workers| &workers.companion).for_each(Companion::go_on);
+        self.arms.iter().flat_map(|workers| &workers.companion).for_each(Companion::resume);
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.standstill = None;
+        self.paused = None;
         (0..self.since.len()).for_each(|arm| self.runs_again(arm));
     }
 }
 
-impl Drop for Stay<'_> {
+impl Drop for Resumed<'_> {
     fn drop(&mut self) {
-        self.turnstile.leave(self.arm);
+        self.pause_gate.leave(self.arm);
     }
 }
 
@@ -169,15 +169,15 @@ mod tests {
     use super::*;
     use tithe_machine::proc::stat_fields;
 
-    fn stands(process: i32) -> bool {
+    fn is_paused(process: i32) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("the process lives");
         stat_fields(&stat).next() == Some("T")
     }
 
     /// Waits until it is so: a signal takes effect when its receiver runs.
-    fn await_standing(processes: &[i32], expected: [bool; 2]) {
+    fn await_paused(processes: &[i32], expected: [bool; 2]) {
         let begun = Instant::now();
-        while processes.iter().map(|process| stands(*process)).collect::<Vec<bool>>() != expected {
+        while processes.iter().map(|process| is_paused(*process)).collect::<Vec<bool>>() != expected {
             assert!(begun.elapsed() < Duration::from_secs(20), "not {expected:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -185,33 +185,33 @@ mod tests {
 
     #[test]
     fn a_server_runs_while_any_lane_is_at_its_arm_and_all_do_afterwards() {
-        let folder = std::env::temp_dir().join(format!("tithe-test-turnstile-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("tithe-test-pause-gate-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let sleep = || std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
         let mut servers = [sleep(), sleep()];
         let processes = servers.each_ref().map(|server| server.id() as i32);
         // The arm in the middle has no server that Tithe started.
-        let stood: Vec<Arc<AtomicU64>> = vec![Arc::default(), Arc::default(), Arc::default()];
+        let paused_ns: Vec<Arc<AtomicU64>> = vec![Arc::default(), Arc::default(), Arc::default()];
         let workers = |server| Workers { server, companion: None };
         let by_arm = [Some(processes[0]), None, Some(processes[1])].map(workers).into();
-        let turnstile = Turnstile::new(&folder, by_arm, stood.clone()).expect("a turnstile");
-        await_standing(&processes, [false, false]);
-        assert!(stood.iter().all(|stood| stood.load(Ordering::SeqCst) == 0));
-        let early = turnstile.enter(0);
-        turnstile.close();
-        await_standing(&processes, [false, true]);
-        let second = turnstile.enter(0);
+        let pause_gate = PauseGate::new(&folder, by_arm, paused_ns.clone()).expect("a gate");
+        await_paused(&processes, [false, false]);
+        assert!(paused_ns.iter().all(|paused_ns| paused_ns.load(Ordering::SeqCst) == 0));
+        let early = pause_gate.enter(0);
+        pause_gate.close();
+        await_paused(&processes, [false, true]);
+        let second = pause_gate.enter(0);
         drop(early);
-        await_standing(&processes, [false, true]);
-        let other = turnstile.enter(2);
+        await_paused(&processes, [false, true]);
+        let other = pause_gate.enter(2);
         drop(second);
-        await_standing(&processes, [true, false]);
+        await_paused(&processes, [true, false]);
         drop(other);
-        drop(turnstile.enter(1));
-        await_standing(&processes, [true, true]);
-        assert_eq!(turnstile.open(), None);
-        await_standing(&processes, [false, false]);
-        assert_eq!([0, 1, 2].map(|arm| stood[arm].load(Ordering::SeqCst) > 0), [true, false, true]);
+        drop(pause_gate.enter(1));
+        await_paused(&processes, [true, true]);
+        assert_eq!(pause_gate.open(), None);
+        await_paused(&processes, [false, false]);
+        assert_eq!([0, 1, 2].map(|arm| paused_ns[arm].load(Ordering::SeqCst) > 0), [true, false, true]);
         for server in &mut servers {
             server.kill().expect("sleep can be killed");
             server.wait().expect("sleep ends");

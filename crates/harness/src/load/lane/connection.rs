@@ -9,7 +9,7 @@ use tithe_plugin::{
 use super::poll::Epoll;
 
 /// How a client closes its connection and opens a new one while it is measured.
-pub struct Renewal<'a> {
+pub struct Reconnect<'a> {
     /// Operations that a connection lasts.
     pub every: u32,
     /// Opens a connection, as the first one was opened.
@@ -17,15 +17,15 @@ pub struct Renewal<'a> {
 }
 
 /// One connection with the client that uses it.
-pub struct Seat<'a> {
+pub struct ClientConnection<'a> {
     /// The connection; `None` once it could not be opened again, which breaks the arm.
     pub(super) session: Option<Session>,
     /// What it does.
     pub client: Box<dyn Client>,
     /// Number of the client over all lanes.
     pub number: u64,
-    pub(super) renewal: Option<Renewal<'a>>,
-    /// Operations of the connection so far; not counted without a renewal.
+    pub(super) reconnect: Option<Reconnect<'a>>,
+    /// Operations of the connection so far; not counted without a reconnect.
     pub(super) served: u32,
     /// Bytes sent and received by the connections before this one.
     earlier_bytes: (u64, u64),
@@ -45,16 +45,16 @@ pub(super) struct Busy {
     pub intended_ns: u64,
 }
 
-impl<'a> Seat<'a> {
-    /// Seats `client` number `number` at `session`.
+impl<'a> ClientConnection<'a> {
+    /// Joins `client` number `number` at `session`.
     pub fn new(mut session: Session, mut client: Box<dyn Client>, number: u64) -> Self {
-        client.take_seat(number);
+        client.set_number(number);
         let watch = TaskWatch::server(&session.connection().server_task());
         Self {
             session: Some(session),
             client,
             number,
-            renewal: None,
+            reconnect: None,
             served: 0,
             earlier_bytes: (0, 0),
             poll: None,
@@ -64,10 +64,10 @@ impl<'a> Seat<'a> {
         }
     }
 
-    /// The same, whose connection is closed and opened anew as `renewal` says.
+    /// The same, whose connection is closed and opened anew as `reconnect` says.
     #[must_use]
-    pub fn renewed(mut self, renewal: Option<Renewal<'a>>) -> Self {
-        self.renewal = renewal;
+    pub fn reconnecting(mut self, reconnect: Option<Reconnect<'a>>) -> Self {
+        self.reconnect = reconnect;
         self
     }
 
@@ -86,17 +86,17 @@ impl<'a> Seat<'a> {
 
     /// True when the connection has done its operations.
     pub(super) fn is_spent(&self) -> bool {
-        self.renewal.as_ref().is_some_and(|renewal| self.served >= renewal.every)
+        self.reconnect.as_ref().is_some_and(|reconnect| self.served >= reconnect.every)
     }
 
     /// Closes the connection, then opens a new one and prepares it.
-    pub(super) fn renew(&mut self) -> Result<(), Fault> {
-        let Some(renewal) = &self.renewal else { return Ok(()) };
+    pub(super) fn reopen(&mut self) -> Result<(), Fault> {
+        let Some(reconnect) = &self.reconnect else { return Ok(()) };
         if let Some(mut ended) = self.session.take() {
             let (sent, received) = ended.connection().wire_bytes();
             self.earlier_bytes = (self.earlier_bytes.0 + sent, self.earlier_bytes.1 + received);
         }
-        let mut session = (renewal.open)()?;
+        let mut session = (reconnect.open)()?;
         self.client.open(&mut session)?;
         // The kernel forgets a closed descriptor by itself (epoll(7)).
         if let (Some((epoll, number)), Some(descriptor)) = (self.poll, session.connection().descriptor()) {
@@ -113,7 +113,7 @@ impl<'a> Seat<'a> {
     }
 }
 
-/// The session of a seat.
+/// The session of a connection.
 #[inline]
 pub(super) fn open(session: &mut Option<Session>) -> Result<&mut Session, Fault> {
     session.as_mut().ok_or_else(|| Fault::Connection("the connection could not be opened again".to_owned()))

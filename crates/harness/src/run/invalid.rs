@@ -1,33 +1,33 @@
-//! When a cell is not worth the rest of its budget: its frames are spoiled, one after the other, for the same reason.
+//! When a cell is not worth the rest of its budget: its frames are invalid, one after the other, for the same reason.
 
 use tithe_machine::fault::Fault;
 
-/// Spoiled frames in a row, for one reason, after which a cell is given up.
+/// Invalid frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;
 
-/// The spoiled frames at the end of those that were measured, as far as they say the same.
+/// The invalid frames at the end of those that were measured, as far as they say the same.
 #[derive(Debug, Default)]
-pub(super) struct SpoiledInARow {
+pub(super) struct InvalidInARow {
     reason: String,
     count: u32,
 }
 
-impl SpoiledInARow {
-    /// Takes in the next frame, and why it is spoiled.
+impl InvalidInARow {
+    /// Takes in the next frame, and why it is invalid.
     ///
     /// # Errors
     /// The reason, once three frames in a row have had it.
-    pub(super) fn add(&mut self, spoiled: Option<&str>) -> Result<(), Fault> {
-        let reason = without_numbers(spoiled.unwrap_or_default());
-        self.count = match spoiled {
+    pub(super) fn add(&mut self, invalid: Option<&str>) -> Result<(), Fault> {
+        let reason = without_numbers(invalid.unwrap_or_default());
+        self.count = match invalid {
             None => 0,
             Some(_) if self.reason == reason => self.count + 1,
             Some(_) => 1,
         };
         self.reason = reason;
-        match spoiled {
+        match invalid {
             Some(words) if self.count >= MOST => {
-                Err(Fault::Machine(format!("{MOST} frames in a row were spoiled for the same reason: {words}")))
+                Err(Fault::Machine(format!("{MOST} frames in a row were invalid for the same reason: {words}")))
             }
             _ => Ok(()),
         }
@@ -53,9 +53,9 @@ mod tests {
 
     /// How many of `frames` are measured, and why the cell is given up then.
     fn check(frames: &[Option<&str>]) -> (usize, Option<String>) {
-        let mut spoiled = SpoiledInARow::default();
+        let mut invalid = InvalidInARow::default();
         for (number, frame) in frames.iter().enumerate() {
-            if let Err(fault) = spoiled.add(*frame) {
+            if let Err(fault) = invalid.add(*frame) {
                 return (number + 1, Some(fault.to_string()));
             }
         }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn three_in_a_row_for_one_reason_are_enough() {
-        let told = |words: &str| Some(format!("3 frames in a row were spoiled for the same reason: {words}"));
+        let told = |words: &str| Some(format!("3 frames in a row were invalid for the same reason: {words}"));
         let (late, other) = (Some("arm 1: 17 of 20 late"), Some("arm 1: wrong answer"));
         assert_eq!(check(&[late, late, late, late]), (3, told("arm 1: 17 of 20 late")));
         let numbers = [late, Some("arm 2: 9 of 2000 late"), Some("arm 0: 1 of 1 late")];

@@ -24,7 +24,7 @@ const BEYOND: f64 = 10.0;
 /// Everything beside the analysis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Story {
+pub struct PageData {
     /// The experiment file as the run folder keeps it.
     pub experiment: String,
     /// Latency curves, by cell, operation and arm.
@@ -68,24 +68,24 @@ pub struct Moment {
     pub steal: Option<f64>,
     /// Load average, the largest.
     pub load: f64,
-    /// Frames in it that were spoiled.
-    pub spoiled: u32,
+    /// Frames in it that were invalid.
+    pub invalid: u32,
 }
 
-impl Story {
-    /// The story of a run; `experiment` is the text of its file.
+impl PageData {
+    /// The page data of a run; `experiment` is the text of its file.
     pub fn of(records: &Records, experiment: &str) -> Self {
-        let mut teller = Teller::default();
+        let mut builder = PageDataBuilder::default();
         for cell in records.frames.chunk_by(|one, other| one.cell == other.cell) {
-            teller.hear(cell, records.plan.experiment.arms.len());
+            builder.add_cell(cell, records.plan.experiment.arms.len());
         }
-        teller.tell(experiment)
+        builder.build(experiment)
     }
 }
 
 /// Hears a run cell by cell, for records that are not all in memory at once.
 #[derive(Debug, Default)]
-pub struct Teller {
+pub struct PageDataBuilder {
     curves: Vec<Curve>,
     glances: Vec<Glance>,
 }
@@ -97,25 +97,25 @@ struct Glance {
     start_unix_ns: u64,
     duration_ns: u64,
     host: Host,
-    spoiled: bool,
+    invalid: bool,
 }
 
-impl Teller {
+impl PageDataBuilder {
     /// Hears all frames of one cell, of so many `arms`.
-    pub fn hear(&mut self, frames: &[Frame], arms: usize) {
+    pub fn add_cell(&mut self, frames: &[Frame], arms: usize) {
         self.curves.extend(curves(frames, arms));
         self.glances.extend(frames.iter().map(|frame| Glance {
             cell: frame.cell,
             start_unix_ns: frame.start_unix_ns,
             duration_ns: frame.duration_ns,
             host: frame.host,
-            spoiled: frame.spoiled.is_some(),
+            invalid: frame.invalid.is_some(),
         }));
     }
 
-    /// The story of all that was heard; `experiment` is the text of its file.
-    pub fn tell(self, experiment: &str) -> Story {
-        Story { experiment: experiment.to_owned(), curves: self.curves, moments: moments(self.glances) }
+    /// The page data of all that was heard; `experiment` is the text of its file.
+    pub fn build(self, experiment: &str) -> PageData {
+        PageData { experiment: experiment.to_owned(), curves: self.curves, moments: moments(self.glances) }
     }
 }
 
@@ -125,7 +125,7 @@ fn curves(frames: &[Frame], arms: usize) -> Vec<Curve> {
     let open = frames.iter().any(|frame| frame.arms.iter().any(|arm| !arm.intended.is_empty()));
     let read: fn(&ArmFrame) -> &BTreeMap<String, Histogram> =
         if open { |arm| &arm.intended } else { |arm| &arm.latency };
-    for frame in frames.iter().filter(|frame| frame.spoiled.is_none() && frame.arms.len() == arms) {
+    for frame in frames.iter().filter(|frame| frame.invalid.is_none() && frame.arms.len() == arms) {
         for (arm, seen) in frame.arms.iter().enumerate() {
             for (operation, histogram) in read(seen) {
                 sums.entry((frame.cell as usize, operation.clone(), arm)).or_default().merge(histogram);
@@ -166,7 +166,7 @@ fn moment(glances: &[Glance], first_ns: u64) -> Moment {
         io_pressure: largest(|host| host.io_pressure).map(rounded),
         steal: largest(|host| host.steal).map(rounded),
         load: largest(|host| Some(host.load)).unwrap_or(0.0),
-        spoiled: glances.iter().filter(|glance| glance.spoiled).count() as u32,
+        invalid: glances.iter().filter(|glance| glance.invalid).count() as u32,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Servers that are made to stand still while another one is measured.
+//! Servers that are paused while another one is measured.
 //!
 //! A server that is not asked anything is not idle: it vacuums, flushes pages, compiles its own code. So all its
 //! processes are stopped (SIGSTOP), and go on (SIGCONT) when it is its turn. Signals need no control group and are the
@@ -20,21 +20,21 @@ use std::{
 use super::is_sandbox;
 use crate::{
     fault::Fault,
-    proc::{Census, stat_fields},
+    proc::{ProcessSnapshot, stat_fields},
 };
 
-/// File in the sandbox's folder: the machine's boot, then a process that may stand still with its start, one a line.
-const FILE: &str = "standing-still";
+/// File in the sandbox's folder: the machine's boot, then a process that may be paused with its start, one a line.
+const FILE: &str = "paused-processes";
 
 /// The kernel's name for this boot (random(4)).
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Looks that may find further processes of a server that is being stopped. A process whose parent is stopped already
 /// starts no others, so each look but the last goes one generation deeper.
-const LOOKS: usize = 8;
+const SCANS: usize = 8;
 
 /// Stopped servers; all go on when it is dropped.
-pub struct Standstill {
+pub struct PausedServers {
     journal: File,
     noted: BTreeSet<Member>,
     /// The stopped processes of each server, by its main process.
@@ -48,7 +48,7 @@ struct Member {
     start: u64,
 }
 
-impl Standstill {
+impl PausedServers {
     /// For servers of the sandbox in `folder`.
     ///
     /// # Errors
@@ -67,13 +67,13 @@ impl Standstill {
     /// When a process cannot be written down or the kernel refuses to stop it; what was stopped until then goes on at
     /// the end, as if it had not failed.
     pub fn stop(&mut self, server: i32) -> io::Result<()> {
-        // Before any look, which takes a while: servers without children stand still at once.
+        // Before any look, which takes a while: servers without children are paused at once.
         if !self.stopped.contains_key(&server) {
             self.stop_one(server, server)?;
         }
-        for _ in 0..LOOKS {
+        for _ in 0..SCANS {
             let mut found = false;
-            for process in Census::take().tree(server) {
+            for process in ProcessSnapshot::take().tree(server) {
                 if !self.stopped.get(&server).is_some_and(|stopped| stopped.contains(&process)) {
                     found |= self.stop_one(server, process)?;
                 }
@@ -102,7 +102,7 @@ impl Standstill {
     }
 
     /// Lets the server go on whose main process is `server`; nothing happens to one that runs.
-    pub fn go_on(&mut self, server: i32) {
+    pub fn resume(&mut self, server: i32) {
         // The main process last: it finds its children as they were.
         for process in self.stopped.remove(&server).into_iter().flatten().rev() {
             // Refused only where somebody has killed it: there is nobody left to go on.
@@ -111,17 +111,17 @@ impl Standstill {
     }
 }
 
-impl Drop for Standstill {
+impl Drop for PausedServers {
     fn drop(&mut self) {
         for server in self.stopped.keys().copied().collect::<Vec<i32>>() {
-            self.go_on(server);
+            self.resume(server);
         }
-        // None stands still: what is left in the file names nobody.
+        // None is paused: what is left in the file names nobody.
         let _ = self.journal.set_len(0);
     }
 }
 
-/// Kills the processes that still stand still in the sandbox `folder`, whose maker is gone.
+/// Kills the processes that still are paused in the sandbox `folder`, whose maker is gone.
 pub fn end_abandoned(folder: &Path) {
     use std::os::unix::fs::MetadataExt;
     // SAFETY: geteuid has no preconditions.
@@ -199,7 +199,7 @@ mod tests {
     use super::{super::SANDBOX_PREFIX, *};
 
     fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("{SANDBOX_PREFIX}standstill-{name}-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("{SANDBOX_PREFIX}paused-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         folder
     }
@@ -214,7 +214,7 @@ mod tests {
         let mut tree = Vec::new();
         while tree.len() < 2 {
             assert!(begun.elapsed() < Duration::from_secs(20), "{tree:?}");
-            tree = Census::take().tree(process);
+            tree = ProcessSnapshot::take().tree(process);
         }
         (child, tree)
     }
@@ -242,32 +242,32 @@ mod tests {
     }
 
     #[test]
-    fn a_server_stands_still_with_its_children_until_it_may_go_on() {
+    fn a_server_is_paused_with_its_children_until_it_may_go_on() {
         let folder = folder("tree");
         let (child, tree) = server(&folder);
-        let mut standstill = Standstill::new(&folder).expect("a journal");
-        standstill.stop(tree[0]).expect("it stops");
+        let mut paused = PausedServers::new(&folder).expect("a journal");
+        paused.stop(tree[0]).expect("it stops");
         await_states(&tree, &["T"]);
-        standstill.go_on(tree[0]);
+        paused.resume(tree[0]);
         await_states(&tree, &["S", "R"]);
-        standstill.stop(tree[0]).expect("it stops again");
+        paused.stop(tree[0]).expect("it stops again");
         await_states(&tree, &["T"]);
-        drop(standstill);
+        drop(paused);
         await_states(&tree, &["S", "R"]);
         end(child, &tree);
         fs::remove_dir_all(&folder).expect("clean up");
     }
 
     #[test]
-    fn what_a_killed_maker_left_standing_is_found_and_killed_and_nobody_else() {
+    fn what_a_killed_maker_left_paused_is_found_and_killed_and_nobody_else() {
         let folder = folder("abandoned");
         let (child, tree) = server(&folder);
         let (neighbour, others) = server(&folder);
-        let mut standstill = Standstill::new(&folder).expect("a journal");
-        standstill.stop(tree[0]).expect("it stops");
+        let mut paused = PausedServers::new(&folder).expect("a journal");
+        paused.stop(tree[0]).expect("it stops");
         await_states(&tree, &["T"]);
         // As if Tithe had been killed: nobody lets them go on.
-        std::mem::forget(standstill);
+        std::mem::forget(paused);
         assert!(sandboxes_in_use().contains(&folder));
         end_abandoned(&folder);
         await_states(&tree, &["Z", "gone"]);

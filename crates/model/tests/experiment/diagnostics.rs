@@ -1,4 +1,4 @@
-//! Every kind of complaint, with its place.
+//! Every kind of diagnostic, with its place.
 
 use expect_test::{Expect, expect};
 use tithe_model::parse::parse_bytes;
@@ -7,8 +7,8 @@ use crate::{FULL, SHORT, catalogue, read_experiment, render};
 
 fn check(text: &str, expected: Expect) {
     match read_experiment(text) {
-        Ok(experiment) => panic!("no complaint about {experiment:?}"),
-        Err(complaints) => expected.assert_eq(&render(text, &complaints)),
+        Ok(experiment) => panic!("no diagnostic about {experiment:?}"),
+        Err(diagnostics) => expected.assert_eq(&render(text, &diagnostics)),
     }
 }
 
@@ -19,7 +19,7 @@ fn with_arms(database: &str, arms: &str) -> String {
 }
 
 #[test]
-fn five_mistakes_five_complaints() {
+fn five_mistakes_five_diagnostics() {
     check(
         r#"title = "Five"
 database = "postgre"
@@ -94,7 +94,7 @@ fn syntax() {
         &FULL.replace("budget = \"15 min\"", "budget = \"15 min\nseeds = 1"),
         expect![[r#"
             22:17 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
-            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `warmup`, `design`, `pin`, `guard_arm`, `until_decided`)
+            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `slot`, `warmup`, `design`, `pin`, `aa_arm`, `until_decided`)
         "#]],
     );
 }
@@ -134,10 +134,10 @@ fn empty_lists() {
 
 #[test]
 fn not_utf8() {
-    let complaints = parse_bytes(b"title = \"\xff\"", &catalogue::catalogue(), &catalogue::read).unwrap_err();
+    let diagnostics = parse_bytes(b"title = \"\xff\"", &catalogue::catalogue(), &catalogue::read).unwrap_err();
     expect![[r#"
         [
-            Complaint {
+            Diagnostic {
                 range: Some(
                     9..10,
                 ),
@@ -146,7 +146,7 @@ fn not_utf8() {
             },
         ]
     "#]]
-    .assert_debug_eq(&complaints);
+    .assert_debug_eq(&diagnostics);
 }
 
 #[test]
@@ -673,7 +673,7 @@ change = ["-20%", "much"]
     check(
         &format!("{SHORT}{published}"),
         expect![[r#"
-        14:1 a published figure has either both levels or the change between them (write `plain = 32.4` and `guarded = 40.9`, or `change = "+26%"`)
+        14:1 a published figure has either both levels or the change between them (write `plain = 32.4` and `protected = 40.9`, or `change = "+26%"`)
         16:7 `arm` cannot be `tsl` (did you mean `tls`? the experiment has: `tls`)
         17:10 `figure` cannot be `latency` (it is one of: `time`, `throughput`, `cpu`, `client_cpu`, `server_cpu`)
         23:12 `workload` cannot be `d` (the experiment has: `c`)

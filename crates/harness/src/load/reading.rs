@@ -7,14 +7,14 @@ use tithe_model::record::Counters;
 
 /// Counters of one arm at one moment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
+pub(super) struct Reading {
     pub tree: Option<TreeUsage>,
     pub wal_bytes: Option<u64>,
     pub log_bytes: Option<u64>,
     pub disk_bytes: Option<u64>,
 }
 
-impl Look {
+impl Reading {
     /// What has grown until `later`; levels are those of `later`.
     pub fn grown(&self, later: &Self) -> Counters {
         let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
@@ -23,8 +23,8 @@ impl Look {
         };
         Counters {
             server_cpu_ns: tree(|usage| Some(usage.cpu_ns)),
-            server_user_ns: tree(|usage| Some(usage.modes?.user_ns)),
-            server_system_ns: tree(|usage| Some(usage.modes?.system_ns)),
+            server_user_ns: tree(|usage| Some(usage.cpu_times?.user_ns)),
+            server_system_ns: tree(|usage| Some(usage.cpu_times?.system_ns)),
             client_user_ns: None,
             client_system_ns: None,
             wal_bytes: grown(self.wal_bytes, later.wal_bytes),

@@ -17,17 +17,17 @@ use super::{
 use crate::{fault::Fault, launch::Command};
 
 /// How long a file system in user space may take until it is ready.
-const READY_PATIENCE: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A volume under construction; what was done is undone when it is dropped unfinished.
-pub struct Site<'a> {
+pub struct VolumeBuilder<'a> {
     /// Where its parts are.
     pub layout: Layout,
     sandbox: &'a Path,
     journal: Journal,
 }
 
-impl<'a> Site<'a> {
+impl<'a> VolumeBuilder<'a> {
     /// A place to work on the volume of `layout`, which lies in `sandbox`.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<'a> Site<'a> {
     ///
     /// # Errors
     /// When none is free.
-    pub fn second_look(&mut self) -> Result<PathBuf, Fault> {
+    pub fn read_only_loop_device(&mut self) -> Result<PathBuf, Fault> {
         self.attach(&["--read-only"])
     }
 
@@ -114,7 +114,7 @@ impl<'a> Site<'a> {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn mount_ext4_to_look(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
+    pub fn mount_ext4_read_only(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
         self.mount(device, at, libc::MS_RDONLY, "noload")
     }
 
@@ -168,7 +168,7 @@ impl<'a> Site<'a> {
         File::create(&log).map_err(|error| failed(&log, &error))?;
         let running = process::start(&command(program, arguments)?, None, None, &log, libc::SIGTERM)?;
         self.journal.serve(at.to_owned(), running);
-        let deadline = Instant::now() + READY_PATIENCE;
+        let deadline = Instant::now() + READY_TIMEOUT;
         loop {
             let said = fs::read(&log).map_err(|error| failed(&log, &error))?;
             let said = String::from_utf8_lossy(&said);
@@ -179,7 +179,7 @@ impl<'a> Site<'a> {
                 return Err(Fault::Refused(words));
             }
             if Instant::now() > deadline {
-                let (at, waited, said) = (at.display(), READY_PATIENCE.as_secs(), process::tail(&said));
+                let (at, waited, said) = (at.display(), READY_TIMEOUT.as_secs(), process::tail(&said));
                 return Err(Fault::Machine(format!(
                     "{program} did not say `{ready}` of {at} within {waited} s; it said: {said}"
                 )));
@@ -271,8 +271,8 @@ impl Layout {
     }
 
     /// A wrong key, for a moment.
-    pub fn stranger(&self) -> PathBuf {
-        self.beside("stranger")
+    pub fn wrong_key(&self) -> PathBuf {
+        self.beside("wrong-key")
     }
 
     /// Where a second look is mounted, for a moment.

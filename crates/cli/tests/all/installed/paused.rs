@@ -1,4 +1,4 @@
-//! In slices the servers of the other arms stand still: seen on real servers, which run again afterwards, whatever ends
+//! In slices the servers of the other arms are paused: seen on real servers, which run again afterwards, whatever ends
 //! the run.
 //!
 //! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
@@ -64,7 +64,7 @@ fn start(bench: &Bench, (workload, measure): (&str, &str)) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
 }
 
-/// Watches `run` until each of its three servers has been seen to run while all processes of both others stood still;
+/// Watches `run` until each of its three servers has been seen to run while all processes of both others were paused;
 /// all processes that were seen.
 fn watch(run: &mut Child) -> BTreeSet<i32> {
     let mut ran_alone = BTreeSet::new();
@@ -72,8 +72,9 @@ fn watch(run: &mut Child) -> BTreeSet<i32> {
     while ran_alone.len() < 3 {
         assert!(run.try_wait().expect("a state").is_none(), "the run ended by itself; alone: {ran_alone:?}");
         let servers = servers(run.id() as i32);
-        let stands = |tree: &Vec<(i32, String)>| tree.iter().all(|(_, state)| state == "T");
-        let running: Vec<i32> = servers.iter().filter(|(_, tree)| !stands(tree)).map(|(server, _)| *server).collect();
+        let is_paused = |tree: &Vec<(i32, String)>| tree.iter().all(|(_, state)| state == "T");
+        let running: Vec<i32> =
+            servers.iter().filter(|(_, tree)| !is_paused(tree)).map(|(server, _)| *server).collect();
         if let (3, [alone]) = (servers.len(), &running[..]) {
             let runs = servers[alone].iter().all(|(_, state)| state != "T");
             // A look from outside may come between the signals to two processes.
@@ -97,12 +98,12 @@ fn await_end(processes: &BTreeSet<i32>) {
 }
 
 #[test]
-fn the_others_stand_still_and_a_cancelled_run_leaves_none_of_them() {
+fn the_others_are_paused_and_a_cancelled_run_leaves_none_of_them() {
     if installed().is_none() {
         return;
     }
     for load in [OWN, PGBENCH] {
-        let bench = Bench::new("standstill");
+        let bench = Bench::new("pause");
         let mut run = start(&bench, load);
         let seen = watch(&mut run);
         // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
@@ -118,17 +119,17 @@ fn the_others_stand_still_and_a_cancelled_run_leaves_none_of_them() {
 }
 
 #[test]
-fn the_next_start_ends_what_a_killed_run_left_standing() {
+fn the_next_start_ends_what_a_killed_run_left_paused() {
     if installed().is_none() {
         return;
     }
-    let bench = Bench::new("standstill-killed");
+    let bench = Bench::new("pause-killed");
     let mut run = start(&bench, OWN);
     let seen = watch(&mut run);
     run.kill().expect("kill -9");
     run.wait().expect("the child ends");
     // Somewhere else, and with another database: whatever starts servers cleans up first.
-    let next = Bench::new("standstill-next");
+    let next = Bench::new("pause-next");
     next.file("e.toml", "title = \"Next\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[measure]\nbudget = \"20 s\"\nprecision = \"90%\"\n[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n");
     let output = next.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));

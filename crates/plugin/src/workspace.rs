@@ -9,7 +9,7 @@ use std::{
 };
 
 use tithe_machine::{
-    clock::{Clock, Modes},
+    clock::{Clock, CpuTimes},
     fault::Fault,
     launch::{Command, Content, Server},
     sandbox::{account::Account, make_folder, process, write},
@@ -19,13 +19,13 @@ use tithe_model::catalogue::WireProtocol;
 use crate::{
     data,
     database::{Connect, Database},
-    program::{At, Job, Program, Told},
+    program::{At, Job, Program, Reported},
     setup::{Reach, Setup},
     workload::Workload,
 };
 
 /// How much longer than asked for a slice may take, with starting, connecting and printing.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long loading may take.
 const LOADING: Duration = Duration::from_secs(24 * 3600);
@@ -37,7 +37,7 @@ const LOG: &str = "program.log";
 const PRINTED: &str = "printed";
 
 /// One program on one server.
-pub struct Desk {
+pub struct Workspace {
     executable: PathBuf,
     protocol: WireProtocol,
     reach: Reach,
@@ -50,19 +50,19 @@ pub struct Desk {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slice {
     /// What the program says.
-    pub told: Told,
+    pub reported: Reported,
     /// Its processor time, as the kernel accounts it.
-    pub modes: Modes,
+    pub cpu_times: CpuTimes,
 }
 
-impl Desk {
+impl Workspace {
     /// Makes room for `program` on `server`, in folders called `name`: one beside the run's certificates, so that files
     /// of the program do not lie on the volume that is measured, and one beside the server's data, for a program that
     /// asks for it.
     ///
     /// # Errors
     /// A program that is not there; folders or files that cannot be made.
-    pub fn set(
+    pub fn new(
         program: &dyn Program,
         database: &dyn Database,
         server: &Server,
@@ -74,25 +74,25 @@ impl Desk {
         let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
         let protocol = database.entry().wire_protocol.ok_or_else(unknown)?;
         let reach = database.reach(server, setup)?;
-        let desk = Self {
+        let workspace = Self {
             executable,
             protocol,
             reach,
-            folder: setup.materials.authority.with_file_name(format!("{name}-{arm}")),
+            folder: setup.credentials.authority.with_file_name(format!("{name}-{arm}")),
             data: server.folder.join(name),
             account: Account::unprivileged()?,
         };
-        for folder in [&desk.folder, &desk.data] {
-            make_folder(folder, desk.account.as_ref())?;
+        for folder in [&workspace.folder, &workspace.data] {
+            make_folder(folder, workspace.account.as_ref())?;
         }
-        for (name, content) in program.files(&desk.at())? {
+        for (name, content) in program.files(&workspace.at())? {
             let bytes = match &content {
                 Content::Text(text) => text.as_bytes(),
                 Content::Secret(secret) => secret.expose(),
             };
-            write(&desk.folder.join(name), bytes, 0o600, desk.account.as_ref())?;
+            write(&workspace.folder.join(name), bytes, 0o600, workspace.account.as_ref())?;
         }
-        Ok(desk)
+        Ok(workspace)
     }
 
     /// Where everything that the program prints is kept.
@@ -141,9 +141,9 @@ impl Desk {
     /// A program that fails, with its last words; output that cannot be read.
     pub fn run(&self, program: &dyn Program, job: &Job, cancelled: &AtomicBool) -> Result<Option<Slice>, Fault> {
         let command = program.run(&self.at(), job);
-        let patience = Duration::from_secs(job.seconds) + PATIENCE;
-        let Some((printed, modes)) = self.carry_out(&command, patience, cancelled)? else { return Ok(None) };
-        Ok(Some(Slice { told: program.read(&self.at(), job, &printed)?, modes }))
+        let timeout = Duration::from_secs(job.seconds) + TIMEOUT;
+        let Some((printed, cpu_times)) = self.carry_out(&command, timeout, cancelled)? else { return Ok(None) };
+        Ok(Some(Slice { reported: program.read(&self.at(), job, &printed)?, cpu_times }))
     }
 
     fn at(&self) -> At<'_> {
@@ -160,17 +160,17 @@ impl Desk {
     fn carry_out(
         &self,
         command: &Command,
-        patience: Duration,
+        timeout: Duration,
         cancelled: &AtomicBool,
-    ) -> Result<Option<(String, Modes)>, Fault> {
+    ) -> Result<Option<(String, CpuTimes)>, Fault> {
         let output = self.folder.join(PRINTED);
-        let ended = process::run_counted(command, self.account.as_ref(), &self.folder, &output, patience, cancelled)?;
+        let ended = process::run_counted(command, self.account.as_ref(), &self.folder, &output, timeout, cancelled)?;
         let printed = fs::read(&output).map_err(|error| Fault::machine(output.display(), error))?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
         self.keep(&command.program, &printed)?;
         let Some(ended) = ended else { return Ok(None) };
         if ended.status.success() {
-            return Ok(Some((printed, ended.modes)));
+            return Ok(Some((printed, ended.cpu_times)));
         }
         let name = command.program.display();
         Err(Fault::Machine(format!("{name} failed ({}): {}", ended.status, process::tail(&printed))))

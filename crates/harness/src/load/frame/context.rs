@@ -8,23 +8,23 @@ use std::{
 use tithe_machine::{
     clock::{Clock, VirtualTime},
     fault::Fault,
-    proc::Census,
+    proc::ProcessSnapshot,
     sandbox::companion::Companion,
     watch::process,
 };
 use tithe_model::plan::Cell;
 use tithe_plugin::{database::Database, workload::Workload};
 
-use super::ArmRig;
+use super::StartedArm;
 use crate::load::{
-    look::{Look, sizes},
-    turnstile::{Turnstile, Workers},
+    pause_gate::{PauseGate, Workers},
+    reading::{Reading, sizes},
 };
 
 /// A cell on this machine.
-pub(super) struct Site<'a> {
+pub(super) struct CellContext<'a> {
     pub database: &'a dyn Database,
-    /// The database works within Tithe's own threads: nothing else stands still or waits, and there is no wire.
+    /// The database works within Tithe's own threads: nothing else is paused or waits, and there is no wire.
     pub embedded: bool,
     pub workload: &'a dyn Workload,
     pub cell: Cell,
@@ -32,27 +32,27 @@ pub(super) struct Site<'a> {
     pub processors: Vec<usize>,
     /// One for each lane.
     pub clocks: Vec<Clock>,
-    pub arms: Vec<ArmRig>,
+    pub arms: Vec<StartedArm>,
     /// Caches stay as empty as a fresh start leaves them.
     pub cold: bool,
-    /// The folder of the servers' sandbox, where they stand still while another arm is measured.
-    pub stands_in: Option<PathBuf>,
-    /// How long each arm's server has stood still, ns.
-    pub stood: Vec<Arc<AtomicU64>>,
+    /// The folder of the servers' sandbox, where they are paused while another arm is measured.
+    pub pauses_in: Option<PathBuf>,
+    /// How long each arm's server has been paused, ns.
+    pub paused_ns: Vec<Arc<AtomicU64>>,
     /// What runs programs beside each arm's server; `None` where none is needed.
     pub companions: Vec<Option<Companion>>,
     /// Keys are rotated: what a server does in the background of its slots is its own.
     pub rotates: bool,
 }
 
-impl<'a> Site<'a> {
+impl<'a> CellContext<'a> {
     /// `cell` on the processors that this process may use, one lane a processor.
     pub fn new(
         database: &'a dyn Database,
         workload: &'a dyn Workload,
         cell: &Cell,
         cell_index: u32,
-        arms: Vec<ArmRig>,
+        arms: Vec<StartedArm>,
     ) -> Self {
         let processors = process::processors();
         let lanes = processors.len().min(cell.clients as usize).max(1);
@@ -68,8 +68,8 @@ impl<'a> Site<'a> {
             processors,
             clocks: (0..lanes).map(|_| clock()).collect(),
             cold: false,
-            stands_in: None,
-            stood: arms.iter().map(|_| Arc::default()).collect(),
+            pauses_in: None,
+            paused_ns: arms.iter().map(|_| Arc::default()).collect(),
             companions: arms.iter().map(|arm| arm.setup.rotates_volume().then(Companion::default)).collect(),
             rotates: arms.iter().any(|arm| arm.setup.changes_keys()),
             arms,
@@ -96,35 +96,35 @@ impl<'a> Site<'a> {
         !self.embedded && !self.time_is_virtual()
     }
 
-    /// Who stands still while another is measured: nobody, where the arms take turns every few milliseconds.
-    pub fn turnstile(&self) -> Result<Turnstile, Fault> {
-        match &self.stands_in {
+    /// Who is paused while another is measured: nobody, where the arms take turns every few milliseconds.
+    pub fn pause_gate(&self) -> Result<PauseGate, Fault> {
+        match &self.pauses_in {
             Some(folder) => {
-                let of = |(arm, companion): (&ArmRig, &Option<Companion>)| Workers {
+                let of = |(arm, companion): (&StartedArm, &Option<Companion>)| Workers {
                     server: arm.server.process,
                     companion: companion.clone(),
                 };
-                Turnstile::new(folder, self.arms.iter().zip(&self.companions).map(of).collect(), self.stood.clone())
+                PauseGate::new(folder, self.arms.iter().zip(&self.companions).map(of).collect(), self.paused_ns.clone())
             }
-            None => Ok(Turnstile::open_to(self.arms.len())),
+            None => Ok(PauseGate::open_to(self.arms.len())),
         }
     }
 
     /// Looks at every arm's counters.
-    pub fn look(&self) -> Vec<Look> {
+    pub fn read_counters(&self) -> Vec<Reading> {
         if self.time_is_virtual() {
-            return vec![Look::default(); self.arms.len()];
+            return vec![Reading::default(); self.arms.len()];
         }
-        let census = Census::take();
-        let look = |arm: &ArmRig| Look {
+        let snapshot = ProcessSnapshot::take();
+        let reading = |arm: &StartedArm| Reading {
             tree: match arm.server.process {
-                Some(process) => Some(census.usage(process)),
+                Some(process) => Some(snapshot.usage(process)),
                 None => self.database.usage(&arm.server, &arm.setup),
             },
             wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
         };
-        self.arms.iter().map(look).collect()
+        self.arms.iter().map(reading).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What was seen of a security feature on a running server: a row of the matrix, how it stands, and of how much of the
 //! server that is true.
 
-use tithe_machine::sight::Sight;
+use tithe_machine::observation::Observation;
 
 /// A row of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +125,7 @@ impl Scope {
 
 /// One cell of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observation {
+pub struct FeatureStatus {
     /// The row.
     pub feature: Feature,
     /// How it stands.
@@ -136,26 +136,26 @@ pub struct Observation {
     pub seen: String,
 }
 
-impl Observation {
+impl FeatureStatus {
     /// A cell.
     pub fn new(feature: Feature, state: State, scope: Scope, seen: impl Into<String>) -> Self {
         Self { feature, state, scope, seen: seen.into() }
     }
 }
 
-impl Observation {
+impl FeatureStatus {
     /// Adds what became of a canary: what it disproves is no longer called enforced, and neither is what it was to show
     /// and could not be looked at. A canary that is not found raises no state.
-    pub fn add(&mut self, claim: &str, sight: &Sight) {
-        let word = match sight {
-            Sight::Protected(_) => "holds",
-            Sight::Exposed(_) => "does not hold",
-            Sight::Unknown(_) => "could not be looked at",
+    pub fn add(&mut self, claim: &str, observation: &Observation) {
+        let word = match observation {
+            Observation::Protected(_) => "holds",
+            Observation::Exposed(_) => "does not hold",
+            Observation::Unknown(_) => "could not be looked at",
         };
-        self.seen.push_str(&format!("; canary: {claim}: {word} ({})", sight.quotation()));
-        self.state = match (self.state, sight) {
-            (State::Enforced | State::Unseen, Sight::Exposed(_)) => State::Available,
-            (State::Enforced, Sight::Unknown(_)) => State::Unseen,
+        self.seen.push_str(&format!("; canary: {claim}: {word} ({})", observation.quotation()));
+        self.state = match (self.state, observation) {
+            (State::Enforced | State::Unseen, Observation::Exposed(_)) => State::Available,
+            (State::Enforced, Observation::Unknown(_)) => State::Unseen,
             (state, _) => state,
         };
     }
@@ -171,9 +171,9 @@ mod tests {
     fn a_canary_lowers_what_it_disproves_and_raises_nothing() {
         let mut text = String::new();
         for state in [State::Enforced, State::Unseen, State::Off, State::NotOffered] {
-            for sight in [Sight::Protected, Sight::Exposed, Sight::Unknown] {
-                let mut cell = Observation::new(Feature::AtRest, state, Scope::Server, "set");
-                cell.add("nothing is readable", &sight("0 of 9".to_owned()));
+            for observation in [Observation::Protected, Observation::Exposed, Observation::Unknown] {
+                let mut cell = FeatureStatus::new(Feature::AtRest, state, Scope::Server, "set");
+                cell.add("nothing is readable", &observation("0 of 9".to_owned()));
                 text += &format!("{}: {}\n", cell.state.words(), cell.seen);
             }
         }

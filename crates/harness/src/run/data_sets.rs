@@ -14,8 +14,8 @@ use std::{
 };
 
 use tithe_machine::{
+    credentials::Credentials,
     fault::Fault,
-    materials::Materials,
     sandbox::{
         Sandbox,
         copy::{self, How},
@@ -24,13 +24,13 @@ use tithe_machine::{
 };
 use tithe_plugin::setup::{AtRest, Columns, Setup};
 
-use super::{Part, Run};
+use super::{EpochPlan, Run};
 
 /// File of a kept set that says what it holds.
 const MARKER: &str = "holds";
 
 /// The data sets that are kept.
-pub(super) struct Kept {
+pub(super) struct DataSets {
     /// Where the sandbox is made.
     folder: PathBuf,
     sandbox: Option<Sandbox>,
@@ -41,7 +41,7 @@ pub(super) struct Kept {
 }
 
 struct Set {
-    holds: Holds,
+    fingerprint: Fingerprint,
     /// The arm that loaded it.
     by: String,
     folder: PathBuf,
@@ -49,7 +49,7 @@ struct Set {
 
 /// What the files of an arm hold, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Holds {
+pub(super) struct Fingerprint {
     workload: usize,
     paths: Vec<String>,
     /// For the marker: everything but the keys.
@@ -57,7 +57,7 @@ pub(super) struct Holds {
     keys: Vec<Secret>,
 }
 
-impl Holds {
+impl Fingerprint {
     /// What the files of an arm with `setup` hold when workload `workload` has been loaded; `None` where no copy of
     /// them is to be started on.
     fn of(run: &Run<'_>, workload: usize, setup: &Setup) -> Option<Self> {
@@ -80,8 +80,9 @@ impl Holds {
             rotates: _,
             compute: _,
             clients: _,
-            // Certificates are in no data, passwords are those of all epochs, and keys are compared where they are used.
-            materials: _,
+            // Certificates are in no data, passwords are those of all epochs, and keys are compared where they are
+            // used.
+            credentials: _,
         } = setup;
         // On an encrypted volume a copy would leave its protection.
         if volume.is_some() || key_server.is_some() {
@@ -89,7 +90,7 @@ impl Holds {
         }
         let stored = run.product.stored(setup)?;
         let mut lines = vec![format!("workload {workload}"), run.install.version.clone()];
-        lines.extend(stored.alike);
+        lines.extend(stored.storage_settings);
         lines.extend(create_arguments.iter().map(|argument| format!("made with {argument}")));
         lines.extend(session_statements.iter().map(|statement| format!("loaded after {statement}")));
         let mut keys = Vec::new();
@@ -108,45 +109,46 @@ impl Holds {
     }
 }
 
-impl Kept {
+impl DataSets {
     /// Nothing yet; what comes is kept beside the servers' own sandboxes, below `folder` where their account can reach
     /// it.
     pub(super) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), sandbox: None, sets: Vec::new(), made: 0, secrets: None }
     }
 
-    /// Puts the password and the data key of the first epoch into `materials`: data that were encrypted with a key are
-    /// worth nothing without it.
-    pub(super) fn share_secrets(&mut self, materials: &mut Materials) {
-        let own = || (materials.password.clone(), materials.key.clone());
-        (materials.password, materials.key) = self.secrets.get_or_insert_with(own).clone();
+    /// Puts the password and the data key of the first epoch into `credentials`: data that were encrypted with a key
+    /// are worth nothing without it.
+    pub(super) fn share_secrets(&mut self, credentials: &mut Credentials) {
+        let own = || (credentials.password.clone(), credentials.key.clone());
+        (credentials.password, credentials.key) = self.secrets.get_or_insert_with(own).clone();
     }
 
     /// What each arm of an epoch holds; nothing where no data set will be needed twice.
-    pub(super) fn plan(&self, run: &Run<'_>, part: &Part<'_>, setups: &[Setup]) -> Vec<Option<Holds>> {
+    pub(super) fn plan(&self, run: &Run<'_>, part: &EpochPlan<'_>, setups: &[Setup]) -> Vec<Option<Fingerprint>> {
         let workload = part.cell.workload;
         let arms = setups.iter().zip(&run.plan.experiment.arms);
-        let all: Vec<_> =
-            arms.map(|(setup, arm)| arm.url.is_none().then(|| Holds::of(run, workload, setup)).flatten()).collect();
+        let all: Vec<_> = arms
+            .map(|(setup, arm)| arm.url.is_none().then(|| Fingerprint::of(run, workload, setup)).flatten())
+            .collect();
         let later = part.epoch + 1 < part.cell.epochs
             || run.plan.cells[part.number + 1..].iter().any(|cell| cell.workload == workload);
-        let twice = |holds: &Holds| all.iter().flatten().filter(|other| *other == holds).count() > 1;
-        if all.iter().flatten().any(|holds| later || self.find(holds).is_some() || twice(holds)) {
+        let twice = |fingerprint: &Fingerprint| all.iter().flatten().filter(|other| *other == fingerprint).count() > 1;
+        if all.iter().flatten().any(|fingerprint| later || self.find(fingerprint).is_some() || twice(fingerprint)) {
             all
         } else {
             vec![None; setups.len()]
         }
     }
 
-    fn find(&self, holds: &Holds) -> Option<&Set> {
-        self.sets.iter().find(|set| set.holds == *holds)
+    fn find(&self, fingerprint: &Fingerprint) -> Option<&Set> {
+        self.sets.iter().find(|set| set.fingerprint == *fingerprint)
     }
 
     /// Keeps what a stopped server in the folder `from` has left, by moving it: the server goes on with a copy.
     ///
     /// # Errors
     /// When the disk refuses. Nothing is kept then.
-    pub(super) fn keep(&mut self, holds: &Holds, by: &str, from: &Path) -> Result<(), Fault> {
+    pub(super) fn keep(&mut self, fingerprint: &Fingerprint, by: &str, from: &Path) -> Result<(), Fault> {
         let sandbox = match &mut self.sandbox {
             Some(sandbox) => sandbox,
             none => none.insert(Sandbox::new(&self.folder)?),
@@ -154,26 +156,26 @@ impl Kept {
         self.made += 1;
         let folder = sandbox.folder().join(format!("set-{}", self.made));
         let gathering = folder.with_extension("part");
-        gather(holds, from, &gathering)
+        gather(fingerprint, from, &gathering)
             .and_then(|()| fs::rename(&gathering, &folder))
             .map_err(|error| Fault::machine(format!("cannot keep the data set of arm {by}"), error))?;
-        self.sets.push(Set { holds: holds.clone(), by: by.to_owned(), folder });
+        self.sets.push(Set { fingerprint: fingerprint.clone(), by: by.to_owned(), folder });
         Ok(())
     }
 
-    /// Copies the kept set that is what `holds` says into the folder `to` of a server; returns where it came from in
-    /// words, `None` where no such set is kept.
+    /// Copies the kept set that is what `fingerprint` says into the folder `to` of a server; returns where it came from
+    /// in words, `None` where no such set is kept.
     ///
     /// # Errors
     /// When the disk refuses, or what is kept is not what it was.
-    pub(super) fn restore(&self, holds: &Holds, to: &Path) -> Result<Option<String>, Fault> {
-        let Some(set) = self.find(holds) else { return Ok(None) };
+    pub(super) fn restore(&self, fingerprint: &Fingerprint, to: &Path) -> Result<Option<String>, Fault> {
+        let Some(set) = self.find(fingerprint) else { return Ok(None) };
         let failed = |error| Fault::machine(format!("cannot copy the data set of arm {}", set.by), error);
-        if fs::read_to_string(set.folder.join(MARKER)).map_err(failed)? != holds.words {
+        if fs::read_to_string(set.folder.join(MARKER)).map_err(failed)? != fingerprint.words {
             return Err(Fault::Machine(format!("{} does not hold what it should", set.folder.display())));
         }
         let mut how = How::Reflink;
-        for path in &holds.paths {
+        for path in &fingerprint.paths {
             let from = set.folder.join(path);
             if from.exists() {
                 how = how.max(copy::tree(&from, &to.join(path)).map_err(failed)?);
@@ -185,23 +187,23 @@ impl Kept {
 
     /// Lets go of the sets that are not of a workload for which `needed` holds.
     pub(super) fn let_go(&mut self, needed: impl Fn(usize) -> bool) {
-        for set in self.sets.extract_if(.., |set| !needed(set.holds.workload)) {
+        for set in self.sets.extract_if(.., |set| !needed(set.fingerprint.workload)) {
             // What cannot be removed goes with the sandbox.
             let _ = fs::remove_dir_all(&set.folder);
         }
     }
 }
 
-/// Moves the files of `holds` from the folder `from` into the new folder `to`, and says there what they are.
-fn gather(holds: &Holds, from: &Path, to: &Path) -> std::io::Result<()> {
+/// Moves the files of `fingerprint` from the folder `from` into the new folder `to`, and says there what they are.
+fn gather(fingerprint: &Fingerprint, from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir(to)?;
     fs::set_permissions(to, Permissions::from_mode(0o700))?;
-    for path in &holds.paths {
+    for path in &fingerprint.paths {
         if from.join(path).exists() {
             fs::rename(from.join(path), to.join(path))?;
         }
     }
-    fs::write(to.join(MARKER), &holds.words)?;
+    fs::write(to.join(MARKER), &fingerprint.words)?;
     copy::sync(to)
 }
 

@@ -3,7 +3,7 @@
 //! Per operation it reads the clock twice, and it neither allocates nor locks.
 
 use tithe_machine::{
-    clock::{Clock, Modes},
+    clock::{Clock, CpuTimes},
     fault::Fault,
 };
 use tithe_model::record::Slot;
@@ -11,7 +11,7 @@ use tithe_plugin::session::Progress;
 
 use super::{
     arm::Arm,
-    seat::{Busy, Seat, open},
+    connection::{Busy, ClientConnection, open},
 };
 use crate::load::{
     Turn,
@@ -19,7 +19,7 @@ use crate::load::{
 };
 
 /// One lane's stay at one arm.
-pub(super) struct Visit<'a> {
+pub(super) struct SlotRun<'a> {
     pub(super) clock: &'a Clock,
     slot: &'a mut Slot,
     pub(super) turn: Turn,
@@ -28,30 +28,30 @@ pub(super) struct Visit<'a> {
     /// Client processor time spent waiting for an intended start: not the operation's.
     pub(super) idle_cpu_ns: u64,
     /// The same by mode.
-    pub(super) idle_modes: Modes,
+    pub(super) idle_cpu_times: CpuTimes,
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
 }
 
-impl<'a> Visit<'a> {
-    /// A stay for `turn`, recorded in `slot`; nothing that begins within the first `guard_ns` counts for latency.
+impl<'a> SlotRun<'a> {
+    /// A stay for `turn`, recorded in `slot`; nothing that begins within the first `settling_ns` counts for latency.
     /// `open`: operations start at intended times.
-    pub(super) fn new(clock: &'a Clock, slot: &'a mut Slot, turn: Turn, guard_ns: u64, open: bool) -> Self {
+    pub(super) fn new(clock: &'a Clock, slot: &'a mut Slot, turn: Turn, settling_ns: u64, open: bool) -> Self {
         Self {
             clock,
             slot,
             turn,
-            counts_from_ns: if turn.block.is_some() { turn.start_ns + guard_ns } else { u64::MAX },
+            counts_from_ns: if turn.block.is_some() { turn.start_ns + settling_ns } else { u64::MAX },
             open,
             idle_cpu_ns: 0,
-            idle_modes: Modes::default(),
+            idle_cpu_times: CpuTimes::default(),
             first_ns: 0,
             last_ns: 0,
         }
     }
 }
 
-impl Visit<'_> {
+impl SlotRun<'_> {
     /// Offers the operations of the slot and takes their answers.
     pub(super) fn drive(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<(), Fault> {
         self.last_ns = self.clock.now();
@@ -59,52 +59,52 @@ impl Visit<'_> {
         if self.open {
             let started = self.open_loop(arm, intended)?;
             if self.turn.block.is_some() {
-                arm.recorder.undrained += (intended.len() - started) as u64;
+                arm.recorder.unfinished += (intended.len() - started) as u64;
             }
             return Ok(());
         }
         if arm.is_paced() {
             return self.paced(arm);
         }
-        if arm.seats.len() == 1 { self.closed_single(arm) } else { self.closed_many(arm) }
+        if arm.connections.len() == 1 { self.closed_single(arm) } else { self.closed_many(arm) }
     }
 
     fn closed_single(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
-        let seat = &mut arm.seats[0];
+        let conn = &mut arm.connections[0];
         while self.last_ns < self.turn.end_ns {
-            self.begin(seat, &mut arm.recorder, None)?;
-            self.finish(seat, &mut arm.recorder)?;
+            self.begin(conn, &mut arm.recorder, None)?;
+            self.finish(conn, &mut arm.recorder)?;
         }
         Ok(())
     }
 
     /// One operation after the other: a single connection, or an embedded database, whose connections take turns.
     fn open_in_turn(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<usize, Fault> {
-        let seats = arm.seats.len();
+        let connections = arm.connections.len();
         for (started, at) in intended.iter().enumerate() {
             if self.last_ns >= self.turn.end_ns {
                 return Ok(started);
             }
             self.idle_until(*at);
-            let seat = &mut arm.seats[started % seats];
-            self.begin(seat, &mut arm.recorder, Some(*at))?;
-            self.finish(seat, &mut arm.recorder)?;
+            let conn = &mut arm.connections[started % connections];
+            self.begin(conn, &mut arm.recorder, Some(*at))?;
+            self.finish(conn, &mut arm.recorder)?;
         }
         Ok(intended.len())
     }
 
     fn closed_many(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let Some(poll) = &mut arm.poll else { return self.round_robin(arm) };
-        for seat in &mut arm.seats {
-            self.begin(seat, &mut arm.recorder, None)?;
+        for conn in &mut arm.connections {
+            self.begin(conn, &mut arm.recorder, None)?;
         }
-        let mut busy = arm.seats.len();
+        let mut busy = arm.connections.len();
         while busy > 0 {
             for number in poll.wait(None)? {
-                let seat = &mut arm.seats[number];
-                if self.advance(seat, &mut arm.recorder)? {
+                let conn = &mut arm.connections[number];
+                if self.advance(conn, &mut arm.recorder)? {
                     if self.last_ns < self.turn.end_ns {
-                        self.begin(seat, &mut arm.recorder, None)?;
+                        self.begin(conn, &mut arm.recorder, None)?;
                     } else {
                         busy -= 1;
                     }
@@ -117,12 +117,12 @@ impl Visit<'_> {
     /// Several connections to an embedded database: one after the other.
     fn round_robin(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         loop {
-            for seat in &mut arm.seats {
+            for conn in &mut arm.connections {
                 if self.last_ns >= self.turn.end_ns {
                     return Ok(());
                 }
-                self.begin(seat, &mut arm.recorder, None)?;
-                self.finish(seat, &mut arm.recorder)?;
+                self.begin(conn, &mut arm.recorder, None)?;
+                self.finish(conn, &mut arm.recorder)?;
             }
         }
     }
@@ -131,23 +131,23 @@ impl Visit<'_> {
     fn open_loop(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<usize, Fault> {
         let Some(poll) = &mut arm.poll else { return self.open_in_turn(arm, intended) };
         arm.free.clear();
-        arm.free.extend(0..arm.seats.len());
+        arm.free.extend(0..arm.connections.len());
         let mut started = 0;
         loop {
             let mut now = self.clock.now();
             while started < intended.len() && intended[started] <= now && now < self.turn.end_ns {
                 let Some(number) = arm.free.pop_front() else { break };
-                self.begin(&mut arm.seats[number], &mut arm.recorder, Some(intended[started]))?;
+                self.begin(&mut arm.connections[number], &mut arm.recorder, Some(intended[started]))?;
                 started += 1;
                 now = self.clock.now();
             }
             let more = started < intended.len() && now < self.turn.end_ns;
-            if arm.free.len() == arm.seats.len() && !more {
+            if arm.free.len() == arm.connections.len() && !more {
                 return Ok(started);
             }
             let deadline = (more && !arm.free.is_empty()).then(|| intended[started].saturating_sub(now));
             for number in poll.wait(deadline)? {
-                if self.advance(&mut arm.seats[number], &mut arm.recorder)? {
+                if self.advance(&mut arm.connections[number], &mut arm.recorder)? {
                     arm.free.push_back(number);
                 }
             }
@@ -159,68 +159,73 @@ impl Visit<'_> {
         if at <= self.clock.now() {
             return;
         }
-        let (before, modes) = (self.clock.thread_cpu(), self.clock.thread_modes());
+        let (before, cpu_times) = (self.clock.thread_cpu(), self.clock.thread_cpu_times());
         self.clock.wait_until(at);
-        if let (Some(before), Some(after)) = (modes, self.clock.thread_modes()) {
-            self.idle_modes += after.since(before);
+        if let (Some(before), Some(after)) = (cpu_times, self.clock.thread_cpu_times()) {
+            self.idle_cpu_times += after.since(before);
         }
         // Last, so that looking is not charged to the operation either.
         self.idle_cpu_ns += self.clock.thread_cpu() - before;
     }
 
     #[inline]
-    fn begin(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder, intended_ns: Option<u64>) -> Result<(), Fault> {
-        seat.client.prepare();
-        self.begin_prepared(seat, recorder, intended_ns)
+    fn begin(
+        &mut self,
+        conn: &mut ClientConnection<'_>,
+        recorder: &mut Recorder,
+        intended_ns: Option<u64>,
+    ) -> Result<(), Fault> {
+        conn.client.prepare();
+        self.begin_prepared(conn, recorder, intended_ns)
     }
 
     #[inline]
     pub(super) fn begin_prepared(
         &mut self,
-        seat: &mut Seat<'_>,
+        conn: &mut ClientConnection<'_>,
         recorder: &mut Recorder,
         intended_ns: Option<u64>,
     ) -> Result<(), Fault> {
-        if seat.renewal.is_some() {
-            self.renew_if_spent(seat, recorder)?;
+        if conn.reconnect.is_some() {
+            self.renew_if_spent(conn, recorder)?;
         }
         let begun_ns = self.clock.now();
-        seat.busy = Some(Busy { begun_ns, part_ns: begun_ns, intended_ns: intended_ns.unwrap_or(begun_ns) });
-        seat.client.submit(open(&mut seat.session)?)
+        conn.busy = Some(Busy { begun_ns, part_ns: begun_ns, intended_ns: intended_ns.unwrap_or(begun_ns) });
+        conn.client.submit(open(&mut conn.session)?)
     }
 
     /// Renews a connection that has done its operations. The lane waits for it: its other connections are not looked at
     /// meanwhile. The time belongs to the slot and to its operations together, and is recorded by itself as well.
-    fn renew_if_spent(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
-        if seat.is_spent() {
+    fn renew_if_spent(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
+        if conn.is_spent() {
             let begun_ns = self.clock.now();
-            seat.renew()?;
+            conn.reopen()?;
             let latency_ns = self.clock.now() - begun_ns;
             if begun_ns >= self.counts_from_ns {
-                self.slot.wall_g_ns += latency_ns;
+                self.slot.latency_sum_ns += latency_ns;
                 recorder.connection(latency_ns);
             }
         }
-        seat.served += 1;
+        conn.served += 1;
         Ok(())
     }
 
-    /// Carries the operation of `seat` to its end.
-    pub(super) fn finish(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
-        while !self.advance(seat, recorder)? {
-            tithe_plugin::session::wait_ready(seat.connection()?)?;
+    /// Carries the operation of `connection` to its end.
+    pub(super) fn finish(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
+        while !self.advance(conn, recorder)? {
+            tithe_plugin::session::wait_ready(conn.connection()?)?;
         }
         Ok(())
     }
 
     /// Takes what has arrived; true when the operation is over.
     #[inline]
-    pub(super) fn advance(&mut self, seat: &mut Seat<'_>, recorder: &mut Recorder) -> Result<bool, Fault> {
-        let Some(busy) = &mut seat.busy else { return Ok(false) };
+    pub(super) fn advance(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<bool, Fault> {
+        let Some(busy) = &mut conn.busy else { return Ok(false) };
         let counts = busy.begun_ns >= self.counts_from_ns;
         let now = || self.clock.now();
         let mut parts = PartTimes::new(recorder, &now, busy.part_ns, counts);
-        let result = seat.client.advance(open(&mut seat.session)?, &mut parts);
+        let result = conn.client.advance(open(&mut conn.session)?, &mut parts);
         busy.part_ns = parts.since_ns();
         let busy = *busy;
         match result {
@@ -228,39 +233,39 @@ impl Visit<'_> {
             Ok(Progress::Done(_)) => {}
             Err(Fault::Server(message)) => {
                 recorder.failed += 1;
-                seat.busy = None;
+                conn.busy = None;
                 self.last_ns = self.clock.now();
                 // A few failures are counted; many make the frame worthless, and the first one says why.
-                if recorder.failed * 100 > recorder.operations + recorder.settling + 100 {
-                    recorder.spoil(format!("more than 1 % of the operations failed, the first with: {message}"));
+                if recorder.failed * 100 > recorder.operations + recorder.lead_in + 100 {
+                    recorder.invalidate(format!("more than 1 % of the operations failed, the first with: {message}"));
                 }
                 return Ok(true);
             }
             Err(Fault::Wrong(message)) => {
-                recorder.spoil(format!("wrong answer: {message}"));
-                seat.busy = None;
+                recorder.invalidate(format!("wrong answer: {message}"));
+                conn.busy = None;
                 self.last_ns = self.clock.now();
                 return Ok(true);
             }
             Err(fault) => return Err(fault),
         }
         let end_ns = self.clock.now();
-        seat.busy = None;
+        conn.busy = None;
         self.last_ns = end_ns;
         let latency_ns = end_ns - busy.begun_ns;
-        self.slot.n += 1;
+        self.slot.operations += 1;
         if self.turn.block.is_none() {
-            recorder.settling += 1;
+            recorder.lead_in += 1;
         } else {
             recorder.operations += 1;
             recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
         }
         if counts {
-            self.slot.n_g += 1;
-            self.slot.wall_g_ns += latency_ns;
-            recorder.latency(seat.client.operation(), latency_ns);
+            self.slot.counted += 1;
+            self.slot.latency_sum_ns += latency_ns;
+            recorder.latency(conn.client.operation(), latency_ns);
             if self.open {
-                recorder.from_intended(seat.client.operation(), end_ns.saturating_sub(busy.intended_ns));
+                recorder.from_intended(conn.client.operation(), end_ns.saturating_sub(busy.intended_ns));
             }
         }
         Ok(true)

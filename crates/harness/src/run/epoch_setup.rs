@@ -7,7 +7,7 @@ use std::{
 };
 
 use tithe_machine::{
-    cgroup::{self, Limits},
+    cgroup::{self, GroupLimits},
     clock::Clock,
     fault::Fault,
     launch::{Address, Launch, Server},
@@ -25,21 +25,21 @@ use tithe_plugin::{
     configuration::configuration,
     data,
     database::{Connect, Database},
-    desk::Desk,
     program::Program,
     setup::Setup,
     workload::{Clients, Load, Workload},
+    workspace::Workspace,
 };
 
 use super::{
-    Diary, Observer, Part, Run, cache,
-    kept::{Holds, Kept},
+    EpochPlan, EventLog, Observer, Run, cache,
+    data_sets::{DataSets, Fingerprint},
 };
 use crate::{
     arms::Resolved,
     folder::{RunFolder, file_name},
     limits,
-    load::frame::ArmRig,
+    load::frame::StartedArm,
     serve,
     volumes::{
         self, Mounted,
@@ -48,11 +48,11 @@ use crate::{
 };
 
 /// The servers of one epoch; they stop when it is dropped.
-pub(super) struct Stage<'a> {
+pub(super) struct EpochSetup<'a> {
     database: &'a dyn Database,
-    rigs: Vec<ArmRig>,
+    started_arms: Vec<StartedArm>,
     /// Where another program works, by arm; empty where Tithe's own clients do.
-    desks: Vec<Desk>,
+    workspaces: Vec<Workspace>,
     servers: Vec<Started>,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
@@ -92,21 +92,21 @@ impl Started {
     }
 }
 
-impl Drop for Stage<'_> {
+impl Drop for EpochSetup<'_> {
     fn drop(&mut self) {
         self.servers.iter().for_each(|started| self.database.close(&started.server));
     }
 }
 
-impl<'a> Stage<'a> {
+impl<'a> EpochSetup<'a> {
     /// With `swap_bytes` of encrypted swap, where some are asked for.
     pub(super) fn new(database: &'a dyn Database, folder: &RunFolder, swap_bytes: Option<u64>) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?;
         let swap = swap_bytes.map(|bytes| own_swap::set_up(bytes, &sandbox)).transpose()?;
         Ok(Self {
             database,
-            rigs: Vec::new(),
-            desks: Vec::new(),
+            started_arms: Vec::new(),
+            workspaces: Vec::new(),
             servers: Vec::new(),
             attached: Vec::new(),
             logs: Vec::new(),
@@ -120,15 +120,15 @@ impl<'a> Stage<'a> {
     pub(super) fn set(
         &mut self,
         run: &Run<'_>,
-        part: &Part<'_>,
-        kept: &mut Kept,
-        diary: &mut Diary<'_>,
+        part: &EpochPlan<'_>,
+        data_sets: &mut DataSets,
+        event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
-        let Part { number, cell, .. } = *part;
+        let EpochPlan { number, cell, .. } = *part;
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
         let shared = shares_server(&experiment.arms);
-        diary.folder.cell(number, |facts| {
+        event_log.folder.cell(number, |facts| {
             facts.mode = mode(cell, shared, self.launches(&experiment.arms));
             facts.notes = workload.describe();
             if run.plan.cells[number].arrivals != cell.arrivals
@@ -147,16 +147,16 @@ impl<'a> Stage<'a> {
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
-        let mut materials = self.sandbox.materials()?;
-        kept.share_secrets(&mut materials);
-        let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &materials);
+        let mut credentials = self.sandbox.credentials()?;
+        data_sets.share_secrets(&mut credentials);
+        let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &credentials);
         let setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
-        let holds = match workload.offered_by() {
+        let fingerprint = match workload.offered_by() {
             // What another program loads is loaded anew: its data are not known to be the same in every start.
             Load::Program(_) => vec![None; setups.len()],
-            Load::Clients(_) => kept.plan(run, part, &setups),
+            Load::Clients(_) => data_sets.plan(run, part, &setups),
         };
-        self.add_all(run, part, (&setups, &holds, shared), kept, diary)
+        self.add_all(run, part, (&setups, &fingerprint, shared), data_sets, event_log)
     }
 
     /// Starts every arm with its set-up on loaded data: on what it holds, where that is kept. `shared`: all on one
@@ -164,10 +164,10 @@ impl<'a> Stage<'a> {
     fn add_all(
         &mut self,
         run: &Run<'_>,
-        part: &Part<'_>,
-        (setups, holds, shared): (&[Setup], &[Option<Holds>], bool),
-        kept: &mut Kept,
-        diary: &mut Diary<'_>,
+        part: &EpochPlan<'_>,
+        (setups, fingerprint, shared): (&[Setup], &[Option<Fingerprint>], bool),
+        data_sets: &mut DataSets,
+        event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports
         // come first, must not be a property of an arm.
@@ -181,26 +181,26 @@ impl<'a> Stage<'a> {
                 break;
             }
             let loaded = shared && arm > 0;
-            self.add(run, part, arm, (&setups[arm], holds[arm].as_ref(), loaded), kept, diary)?;
+            self.add(run, part, arm, (&setups[arm], fingerprint[arm].as_ref(), loaded), data_sets, event_log)?;
         }
         if turned {
-            self.rigs.reverse();
-            self.desks.reverse();
+            self.started_arms.reverse();
+            self.workspaces.reverse();
             self.servers.reverse();
         }
         Ok(())
     }
 
-    /// Starts arm `number` on loaded data: those that it `holds`, a copy of kept ones where there are some; `loaded`:
-    /// on those of the first arm, whose server it shares.
+    /// Starts arm `number` on loaded data: those that it `fingerprint`, a copy of kept ones where there are some;
+    /// `loaded`: on those of the first arm, whose server it shares.
     fn add(
         &mut self,
         run: &Run<'_>,
-        part: &Part<'_>,
+        part: &EpochPlan<'_>,
         number: usize,
-        (setup, holds, loaded): (&Setup, Option<&Holds>, bool),
-        kept: &mut Kept,
-        diary: &mut Diary<'_>,
+        (setup, fingerprint, loaded): (&Setup, Option<&Fingerprint>, bool),
+        data_sets: &mut DataSets,
+        event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         let (cell, experiment) = (part.cell, &run.plan.experiment);
         let workload = run.workloads[cell.workload].as_ref();
@@ -208,11 +208,11 @@ impl<'a> Stage<'a> {
         let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
         // A process that served a connection and has ended is counted by its group alone.
         limits.account = cell.reconnect_every.is_some() && cgroup::counts();
-        let kept_set = holds.map(|holds| (holds, &*kept));
-        let Begun { mut server, configuration, notes, origin } = self.start(run, arm, setup, limits, kept_set)?;
+        let data_set = fingerprint.map(|fingerprint| (fingerprint, &*data_sets));
+        let Begun { mut server, configuration, notes, origin } = self.start(run, arm, setup, limits, data_set)?;
         let loads = !loaded && origin.is_none();
         if loads {
-            data::create(run.product, &server, &without_statements(setup, holds), workload)?;
+            data::create(run.product, &server, &without_statements(setup, fingerprint), workload)?;
             if matches!(server.address, Address::Attached(_)) {
                 self.attached.push((server.clone(), setup.clone()));
             }
@@ -227,20 +227,20 @@ impl<'a> Stage<'a> {
         }
         let version = facts.version.clone();
         let started = Event::ArmStarted { cell: part.number as u32, epoch: part.epoch, arm: number as u32, version };
-        diary.tell(started)?;
-        diary.folder.cell(part.number, |known| known.arms[number] = facts)?;
-        self.load(run, part, number, (&server, setup, loads), diary.observer)?;
-        if let Some(holds) = holds {
+        event_log.add(started)?;
+        event_log.folder.cell(part.number, |known| known.arms[number] = facts)?;
+        self.load(run, part, number, (&server, setup, loads), event_log.observer)?;
+        if let Some(fingerprint) = fingerprint {
             if loads {
-                let origin = self.keep(run, workload, &arm.name, (setup, holds), kept)?;
-                diary.folder.cell(part.number, |known| {
+                let origin = self.keep(run, workload, &arm.name, (setup, fingerprint), data_sets)?;
+                event_log.folder.cell(part.number, |known| {
                     known.arms[number].tell(Fact::DataSet, origin);
                 })?;
                 server = self.servers[self.servers.len() - 1].server.clone();
             }
             make_ready(run.product, &server, setup, workload)?;
         }
-        self.rigs.push(ArmRig { server, setup: setup.clone(), on: arm.on.clone(), off: arm.off.clone() });
+        self.started_arms.push(StartedArm { server, setup: setup.clone(), on: arm.on.clone(), off: arm.off.clone() });
         Ok(())
     }
 
@@ -249,7 +249,7 @@ impl<'a> Stage<'a> {
     fn load(
         &mut self,
         run: &Run<'_>,
-        part: &Part<'_>,
+        part: &EpochPlan<'_>,
         number: usize,
         (server, setup, loads): (&Server, &Setup, bool),
         observer: &mut dyn Observer,
@@ -262,7 +262,7 @@ impl<'a> Stage<'a> {
         match workload.offered_by() {
             Load::Program(program) => {
                 tell(0);
-                self.furnish(run, program, workload, &run.plan.experiment.arms[number], server, setup)?;
+                self.prepare_program(run, program, workload, &run.plan.experiment.arms[number], server, setup)?;
                 tell(of);
                 Ok(())
             }
@@ -278,16 +278,16 @@ impl<'a> Stage<'a> {
         run: &Run<'_>,
         workload: &dyn Workload,
         arm: &str,
-        (setup, holds): (&Setup, &Holds),
-        kept: &mut Kept,
+        (setup, fingerprint): (&Setup, &Fingerprint),
+        data_sets: &mut DataSets,
     ) -> Result<String, Fault> {
         let number = self.servers.len() - 1;
         let server = self.servers[number].server.clone();
-        data::settle(run.product, &server, setup, workload)?;
+        data::quiesce(run.product, &server, setup, workload)?;
         let launch = self.servers[number].stop()?;
         run.product.close(&server);
-        kept.keep(holds, arm, &server.folder)?;
-        let origin = kept.restore(holds, &server.folder)?.unwrap_or_default();
+        data_sets.keep(fingerprint, arm, &server.folder)?;
+        let origin = data_sets.restore(fingerprint, &server.folder)?.unwrap_or_default();
         if let Some(launch) = launch {
             self.go_on(number, launch)?;
             self.await_start(number, setup)?;
@@ -313,13 +313,13 @@ impl<'a> Stage<'a> {
     }
 
     /// The arms, ready to be measured.
-    pub(super) fn take_rigs(&mut self) -> Vec<ArmRig> {
-        std::mem::take(&mut self.rigs)
+    pub(super) fn take_arms(&mut self) -> Vec<StartedArm> {
+        std::mem::take(&mut self.started_arms)
     }
 
-    /// Where servers stand still while another arm is measured: in slices and where keys are rotated (`rotates`), and
+    /// Where servers are paused while another arm is measured: in slices and where keys are rotated (`rotates`), and
     /// only those that Tithe started.
-    pub(super) fn stands_in(&self, cell: &Cell, rotates: bool) -> Option<PathBuf> {
+    pub(super) fn pauses_in(&self, cell: &Cell, rotates: bool) -> Option<PathBuf> {
         (cell.design == Design::Slices || rotates).then(|| self.sandbox.folder().to_owned())
     }
 
@@ -329,7 +329,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Has `program` load its data into the server of one arm.
-    fn furnish(
+    fn prepare_program(
         &mut self,
         run: &Run<'_>,
         program: &dyn Program,
@@ -338,16 +338,16 @@ impl<'a> Stage<'a> {
         server: &Server,
         setup: &Setup,
     ) -> Result<(), Fault> {
-        let desk = Desk::set(program, run.product, server, setup, "program")?;
-        self.logs.push((format!("{}--program", file_name(&arm.name)), desk.log()));
-        desk.prepare(program, run.product, server, setup, workload, run.cancelled)?;
-        self.desks.push(desk);
+        let workspace = Workspace::new(program, run.product, server, setup, "program")?;
+        self.logs.push((format!("{}--program", file_name(&arm.name)), workspace.log()));
+        workspace.prepare(program, run.product, server, setup, workload, run.cancelled)?;
+        self.workspaces.push(workspace);
         Ok(())
     }
 
     /// Where another program works, by arm; empty where Tithe's own clients do.
-    pub(super) fn take_desks(&mut self) -> Vec<Desk> {
-        std::mem::take(&mut self.desks)
+    pub(super) fn take_workspaces(&mut self) -> Vec<Workspace> {
+        std::mem::take(&mut self.workspaces)
     }
 
     /// Starts the server of one arm on its volume, within its limits and on a copy of a kept data set where there is
@@ -357,8 +357,8 @@ impl<'a> Stage<'a> {
         run: &Run<'_>,
         arm: &Arm,
         setup: &Setup,
-        limits: Limits,
-        kept_set: Option<(&Holds, &Kept)>,
+        limits: GroupLimits,
+        data_set: Option<(&Fingerprint, &DataSets)>,
     ) -> Result<Begun, Fault> {
         let name = file_name(&arm.name);
         let place = self.sandbox.place(&name)?;
@@ -371,18 +371,21 @@ impl<'a> Stage<'a> {
             configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
             (server, None, configuration)
         } else {
-            let mounted = setup.volume.as_ref().map(|asked| volumes::raise(asked, &place.folder, &self.sandbox));
+            let mounted = setup.volume.as_ref().map(|asked| volumes::set_up(asked, &place.folder, &self.sandbox));
             let mounted = mounted.transpose()?;
-            if limits != Limits::default() {
+            if limits != GroupLimits::default() {
                 let helper = mounted.as_ref().and_then(Mounted::process);
                 let words = self.sandbox.confine(&place.folder, limits, helper)?;
-                notes.push((if limits.confine() { Fact::Limits } else { Fact::ControlGroup }, words));
+                notes.push((if limits.confine() { Fact::GroupLimits } else { Fact::ControlGroup }, words));
             }
             notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);
             let launch = run.product.launch(&run.install, setup, &place);
             self.logs.push((name, place.folder.join(serve::LOG)));
-            origin = kept_set.map(|(holds, kept)| kept.restore(holds, &place.folder)).transpose()?.flatten();
+            origin = data_set
+                .map(|(fingerprint, data_sets)| data_sets.restore(fingerprint, &place.folder))
+                .transpose()?
+                .flatten();
             match origin {
                 Some(_) => self.sandbox.prepare_on_copy(&launch)?,
                 None => self.sandbox.prepare(&launch)?,
@@ -398,7 +401,7 @@ impl<'a> Stage<'a> {
     /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
     /// meets the caches is luck that stays as long as the server does, and would pass for a cost. `cold`: the page
     /// cache is emptied while no server runs; returns how.
-    pub(super) fn restart(&mut self, arms: &mut [ArmRig], cold: bool) -> Result<Option<&'static str>, Fault> {
+    pub(super) fn restart(&mut self, arms: &mut [StartedArm], cold: bool) -> Result<Option<&'static str>, Fault> {
         for started in &mut self.servers {
             // All are asked to stop before the first is waited for.
             started.process.iter_mut().for_each(|(running, _)| running.ask_to_stop());
@@ -450,9 +453,9 @@ impl<'a> Stage<'a> {
 }
 
 /// The set-up that tables are made with: one that is kept bears no trace of the statements of the arm that loaded it.
-fn without_statements(setup: &Setup, holds: Option<&Holds>) -> Setup {
+fn without_statements(setup: &Setup, fingerprint: Option<&Fingerprint>) -> Setup {
     let mut setup = setup.clone();
-    if holds.is_some() {
+    if fingerprint.is_some() {
         setup.statements.clear();
     }
     setup
