@@ -201,9 +201,11 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     let format: FormatOnly = json(&plan_text, "plan.json")?;
     if format.format != FORMAT {
         return Err(Fault::Machine(format!(
-            "{} was written in format {}, this tithe reads format {FORMAT}: use the version that wrote it",
+            "{} was written in format {}, this tithe reads format {FORMAT}, which names things otherwise: \
+             use the version that wrote it, or measure anew (`tithe run {}`)",
             path.display(),
-            format.format
+            format.format,
+            path.join("experiment.toml").display()
         )));
     }
     let plan: Plan = json(&plan_text, "plan.json")?;
@@ -333,6 +335,19 @@ pub fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_of_another_format_is_refused_before_anything_of_it_is_read() {
+        let folder = std::env::temp_dir().join(format!("tithe-test-format-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        for format in [FORMAT - 1, FORMAT + 1] {
+            fs::write(folder.join("plan.json"), format!("{{\"format\": {format}}}")).expect("written");
+            let Err(Fault::Machine(reason)) = open(&folder) else { panic!("format {format} is read") };
+            let expected = format!("was written in format {format}, this tithe reads format {FORMAT}");
+            assert!(reason.contains(&expected) && reason.contains("measure anew"), "{reason}");
+        }
+        fs::remove_dir_all(&folder).expect("clean up");
+    }
 
     #[test]
     fn a_line_cut_by_a_kill_is_left_out_and_any_other_bad_line_is_an_error() {

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Version of the run folder's format; a reader refuses another.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Fewest frames of a cell: with fewer, an interval at 95 % is too wide and stopping at a width undercovers.
 pub const FRAMES_MIN: u32 = 15;

@@ -19,7 +19,7 @@ pub struct Slot {
     pub frame: u32,
     /// Block within the frame.
     pub block: u32,
-    /// Lane: the client thread with all its connections.
+    /// The client thread with all its connections.
     pub lane: u32,
     /// Index of the arm in the experiment.
     pub arm: u32,

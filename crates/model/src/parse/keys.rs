@@ -113,5 +113,8 @@ pub(super) const PUBLISHED: TableFormat = TableFormat {
     ],
 };
 
+/// Keys that had another name in files for older builds, with the name that they have now.
+pub(super) const RENAMED: [(&str, &str); 2] = [("guard_arm", "aa_arm"), ("guarded", "protected")];
+
 /// All tables, in the order of the file.
 pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, PROTECTION, PUBLISHED];

@@ -14,7 +14,7 @@ use toml::{
 };
 
 use super::{
-    keys::{TABLES, TableFormat},
+    keys::{RENAMED, TABLES, TableFormat},
     wording,
 };
 use crate::diagnostic::Diagnostic;
@@ -124,12 +124,16 @@ impl<'a> Table<'a> {
             format.keys.iter().map(|(key, _)| *key).chain(extra.iter().map(String::as_str)).collect();
         for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref();
+            let renamed = RENAMED.iter().find(|(old, new)| name == old && known.contains(new));
             let help = match TABLES.iter().find(|other| other.keys.iter().any(|(key, _)| key == name)) {
                 Some(home) if home.header.is_empty() => {
                     format!("`{name}` belongs at the top of the file, before any table")
                 }
                 Some(home) => format!("`{name}` belongs in {}", home.name()),
-                None => wording::suggest(name, &known, "its keys are"),
+                None => renamed.map_or_else(
+                    || wording::suggest(name, &known, "its keys are"),
+                    |(_, new)| format!("it is called `{new}` now"),
+                ),
             };
             problems.at(key.span(), format!("{} has no key {}", format.name(), wording::quote(name)), help);
         }

@@ -166,6 +166,19 @@ fn unknown_keys() {
 }
 
 #[test]
+fn renamed_keys() {
+    let published =
+        "\n[[published]]\nsource = \"a report\"\narm = \"tls\"\nfigure = \"time\"\nplain = 32.4\nprotected = 40.9\nguarded = 40.9\n";
+    check(
+        &format!("{}{published}", SHORT.replace("[data]", "[measure]\nguard_arm = true\n[data]")),
+        expect![[r#"
+            5:1 `[measure]` has no key `guard_arm` (it is called `aa_arm` now)
+            22:1 `[[published]]` has no key `guarded` (it is called `protected` now)
+        "#]],
+    );
+}
+
+#[test]
 fn wrong_types() {
     check(
         r#"
