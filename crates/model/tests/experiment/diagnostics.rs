@@ -167,8 +167,7 @@ fn unknown_keys() {
 
 #[test]
 fn renamed_keys() {
-    let published =
-        "\n[[published]]\nsource = \"a report\"\narm = \"tls\"\nfigure = \"time\"\nplain = 32.4\nprotected = 40.9\nguarded = 40.9\n";
+    let published = "\n[[published]]\nsource = \"a report\"\narm = \"tls\"\nfigure = \"time\"\nplain = 32.4\nprotected = 40.9\nguarded = 40.9\n";
     check(
         &format!("{}{published}", SHORT.replace("[data]", "[measure]\nguard_arm = true\n[data]")),
         expect![[r#"
