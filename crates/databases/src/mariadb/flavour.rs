@@ -31,7 +31,7 @@ pub static FLAVOUR: Flavour = Flavour {
     stored,
     memory_needed,
     protections: protection::ALL,
-    looks: &QUERIES,
+    queries: &QUERIES,
     canary_checks,
     rotator: Some(|server, setup| Ok(Box::new(KeyRotator::new(server, setup)?))),
     product: product(ENTRY.title),

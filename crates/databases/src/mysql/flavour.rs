@@ -31,7 +31,7 @@ pub static FLAVOUR: Flavour = Flavour {
     stored,
     memory_needed,
     protections: protection::ALL,
-    looks: &QUERIES,
+    queries: &QUERIES,
     canary_checks,
     rotator: None,
     product: product(ENTRY.title),

@@ -61,7 +61,7 @@ pub struct Flavour {
     /// Its protections, in the order of `tithe ls`.
     pub protections: &'static [&'static dyn Protection],
     /// How its own rows of the security matrix are looked at.
-    pub looks: &'static InspectionQueries,
+    pub queries: &'static InspectionQueries,
     /// Finds out what canaries can show on a running server.
     pub canary_checks: FindCanaryChecks,
     /// What changes the keys of a running server, if anything does.

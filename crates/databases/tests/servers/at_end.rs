@@ -7,7 +7,7 @@ static CALLS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 /// Has `undo` called when this program ends by itself. One that is killed leaves it to the sandbox: servers die with
 /// the program, and folders go with the next sandbox.
 pub fn call(undo: fn()) {
-    let mut calls = aa_arm_of(&CALLS);
+    let mut calls = locked(&CALLS);
     if calls.is_empty() {
         // SAFETY: `end` is a function of this program, which does not unwind.
         assert_eq!(unsafe { libc::atexit(end) }, 0, "what is shared could not be undone");
@@ -15,13 +15,13 @@ pub fn call(undo: fn()) {
     calls.push(undo);
 }
 
-/// What `shared` holds. A test that failed while it held this invalidates it for nobody.
-pub fn guard<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What `shared` holds. A test that failed while it held this does not poison it for the others.
+pub fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 extern "C" fn end() {
-    let calls = std::mem::take(&mut *aa_arm_of(&CALLS));
+    let calls = std::mem::take(&mut *locked(&CALLS));
     for undo in calls {
         // Nobody is left to be told.
         let _ = std::panic::catch_unwind(undo);

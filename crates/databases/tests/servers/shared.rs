@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    at_end::{self, aa_arm_of},
+    at_end::{self, locked},
     sandbox::Sandbox,
     tested::Tested,
 };
@@ -22,7 +22,7 @@ static PLAIN: Mutex<Servers> = Mutex::new(BTreeMap::new());
 /// something is not installed.
 pub fn with_plain<T>(tested: &'static Tested, with: impl FnOnce(&Sandbox) -> T) -> Option<T> {
     let server = of(tested.database.id());
-    let mut server = aa_arm_of(&server);
+    let mut server = locked(&server);
     if server.is_none() {
         *server = start(tested);
     }
@@ -30,7 +30,7 @@ pub fn with_plain<T>(tested: &'static Tested, with: impl FnOnce(&Sandbox) -> T) 
 }
 
 fn of(product: &'static str) -> Arc<Mutex<Option<Sandbox>>> {
-    let mut servers = aa_arm_of(&PLAIN);
+    let mut servers = locked(&PLAIN);
     if servers.is_empty() {
         at_end::call(end);
     }
@@ -51,7 +51,7 @@ fn start(tested: &'static Tested) -> Option<Sandbox> {
 }
 
 fn end() {
-    for server in std::mem::take(&mut *aa_arm_of(&PLAIN)).into_values() {
+    for server in std::mem::take(&mut *locked(&PLAIN)).into_values() {
         // Whoever has it still is being killed, and its server with it.
         drop(server.try_lock().map(|mut server| server.take()));
     }

@@ -376,7 +376,7 @@ impl<'a> EpochSetup<'a> {
             if limits != GroupLimits::default() {
                 let helper = mounted.as_ref().and_then(Mounted::process);
                 let words = self.sandbox.confine(&place.folder, limits, helper)?;
-                notes.push((if limits.confine() { Fact::GroupLimits } else { Fact::ControlGroup }, words));
+                notes.push((if limits.confine() { Fact::Limits } else { Fact::ControlGroup }, words));
             }
             notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);

@@ -20,7 +20,7 @@ use tithe_plugin::{
     setup::{Authentication, Setup},
 };
 
-use crate::at_end::{self, aa_arm_of};
+use crate::at_end::{self, locked};
 
 /// The folder with all data below [`Place::folder`], of every product that makes one by a command.
 const DATA: &str = "data";
@@ -71,7 +71,7 @@ pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<Str
     let Some(kind) = kind.filter(|_| by_command) else {
         return folder.prepare(launch).expect("everything is prepared");
     };
-    let made = aa_arm_of(&KINDS).entry(kind).or_default().clone();
+    let made = locked(&KINDS).entry(kind).or_default().clone();
     // Others of this kind wait here until the first one is made.
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
     let data = place.folder.join(DATA);
@@ -87,7 +87,7 @@ pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<Str
 
 /// Keeps a copy of the fresh folder `data`; where.
 fn keep(data: &Path) -> PathBuf {
-    let mut folder = aa_arm_of(&FOLDER);
+    let mut folder = locked(&FOLDER);
     let folder = folder.get_or_insert_with(|| {
         at_end::call(|| drop(FOLDER.try_lock().map(|mut folder| folder.take())));
         Folder::new(&std::env::temp_dir()).expect("a sandbox")
