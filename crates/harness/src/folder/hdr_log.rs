@@ -31,8 +31,8 @@ pub fn header(frame: &Frame) -> String {
     )
 }
 
-/// The line of one interval: what was `seen` in `frame` of that for which `tag` stands. `None` for a tag that holds what
-/// separates fields.
+/// The line of one interval: what was `seen` in `frame` of that for which `tag` stands. `None` for a tag that holds
+/// what separates fields.
 pub fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Option<String> {
     if tag.contains([',', ' ', '\r', '\n']) {
         return None;
@@ -91,8 +91,8 @@ fn counts(seen: &Histogram) -> Vec<u8> {
     bytes
 }
 
-/// `number` in at most nine bytes: its sign in the lowest bit, then seven bits a byte, the lowest first; the highest bit of
-/// a byte says that another follows, and the ninth byte is taken whole.
+/// `number` in at most nine bytes: its sign in the lowest bit, then seven bits a byte, the lowest first; the highest
+/// bit of a byte says that another follows, and the ninth byte is taken whole.
 fn varint(number: i64, bytes: &mut Vec<u8>) {
     let mut rest = ((number << 1) ^ (number >> 63)) as u64;
     for _ in 0..8 {
