@@ -35,8 +35,8 @@ pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     proofs.map(status).fold(OK, worse)
 }
 
-/// The status that tells more of `one` and `other`: what was not measured outranks what is disproven, this what cannot be
-/// told, and a cost beyond the threshold comes last, as it says something only where all else is in order.
+/// The status that tells more of `one` and `other`: what was not measured outranks what is disproven, this what cannot
+/// be told, and a cost beyond the threshold comes last, as it says something only where all else is in order.
 pub fn worse(one: i32, other: i32) -> i32 {
     let ranks = [FAILED, DISPROVEN, CANNOT_TELL, BEYOND];
     ranks.into_iter().find(|status| [one, other].contains(status)).unwrap_or(OK)

@@ -75,8 +75,8 @@ pub fn locked(root: &Path) -> Vec<Locked> {
     })
 }
 
-/// Name and licence of all packages that can be built here, as `cargo metadata` knows them. Nothing is downloaded, so it is
-/// asked for those features alone with which this test was built.
+/// Name and licence of all packages that can be built here, as `cargo metadata` knows them. Nothing is downloaded, so
+/// it is asked for those features alone with which this test was built.
 pub fn licences(root: &Path) -> Vec<(String, String)> {
     let version = cargo(root, &["--version", "--verbose"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo says where it is");
@@ -97,8 +97,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// True where the SPDX `expression` can be met with licences that are `allowed`. AND binds before OR, and the slash of old
-/// manifests is an OR. A licence WITH an exception is one of its own.
+/// True where the SPDX `expression` can be met with licences that are `allowed`. AND binds before OR, and the slash of
+/// old manifests is an OR. A licence WITH an exception is one of its own.
 pub fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ").replace(" WITH ", "+");
     let mut words = spaced.split_whitespace().peekable();

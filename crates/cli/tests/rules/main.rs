@@ -3,8 +3,7 @@
 //!
 //! Sources are read as tokens, tests left out: what a rule forbids may well stand in a comment, a text or a test. Who
 //! starts processes and reads clocks Clippy sees as well, by what a name stands for (`clippy.toml` of the crates), but
-//! for
-//! `cli`, whose tests and benchmarks start programs everywhere.
+//! for `cli`, whose tests and benchmarks start programs everywhere.
 
 mod dependencies;
 mod imports;

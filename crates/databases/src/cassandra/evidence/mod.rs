@@ -34,8 +34,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 };
 
 /// The port that speaks plaintext beside one for TLS alone, by what the server says of both: `native_transport_port`
-/// and
-/// `native_transport_port_ssl`. `?` where it says nothing of the first; `None` where there is one port.
+/// and `native_transport_port_ssl`. `?` where it says nothing of the first; `None` where there is one port.
 pub fn plaintext_port<'a>(plain: Option<&'a str>, tls: Option<&str>) -> Option<&'a str> {
     let set = |port: &&str| !matches!(*port, "" | "null");
     let (plain, tls) = (plain.filter(set), tls.filter(set)?);
