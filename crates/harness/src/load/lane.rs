@@ -141,13 +141,15 @@ impl<'a> Lane<'a> {
         arm.toggle(true);
         let stalls_before = self.stalls.read();
         let simulated_before = self.clock.simulated_server_cpu();
-        let before = Usage { server: arm.server_usage(), client: watch.read(), cpu_times: self.clock.thread_cpu_times() };
+        let before =
+            Usage { server: arm.server_usage(), client: watch.read(), cpu_times: self.clock.thread_cpu_times() };
         let mut slot_run =
             SlotRun::new(&self.clock, &mut slot, turn, schedule.settling_ns, self.arrivals != Arrivals::Closed);
         let result = slot_run.drive(arm, &self.intended);
         let SlotRun { first_ns, last_ns, idle_cpu_ns, idle_cpu_times, .. } = slot_run;
         // In the opposite order: each reading encloses those that were nearer to the slot.
-        let after = Usage { cpu_times: self.clock.thread_cpu_times(), client: watch.read(), server: arm.server_usage() };
+        let after =
+            Usage { cpu_times: self.clock.thread_cpu_times(), client: watch.read(), server: arm.server_usage() };
         arm.recorder.spent(after.cpu_times_since(&before).map(|cpu_times| cpu_times.since(idle_cpu_times)));
         if let Err(fault) = result {
             arm.recorder.invalidate(fault.to_string());

@@ -1,0 +1,196 @@
+//! Known costs are recovered, and none is found where there is none.
+
+use super::*;
+
+#[test]
+fn known_costs_are_recovered_and_none_is_found_where_there_is_none() {
+    let bench = Bench::new("known");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    for (arm, truth) in [(1, 1.05f64), (2, 1.2), (3, 1.0)] {
+        for name in ["net", "time", "cpu"] {
+            let effect = &estimate(&report, arm, name)["effect"];
+            let (low, high) = (effect["low"].as_f64().expect("low"), effect["high"].as_f64().expect("high"));
+            assert!(low <= truth.ln() && truth.ln() <= high, "arm {arm} {name}: {effect} does not hold {}", truth.ln());
+            assert!(high - low < 0.04, "arm {arm} {name}: {effect} says little");
+        }
+        assert_eq!(report["cells"][0]["arms"][arm]["proof"]["proof"], "proven", "arm {arm}");
+    }
+    assert_eq!(estimate(&report, 3, "net")["verdict"], "NONE_FOUND");
+    assert_eq!(estimate(&report, 1, "net")["verdict"], "COSTS");
+}
+
+#[test]
+fn known_costs_are_recovered_in_microseconds_too() {
+    let bench = Bench::new("micros");
+    bench.file("e.toml", &experiment("noise = 0\ndrift = 0", ARMS, "60 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    // An operation takes 20 µs: 5 % of them, 20 % of them, nothing.
+    for (arm, truth) in [(1, 1.0), (2, 4.0), (3, 0.0)] {
+        for name in ["net", "time", "cpu", "latency_p50_READ"] {
+            let difference = &estimate(&report, arm, name)["difference"];
+            let found = difference["estimate"].as_f64().expect("a difference");
+            let tolerance = if name.starts_with("latency") { 0.15 } else { 0.01 };
+            assert!((found - truth).abs() < tolerance, "arm {arm} {name}: {difference} is not {truth}");
+        }
+    }
+    let told = words(&out(&output));
+    // Invented times are whole nanoseconds.
+    assert!(told.contains("+20.0% [20.0, 20.0]") && told.contains("costs 20.0% +3.999 µs [3.999, 3.999]"), "{told}");
+
+    let bench = Bench::new("micros");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let report = report_of(&bench);
+    for (arm, share) in [(1, 0.05), (2, 0.2), (3, 0.0)] {
+        let net = estimate(&report, arm, "net");
+        let truth = share * net["levels"][0].as_f64().expect("the plain level");
+        let (low, high) = (net["difference"]["low"].as_f64(), net["difference"]["high"].as_f64());
+        let (low, high) = (low.expect("low"), high.expect("high"));
+        assert!(low <= truth && truth <= high && high - low < 0.8, "arm {arm}: {} and {truth}", net["difference"]);
+    }
+    let csv = std::fs::read_to_string(bench.run_folder().join("report.csv")).expect("the CSV");
+    assert!(csv.lines().next().is_some_and(|head| head.ends_with("difference,difference_low,difference_high")));
+}
+
+/// Load of all frames of the only cell, s, and their number.
+fn load_s(bench: &Bench, arms: f64) -> (f64, usize) {
+    let folder = bench.run_folder();
+    let slots = std::fs::read_to_string(folder.join("slots.csv")).expect("slots");
+    let mut rows = slots.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = rows.next().expect("a head");
+    let place = |name: &str| head.iter().position(|column| *column == name).expect("a column");
+    let (frame, block) = (place("frame"), place("block"));
+    let mut blocks = std::collections::BTreeMap::<u64, u64>::new();
+    for row in rows {
+        let number = |place: usize| row[place].parse::<u64>().expect("a number");
+        let most = blocks.entry(number(frame)).or_default();
+        *most = (*most).max(number(block) + 1);
+    }
+    let frames = std::fs::read_to_string(folder.join("frames.jsonl")).expect("frames");
+    let frames: Vec<Value> = frames.lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
+    let load = |frame: &Value| {
+        let blocks = blocks[&frame["frame"].as_u64().expect("a number")] as f64;
+        frame["slot_ns"].as_f64().expect("a length") * blocks * arms / 1e9
+    };
+    (frames.iter().map(load).sum(), frames.len())
+}
+
+#[test]
+fn slots_that_grow_keep_the_budget() {
+    // Operations of 8 ms: a slot must grow to 640 ms to hold enough of them, and a frame with it.
+    for (budget_s, fewest) in [(60.0, 15), (90.0, 15), (240.0, 20)] {
+        let bench = Bench::new("grown");
+        let text = experiment("service_us = 8000", ARMS, &format!("{budget_s} s")).replace("0.2%", "0.01%");
+        bench.file("e.toml", &text);
+        let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+        assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+        let report = report_of(&bench);
+        assert!(report["cells"][0]["slot_ms"].as_f64().is_some_and(|slot| slot >= 320.0), "{}", report["cells"][0]);
+        let (load_s, frames) = load_s(&bench, 4.0);
+        assert!(load_s <= 1.1 * budget_s, "{load_s} s of load for a budget of {budget_s} s");
+        assert!(load_s >= 0.8 * budget_s, "{load_s} s of load for a budget of {budget_s} s");
+        assert!(frames >= fewest, "{frames} frames of {load_s} s");
+        assert_eq!(estimate(&report, 2, "net")["verdict"], "COSTS");
+    }
+}
+
+#[test]
+fn too_much_noise_is_not_called_the_same() {
+    let bench = Bench::new("calibrate");
+    bench.file("e.toml", &experiment("", ARMS, "60 s").replace("precision", "margin = \"0.01%\"\nprecision"));
+    let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
+    let told = out(&output);
+    assert!(told.contains("Too noisy to say"), "{told}");
+    assert!(!told.contains("finds no difference"), "{told}");
+    assert_eq!(status(&output), 5, "{told}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let (one, two) = (Bench::new("seed"), Bench::new("seed"));
+    for bench in [&one, &two] {
+        bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
+        bench.tithe(&["run", "e.toml", "--quiet"]);
+    }
+    let slots = |bench: &Bench| std::fs::read_to_string(bench.run_folder().join("slots.csv")).expect("slots");
+    assert_eq!(slots(&one), slots(&two));
+    assert!(slots(&one).lines().count() > 100);
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
+    let bench = Bench::new("open");
+    let text =
+        experiment("", ARMS, "150 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    estimate(&report, 1, "intended_p50_READ");
+}
+
+#[test]
+fn a_sweep_finds_saturation_and_measures_below_it() {
+    let bench = Bench::new("sweep");
+    let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
+    let text = experiment(FEW_OPERATIONS, arms, "240 s").replace("[measure]", "[load]\nclients = [1, 2, 4]\n[measure]");
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    let cells = report["cells"].as_array().expect("cells");
+    let names: Vec<&str> = cells.iter().filter_map(|cell| cell["id"].as_str()).collect();
+    assert_eq!(names, ["a.clients-1", "a.clients-2", "a.clients-4", "a.70-of-saturation"]);
+    let rate = cells[3]["notes"].as_array().expect("notes").iter().find(|note| note[0] == "rate").expect("a rate");
+    let rate: f64 = rate[1].as_str().and_then(|text| text.trim_end_matches("/s").parse().ok()).expect("a number");
+    let sweep = &report["sweeps"][0]["arms"];
+    let most = |arm: usize| sweep[arm]["most"].as_f64().expect("a rate");
+    // The sealed arm is the slower one, and the rate is 70 % of what it did at most.
+    assert!(most(1) < most(0));
+    assert!((rate / most(1) - 0.7).abs() < 0.05, "{rate} of {}", most(1));
+    assert!(sweep[1]["costs"].as_array().is_some_and(|costs| costs.len() >= 2), "{sweep}");
+    assert!(out(&output).contains("saturated at"), "{}", out(&output));
+}
+
+#[test]
+fn the_same_twice_is_found_to_be_the_same() {
+    let bench = Bench::new("calibrate");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("finds no difference where there is none"), "{}", out(&output));
+}
+
+#[test]
+fn an_aa_arm_joins_and_an_answer_can_be_waited_for() {
+    let bench = Bench::new("a-a");
+    let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
+    bench.file("e.toml", &experiment("", arms, "60 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet", "--aa-arm", "--until-decided"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = report_of(&bench);
+    assert_eq!(report["cells"][0]["ending"], "decided");
+    assert_eq!(report["cells"][0]["arms"][2]["name"], "A/A");
+    assert_eq!(report["cells"][0]["arms"][2]["proof"]["proof"], "baseline");
+    assert_eq!(estimate(&report, 1, "net")["verdict"], "COSTS");
+}
+
+#[test]
+fn every_design_recovers_a_known_cost_where_nothing_drifts() {
+    for design in ["duet", "slices", "sequential"] {
+        let bench = Bench::new("design");
+        bench.file("e.toml", &experiment(&format!("drift = 0\n{FEW_OPERATIONS}"), ARMS, "150 s"));
+        let output = bench.tithe(&["run", "e.toml", "--quiet", "--design", design]);
+        assert_eq!(status(&output), 0, "{design}: {}{}", out(&output), err(&output));
+        let report = report_of(&bench);
+        assert!(report["cells"][0]["mode"].as_str().is_some_and(|mode| mode.contains(design)), "{design}");
+        let effect = &estimate(&report, 2, "cpu")["effect"];
+        let found = effect["estimate"].as_f64().expect("an estimate");
+        assert!((found - 1.2_f64.ln()).abs() < 0.01, "{design}: {effect}");
+    }
+}

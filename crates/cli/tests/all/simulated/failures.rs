@@ -1,0 +1,113 @@
+//! What fails says why, ends its cell and never gives a number.
+
+use super::*;
+
+#[test]
+fn five_mistakes_give_five_messages_and_nothing_is_started() {
+    let bench = Bench::new("mistakes");
+    let text = experiment("", ARMS, "60 s")
+        .replace("precision = \"0.2%\"", "precison = \"0.2%\"")
+        .replace("cost = 0.05", "cost = 50")
+        .replace("use = \"audit\"", "use = \"tls\"")
+        .replace("records = 500", "records = \"many\"")
+        .replace("ycsb = \"a\"", "ycsb = \"z\"");
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml"]);
+    assert_eq!(status(&output), 2);
+    let told = err(&output);
+    assert!(told.contains("5 problems in e.toml"), "{told}");
+    for word in ["precison", "cost", "tls", "records", "\"z\""] {
+        assert!(told.contains(word), "{word} is not in: {told}");
+    }
+    assert!(!bench.path("tithe-runs").exists());
+}
+
+#[test]
+fn faults_invalidate_frames_or_end_the_cell_and_never_give_a_number() {
+    for (setting, words, expected) in [
+        ("wrong_answer_every = 50", "wrong answer", 4),
+        ("fail_every = 10", "of the operations failed", 4),
+        ("dies_after_operations = 3000", "connection", 4),
+        ("refuses_to_start = true", "told to refuse", 4),
+    ] {
+        let bench = Bench::new("faults");
+        bench.file("e.toml", &experiment(setting, ARMS, "30 s"));
+        let output = bench.tithe(&["run", "e.toml"]);
+        let told = format!("{}{}", out(&output), err(&output));
+        assert!(told.contains(words), "{setting}: {told}");
+        let report = report_of(&bench);
+        if setting.starts_with("dies") {
+            // What was measured before it died is kept; what came after is invalid.
+            assert_eq!(status(&output), expected, "{setting}: {told}");
+            assert!(report["cells"][0]["invalid"].as_array().is_some_and(|invalid| !invalid.is_empty()), "{report}");
+            continue;
+        }
+        assert_eq!(status(&output), expected, "{setting}: {told}");
+        for arm in report["cells"][0]["arms"].as_array().expect("arms") {
+            let estimates = arm["estimates"].as_array().expect("estimates");
+            assert!(estimates.iter().all(|estimate| estimate["effect"]["low"].is_null()), "{setting}: {arm}");
+        }
+    }
+}
+
+/// The value in the only run folder's `cells.json` that says how the first cell ended.
+fn ending(bench: &Bench) -> String {
+    let cells = std::fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    let cells: Value = serde_json::from_str(&cells).expect("JSON");
+    cells[0]["ending"].as_str().expect("an ending").to_owned()
+}
+
+#[test]
+fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
+    let bench = Bench::new("hopeless");
+    // Ten minutes of load: none of it is worth anything.
+    bench.file("e.toml", &experiment("fail_every = 10", ARMS, "10 min"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 4, "{}", err(&output));
+    assert_eq!(invalid(&bench).len(), 3);
+    let ending = ending(&bench);
+    assert!(ending.starts_with("failed: 3 frames in a row were invalid for the same reason: "), "{ending}");
+    assert!(ending.contains("of the operations failed"), "{ending}");
+    assert!(out(&output).contains("3 frames in a row were invalid"), "{}", out(&output));
+}
+
+#[test]
+fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_again() {
+    let bench = Bench::new("again");
+    // Each start of the servers lasts for some frames.
+    bench.file("e.toml", &experiment("dies_after_operations = 150000", ARMS, "10 min"));
+    let first = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&first), 4, "{}", err(&first));
+    let before = invalid(&bench);
+    let good = before.iter().filter(|reason| reason.is_none()).count();
+    assert!(good >= 3 && before[good..].iter().all(Option::is_some), "{before:?}");
+    let run = bench.run_folder().display().to_string();
+
+    let second = bench.tithe(&["run", "--resume", &run, "--quiet"]);
+    assert_eq!(status(&second), 4, "{}", err(&second));
+    let after = invalid(&bench);
+    assert!(after.starts_with(&before), "what was measured is kept");
+    assert!(after.len() >= before.len() + good && after[before.len()].is_none(), "nothing was measured: {after:?}");
+    assert!(ending(&bench).starts_with("failed: 3 frames in a row"), "{}", ending(&bench));
+    assert!(out(&second).contains("taken up again, which had failed: 3 frames in a row"), "{}", out(&second));
+    let frames = std::fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
+    let epochs = frames.lines().map(|line| serde_json::from_str::<Value>(line).expect("a frame")["epoch"].clone());
+    let epochs: Vec<Value> = epochs.collect();
+    assert_eq!((&epochs[before.len() - 1], &epochs[before.len()]), (&Value::from(0), &Value::from(1)));
+}
+
+#[test]
+fn an_audit_log_that_loses_records_is_not_proven() {
+    let bench = Bench::new("lossy");
+    bench.file(
+        "e.toml",
+        &experiment("", "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n", "30 s"),
+    );
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 5, "{}", err(&output));
+    assert_eq!(report_of(&bench)["cells"][0]["arms"][1]["proof"]["proof"], "disproven");
+    assert!(out(&output).contains("DISPROVEN"), "{}", out(&output));
+    let verified = bench.tithe(&["verify", "e.toml"]);
+    assert_eq!(status(&verified), 5, "{}", err(&verified));
+    assert!(out(&verified).ends_with("\n1 claim does not hold\n"), "{}", out(&verified));
+}

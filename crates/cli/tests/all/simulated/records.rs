@@ -1,0 +1,315 @@
+//! The run folder: complete, read again, compared, taken up again, damaged.
+
+use super::*;
+
+#[test]
+fn below_fifteen_frames_nothing_is_answered() {
+    let bench = Bench::new("few");
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let frames = bench.run_folder().join("frames.jsonl");
+    let text = std::fs::read_to_string(&frames).expect("frames");
+    std::fs::write(&frames, text.split_inclusive('\n').take(6).collect::<String>()).expect("six frames");
+    let shown = bench.tithe(&["report", &bench.run_folder().display().to_string(), "--format", "short"]);
+    let shown = words(&out(&shown));
+    assert!(shown.contains("NOT_ENOUGH_FRAMES"), "{shown}");
+    assert!(shown.contains("~ not enough data") && !shown.contains("costs 20"), "{shown}");
+    let long = bench.tithe(&["report", &bench.run_folder().display().to_string(), "--format", "json"]);
+    assert!(out(&long).contains("not enough frames: 6 of 15"), "{}", out(&long));
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes() {
+    let bench = Bench::new("bytes");
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let run = bench.run_folder().display().to_string();
+    for format in ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"] {
+        let once = bench.tithe(&["report", &run, "--format", format]);
+        let twice = bench.tithe(&["report", &run, "--format", format]);
+        assert_eq!(status(&once), 0, "{}", err(&once));
+        assert!(!once.stdout.is_empty());
+        assert_eq!(once.stdout, twice.stdout, "{format}");
+    }
+}
+
+#[test]
+fn runs_are_compared_and_a_threshold_gives_a_status() {
+    let bench = Bench::new("compare");
+    let run = |cost: &str, folder: &str| {
+        let arm = format!("[[arm]]\nname = \"sealed\"\nprotections = [{{ use = \"seal\", cost = {cost} }}]\n");
+        bench.file("e.toml", &experiment(FEW_OPERATIONS, &arm, "30 s"));
+        let output = bench.tithe(&["run", "e.toml", "--quiet", "--runs", folder]);
+        assert_eq!(status(&output), 0, "{}", err(&output));
+        let mut runs = std::fs::read_dir(bench.path(folder)).expect("run folders").flatten();
+        runs.next().expect("a run").path().display().to_string()
+    };
+    let (cheap, dear) = (run("0.05", "before"), run("0.3", "after"));
+    let output = bench.tithe(&["compare", &cheap, &dear, "--threshold", "5%"]);
+    assert_eq!(status(&output), 6, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("loses less"), "{}", out(&output));
+    assert!(err(&output).contains("grew by"), "{}", err(&output));
+    let same = bench.tithe(&["compare", &dear, &cheap, "--threshold", "5%"]);
+    assert_eq!(status(&same), 0, "{}", err(&same));
+    let alone = bench.tithe(&["compare", &dear, "--threshold", "5 %"]);
+    assert_eq!(status(&alone), 6, "{}", err(&alone));
+    let itself = bench.tithe(&["compare", &dear, &dear]);
+    assert_eq!(status(&itself), 2);
+    assert!(err(&itself).contains("does not differ from itself"), "{}", err(&itself));
+    let page = bench.tithe(&["compare", &cheap, &dear, "--format", "html"]);
+    assert!(out(&page).starts_with("<!DOCTYPE html>"), "{}", err(&page));
+    assert_eq!(status(&bench.tithe(&["compare", &cheap])), 2);
+    assert_eq!(status(&bench.tithe(&["compare", &cheap, &dear, "--threshold", "much"])), 2);
+}
+
+#[test]
+fn a_killed_run_continues_after_its_last_complete_frame() {
+    let bench = Bench::new("killed");
+    // So precise that it does not end by itself, however late this test looks.
+    bench.file("e.toml", &experiment("", ARMS, "1 h").replace("0.2%", "0.01%"));
+    let mut child = bench
+        .command(&["run", "e.toml", "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tithe starts");
+    let frames = |bench: &Bench| {
+        let runs = std::fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
+        let texts = runs.filter_map(|run| std::fs::read_to_string(run.path().join("frames.jsonl")).ok());
+        texts.map(|text| text.lines().count()).sum::<usize>()
+    };
+    while frames(&bench) < 5 {
+        assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().expect("kill -9");
+    child.wait().expect("the child ends");
+    let run = bench.run_folder();
+    let kept = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
+    let complete: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+
+    // Nothing of the killed run blocks the next one. It is long, so it is asked to end once it has gone on.
+    let mut resumed = bench
+        .command(&["run", "--resume", &run.display().to_string(), "--quiet"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tithe starts");
+    while frames(&bench) < complete.len() + 5 {
+        assert!(resumed.try_wait().expect("a state").is_none(), "the resumed run ended by itself");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
+    unsafe { libc::kill(resumed.id() as i32, libc::SIGINT) };
+    let output = resumed.wait_with_output().expect("the child ends");
+    assert_eq!(status(&output), 130, "{}", err(&output));
+    assert!(out(&output).contains("tithe run --resume"), "{}", out(&output));
+
+    let after = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
+    assert!(after.starts_with(&complete.concat()), "complete frames are kept as they were");
+    let numbers: Vec<u64> = after
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a frame")["frame"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "no frame twice, none left out");
+    let sandboxes = std::fs::read_dir(&run).expect("the folder").flatten();
+    assert_eq!(sandboxes.filter(|entry| entry.file_name().to_string_lossy().starts_with("tithe-sandbox")).count(), 0);
+}
+
+#[test]
+fn a_threshold_hides_no_failure() {
+    let threshold = |settings: &str, arms: &str| {
+        let bench = Bench::new("gate");
+        bench.file("e.toml", &experiment(settings, arms, "30 s"));
+        let ran = status(&bench.tithe(&["run", "e.toml", "--quiet"]));
+        let run = bench.run_folder().display().to_string();
+        let compared = bench.tithe(&["compare", &run, "--threshold", "5%"]);
+        (ran, status(&compared), err(&compared))
+    };
+    let dear = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.3 }]\n";
+    let lossy = "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n";
+    let (ran, compared, told) = threshold("", &[dear, lossy].concat());
+    assert_eq!((ran, compared), (5, 5), "{told}");
+    assert!(told.contains("sealed: the cost in") && told.contains("lossy: disproven"), "{told}");
+    let (ran, compared, told) = threshold("fail_every = 10", dear);
+    assert_eq!((ran, compared), (4, 4), "{told}");
+    assert!(told.contains("was not measured"), "{told}");
+}
+
+#[test]
+fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
+    let bench = Bench::new("fitted");
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    let folder = bench.run_folder();
+    let plan_text = std::fs::read_to_string(folder.join("plan.json")).expect("the plan");
+    let cells = std::fs::read_to_string(folder.join("cells.json")).expect("the cells");
+    // As if it had been interrupted: there is something to go on with.
+    let cells: Value = serde_json::from_str(&cells).expect("JSON");
+    let open = serde_json::to_string(&cells).expect("JSON").replace(cells[0]["ending"].as_str().expect("text"), "");
+    let resumed = |change: &dyn Fn(&mut Value)| {
+        let mut plan: Value = serde_json::from_str(&plan_text).expect("JSON");
+        change(&mut plan);
+        std::fs::write(folder.join("plan.json"), plan.to_string()).expect("written");
+        std::fs::write(folder.join("cells.json"), &open).expect("written");
+        bench.tithe(&["run", "--resume", &folder.display().to_string(), "--quiet"])
+    };
+    let protections = |plan: &mut Value, arm: usize| plan["experiment"]["arms"][arm]["protections"][0].take();
+
+    let filled = resumed(&|plan| {
+        let mut seal = protections(plan, 1);
+        seal["options"] = Value::Object(Default::default());
+        plan["experiment"]["arms"][1]["protections"][0] = seal;
+    });
+    assert_eq!(status(&filled), 0, "{}", err(&filled));
+    let told =
+        "plan.json does not say experiment.arms[1].protections[0].options.cost: taken as its default, Number(0.05)";
+    assert!(err(&filled).contains(told), "{}", err(&filled));
+    let events = std::fs::read_to_string(folder.join("events.jsonl")).expect("events");
+    assert!(events.contains("taken as its default"), "{events}");
+
+    let slots = std::fs::read(folder.join("slots.csv")).expect("slots");
+    for (words, change) in [
+        (
+            "no protection \"shield\"",
+            &(|plan: &mut Value| {
+                plan["experiment"]["arms"][1]["protections"][0]["id"] = Value::from("shield");
+            }) as &dyn Fn(&mut Value),
+        ),
+        ("options.colour: `seal` has no such option", &|plan| {
+            plan["experiment"]["arms"][1]["protections"][0]["options"]["colour"] = serde_json::json!({"text": "red"});
+        }),
+        ("cells[0].workload: there is no such workload", &|plan| plan["cells"][0]["workload"] = Value::from(3)),
+        ("this build has no database \"oracle\"", &|plan| plan["experiment"]["database"] = Value::from("oracle")),
+    ] {
+        let refused = resumed(change);
+        assert!([1, 2].contains(&status(&refused)), "{words}: {} {}", status(&refused), err(&refused));
+        for words in [words, "plan.json", "experiment.toml"] {
+            assert!(err(&refused).contains(words), "{words}: {}", err(&refused));
+        }
+        assert_eq!(std::fs::read(folder.join("slots.csv")).expect("slots"), slots, "nothing was changed");
+    }
+    std::fs::write(folder.join("plan.json"), &plan_text).expect("written");
+    std::fs::write(folder.join("cells.json"), "[]").expect("written");
+    let refused = bench.tithe(&["report", &folder.display().to_string()]);
+    assert_eq!(status(&refused), 2);
+    assert!(err(&refused).contains("cells.json has 0 cells, plan.json 1"), "{}", err(&refused));
+}
+
+#[test]
+fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
+    let bench = Bench::new("damaged");
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let folder = bench.run_folder();
+    let run = folder.display().to_string();
+    let whole = std::fs::read_to_string(folder.join("slots.csv")).expect("slots");
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let frames = invalid(&bench).len();
+    let with = |number: usize, line: &str| {
+        let mut lines = lines.clone();
+        lines[number - 1] = line;
+        lines.concat()
+    };
+    let negative = lines[20].replacen(&lines[20].split(',').nth(7).expect("a field").to_owned(), "-1", 1);
+    for (text, words, left_out) in [
+        (String::new(), "line 1 of slots.csv does not name its columns", frames),
+        (lines[0].to_owned(), "slots.csv has no row of this frame", frames),
+        (with(1, "cell,frame,block\n"), "line 1 of slots.csv does not name its columns", frames),
+        (with(21, &negative), "line 21 of slots.csv is damaged: \"-1", 1),
+        (with(21, "0,0,1\n"), "line 21 of slots.csv is damaged: it has 3 of", 1),
+        (with(21, "what was this\n"), "line 21 of slots.csv is damaged, and ", 1),
+        (with(21, ""), "slots.csv lacks rows or has foreign ones", 1),
+        (whole[..whole.len() - 2].to_owned(), "is damaged: it is cut short", 1),
+        (lines[..lines.len() - 1].concat(), "slots.csv lacks rows or has foreign ones", 1),
+    ] {
+        std::fs::write(folder.join("slots.csv"), text).expect("written");
+        for format in ["text", "json", "ycsb"] {
+            let output = bench.tithe(&["report", &run, "--format", format]);
+            assert_eq!(status(&output), 1, "{words} {format}: {}", err(&output));
+            assert!(err(&output).contains(words), "{words} {format}: {}", err(&output));
+            let count = if left_out == 1 { "1 frame is".to_owned() } else { format!("{left_out} frames are") };
+            assert!(err(&output).contains(&format!("{count} left out of the figures")), "{words}: {}", err(&output));
+        }
+        let report = bench.tithe(&["report", &run]);
+        assert!(out(&report).contains("slots.csv"), "{words}: {}", out(&report));
+    }
+    // What a killed run leaves of a frame that did not complete is no damage.
+    std::fs::write(folder.join("slots.csv"), format!("{whole}0,{frames},0,0,0,9,9,9,9,9,9,9\n0,{frames},0,0,1,"))
+        .expect("written");
+    let output = bench.tithe(&["report", &run]);
+    assert_eq!((status(&output), err(&output)), (0, String::new()));
+}
+
+#[test]
+fn verify_looks_at_everything_and_times_nothing() {
+    let bench = Bench::new("verify");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let output = bench.tithe(&["verify", "e.toml"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("every claim holds"), "{}", out(&output));
+    let left = std::fs::read_dir(bench.path("tithe-runs")).expect("the folder").count();
+    assert_eq!(left, 0, "nothing is kept");
+}
+
+#[test]
+fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
+    use hdrhistogram::serialization::{Deserializer, interval_log};
+    let bench = Bench::new("folder");
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
+    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let run = bench.run_folder();
+    for name in [
+        "experiment.toml",
+        "plan.json",
+        "machine.json",
+        "cells.json",
+        "events.jsonl",
+        "frames.jsonl",
+        "slots.csv",
+        "evidence.jsonl",
+        "report.html",
+        "report.md",
+        "report.json",
+        "report.csv",
+    ] {
+        assert!(run.join(name).metadata().is_ok_and(|metadata| metadata.len() > 0), "{name}");
+    }
+    let log = std::fs::read(run.join("histograms").join("a--sealed.hlog")).expect("the log");
+    let mut operations = 0;
+    for entry in interval_log::IntervalLogIterator::new(&log) {
+        if let interval_log::LogEntry::Interval(interval) = entry.expect("a line of the log") {
+            use std::io::Read;
+            let mut decoded = Vec::new();
+            base64_reader(interval.encoded_histogram()).read_to_end(&mut decoded).expect("base64");
+            let histogram: hdrhistogram::Histogram<u64> =
+                Deserializer::new().deserialize(&mut decoded.as_slice()).expect("a histogram");
+            operations += histogram.len();
+        }
+    }
+    let frames = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
+    let counted: u64 = frames
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a frame"))
+        .flat_map(|frame| frame["arms"][1]["latency"].as_object().expect("latencies").clone())
+        .flat_map(|(_, buckets)| buckets.as_array().expect("buckets").clone())
+        .map(|bucket| bucket[1].as_u64().expect("a count"))
+        .sum();
+    assert_eq!(operations, counted);
+}
+
+/// Decodes the base64 of a histogram log.
+fn base64_reader(text: &str) -> impl std::io::Read {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0u32, 0);
+    for letter in text.bytes().filter(|letter| *letter != b'=') {
+        let value = ALPHABET.iter().position(|known| *known == letter).expect("a base64 letter") as u32;
+        (bits, count) = ((bits << 6) | value, count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    std::io::Cursor::new(bytes)
+}

@@ -1,0 +1,88 @@
+//! What the terminal, the manual and the command line say.
+
+use super::*;
+
+#[test]
+fn the_last_line_of_a_cell_says_what_the_table_says() {
+    let bench = Bench::new("lines");
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s").replace("0.2%", "0.01%"));
+    let output = bench.tithe(&["run", "e.toml"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    // `  sealed +5.1% [4.2, 6.0], audited +20.1% [19.0, 21.2], …` below the line on the evidence.
+    let (told, shown) = (words(&err(&output)), words(&out(&output)));
+    let (_, last) = told.rsplit_once("the budget was used up ").expect("the cell's end");
+    for arm in ["sealed", "audited"] {
+        let figure = last.split_once(arm).and_then(|(_, rest)| rest.split_once(']')).expect("a figure").0;
+        assert!(shown.contains(&format!("{arm} proven{figure}]")), "{arm}{figure}] is not in {shown}");
+    }
+}
+
+#[test]
+fn a_budget_on_the_command_line_is_held_to_the_files_limits() {
+    let bench = Bench::new("budget");
+    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    let told = |arguments: &[&str]| {
+        let output = bench.tithe(arguments);
+        (status(&output), words(&err(&output)))
+    };
+    for budget in ["9999 h", "10", "0.5 s", "much"] {
+        let (status, told) = told(&["plan", "e.toml", "--budget", budget]);
+        assert_eq!(status, 2, "{budget}: {told}");
+        let wanted =
+            format!("--budget must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `{budget}`");
+        assert!(told.contains(&wanted), "{budget}: {told}");
+    }
+    assert_eq!(told(&["plan", "e.toml", "--budget", "720 h"]).0, 0);
+    // The built-in experiment can be made shorter or longer, too; a run that is taken up again cannot.
+    let (status, told_of) = told(&["plan", "--budget", "20 min"]);
+    assert_eq!(status, 0, "{told_of}");
+    assert_eq!(told(&["run", "--resume", "somewhere", "--budget", "20 min"]).0, 2);
+}
+
+#[test]
+fn the_manual_and_completions_name_every_command() {
+    let bench = Bench::new("manual");
+    for arguments in [&["manual"][..], &["manual", "bash"], &["manual", "zsh"], &["manual", "fish"]] {
+        let output = bench.tithe(arguments);
+        assert_eq!(status(&output), 0, "{}", err(&output));
+        for command in ["run", "plan", "verify", "report", "compare", "doctor"] {
+            assert!(out(&output).contains(command), "{arguments:?} does not name {command}");
+        }
+    }
+}
+
+/// On a terminal of 80 columns some lines are drawn over each other; they keep to their room.
+#[test]
+fn a_terminal_shows_the_state_of_the_run() {
+    let bench = Bench::new("terminal");
+    let text = experiment("", ARMS, "80 s")
+        .replace("[[arm]]\nname = \"plain\"", "[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"");
+    bench.file("e.toml", &text);
+    // script(1) of every Linux gives the program a terminal.
+    let command = format!("stty cols 80 rows 24; exec {} run e.toml", env!("CARGO_BIN_EXE_tithe"));
+    let output = std::process::Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(bench.path(""))
+        .env("TITHE_SIMULATED", "1")
+        .env("TERM", "xterm")
+        .output()
+        .expect("script(1) starts");
+    assert_eq!(status(&output), 0, "{}", out(&output));
+    let shown = without_escapes(&out(&output));
+    let wide = shown.split(['\n', '\r']).find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None);
+    for wanted in ["[1/2] a  ━", "━●━", "✓ evidence so far: ", "client busy ", " left", "to come: c", "[2/2] c"]
+    {
+        assert!(shown.contains(wanted), "no {wanted:?} in {shown}");
+    }
+    // What is drawn over is taken away in the end: the report stands alone.
+    let report = shown.rfind("Known costs").expect("the report");
+    assert!(!shown[report..].contains(" left"), "{}", &shown[report..]);
+}
+
+/// `text` without what moves the cursor or colours.
+fn without_escapes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(|end: char| end.is_ascii_alphabetic()).map_or("", |it| it.1))
+}

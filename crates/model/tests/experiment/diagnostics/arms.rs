@@ -1,0 +1,286 @@
+//! Of arms: protections and their options, settings, URLs, statements.
+
+use super::*;
+
+#[test]
+fn databases() {
+    check(
+        &SHORT.replace("postgres", "postgresql"),
+        expect![[r#"
+        3:12 there is no database `postgresql` (did you mean `postgres`? this build of Tithe has: `sqlite`, `postgres`, `redis`)
+    "#]],
+    );
+    check(
+        &SHORT.replace("postgres", "oracle"),
+        expect![[r#"
+        3:12 there is no database `oracle` (this build of Tithe has: `sqlite`, `postgres`, `redis`)
+    "#]],
+    );
+}
+
+#[test]
+fn protections() {
+    check(
+        &SHORT.replace("postgres", "sqlite"),
+        expect![[r#"
+        12:24 sqlite has no `tls`: its protections are `columns` (databases that have it: `postgres`, `redis`)
+    "#]],
+    );
+    check(
+        &SHORT.replace("use = \"tls\"", "use = \"pgaudti\""),
+        expect![[r#"
+        12:24 there is no protection `pgaudti` (did you mean `pgaudit`? protections of postgres are: `tls`, `pgaudit`, `columns`, `volume`)
+    "#]],
+    );
+    check(
+        &SHORT.replace("{ use = \"tls\" }", "{ use = \"tls\" }, { use = \"tls\" }"),
+        expect![[r#"
+        12:41 the arm has `tls` twice (remove one of the two)
+    "#]],
+    );
+}
+
+#[test]
+fn options() {
+    let with = |options: &str| SHORT.replace("{ use = \"tls\" }", options);
+    check(
+        &with("{ use = \"columns\", share = 1.5, shares = 1 }"),
+        expect![[r#"
+        12:43 `share` must be from 0 to 1, this is 1.5 (write for example `share = 1`)
+        12:48 `columns` has no option `shares` (did you mean `share`? its options are: `share`)
+    "#]],
+    );
+    check(
+        &with("{ use = \"volume\" }"),
+        expect![[r#"
+        12:16 `volume` needs the option `kind`: What encrypts the volume. (add `kind = "luks"`)
+    "#]],
+    );
+    check(
+        &with("{ use = \"volume\", kind = \"lukz\" }"),
+        expect![[r#"
+        12:41 `kind` cannot be `lukz` (did you mean `luks`? it is one of: `luks`, `gocryptfs`)
+    "#]],
+    );
+    check(
+        &with("{ use = \"pgaudit\", log = true, catalogue = \"no\" }"),
+        expect![[r#"
+        12:41 `log` must be a text in quotes, this is true or false (write for example `log = "all"`)
+        12:59 `catalogue` must be true or false, this is a text (write for example `catalogue = false`)
+    "#]],
+    );
+}
+
+#[test]
+fn arms() {
+    check(
+        &with_arms("postgres", "[[arm]]\nname = \"only\""),
+        expect![[r#"
+        8:1 the experiment has one arm, and nothing to compare it with (add two `[[arm]]` at least: first the plain one, then one with `protections`)
+    "#]],
+    );
+    check(
+        &with_arms("postgres", ""),
+        expect![[r#"
+        8:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
+    "#]],
+    );
+    check(
+        &with_arms("postgres", "[[arm]]\nname = \"a\"\nprotections = [{ use = \"tls\" }]\n[[arm]]\nname = \"b\""),
+        expect![[r#"
+            10:1 the first arm is the baseline and must have no protections (put a plain arm first: `[[arm]]` and below it `name = "plain"`)
+        "#]],
+    );
+}
+
+#[test]
+fn settings_of_a_protection() {
+    let audited = SHORT.replace("use = \"tls\"", "use = \"pgaudit\"");
+    assert_ne!(audited, SHORT);
+    let given = "[settings]\n\"pgaudit.log\" = \"none\"\n\"pgaudit.role\" = \"x\"\n\
+                 [[resources]]\nsettings.\"pgaudit.log\" = 1\n[data]";
+    check(
+        &audited.replace("[data]", given),
+        expect![[r#"
+        5:1 `pgaudit.log` cannot be set: the protection `pgaudit` of arm `tls` sets it (remove it from the settings, or the protection from the arm)
+        8:10 `pgaudit.log` cannot be set: the protection `pgaudit` of arm `tls` sets it (remove it from the settings, or the protection from the arm)
+    "#]],
+    );
+    // Where no arm has the protection, nothing of the setting is lost.
+    read_experiment(&SHORT.replace("[data]", given)).expect("an experiment");
+}
+
+#[test]
+fn settings() {
+    check(
+        &SHORT.replace("[data]", "[settings]\nPort = 5432\nx = \"a\\nport = 1\"\n[data]"),
+        expect![[r#"
+            5:1 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
+            6:5 `x` must be one line without control characters (a setting or property is one line of its file)
+        "#]],
+    );
+    check(
+        &SHORT.replace("[data]", "[[resources]]\nsettings = { port = 1 }\n[[resources]]\nname = \"x\"\n[data]"),
+        expect![[r#"
+            4:1 `[[resources]]` has no `name` (add for example `name = "in memory"`)
+            5:14 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
+        "#]],
+    );
+    check(
+        &SHORT.replace("[data]", "[settings]\nlist = [1]\n[data]"),
+        expect![[r#"
+        5:8 `list` must be a text, a number, or true or false; this is a list (write the value in quotes, as the database's own files have it)
+    "#]],
+    );
+}
+
+#[test]
+fn encrypted_swap() {
+    let with = |value: &str| format!("encrypted_swap = {value}{SHORT}");
+    check(
+        &with("\"4 kB\""),
+        expect![[r#"
+        1:18 `encrypted_swap` must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB) (write for example `encrypted_swap = "512 MiB"`)
+    "#]],
+    );
+    check(
+        &with("512"),
+        expect![[r#"
+        1:18 `encrypted_swap` must be a text in quotes, this is a whole number (write for example `encrypted_swap = "512 MiB"`)
+    "#]],
+    );
+    check(
+        &with("\"1 GB\"").replace("name = \"tls\"", "name = \"tls\"\nurl = \"postgres://db.example.org\""),
+        expect![[r#"
+            1:18 `encrypted_swap` needs servers that Tithe starts: leave out every `url` (write for example `encrypted_swap = "512 MiB"`)
+            12:1 some arms have a `url` and some have none: servers that Tithe starts and servers that it attaches to cannot be compared (give every arm a `url`, the first included, or none)
+        "#]],
+    );
+}
+
+#[test]
+fn encrypted_swap_that_nobody_uses() {
+    let limited = "\n[[resources]]\nname = \"a\"\nmemory = \"64 MiB\"\n[[resources]]\nname = \"b\"\n";
+    let with = |resources: &str| {
+        format!("encrypted_swap = \"1 GB\"{}", SHORT.replace("\n[data]", &format!("{resources}[data]")))
+    };
+    assert!(read_experiment(&with(limited)).is_ok());
+    check(
+        &with(&format!("{limited}data_per_memory = 2\n")),
+        expect![[r#"
+        1:18 `encrypted_swap` would be used by no server: with a limit of memory, as all have, a server does not swap (write for example `encrypted_swap = "512 MiB"`)
+    "#]],
+    );
+}
+
+#[test]
+fn urls() {
+    let two = |first: &str, second: &str| {
+        with_arms("postgres", &format!("[[arm]]\nname = \"a\"\n{first}\n[[arm]]\nname = \"b\"\n{second}\n"))
+    };
+    check(
+        &two("url = \"redis://:hunter2@h\"", "url = \"mysql://u:hunter2@h\""),
+        expect![[r#"
+            10:7 the scheme `redis` is that of redis, and the experiment is about postgres (write for example `postgres://user@host/name`)
+            13:7 the scheme `mysql` is that of no database that this build of Tithe knows, and the experiment is about postgres (write for example `postgres://user@host/name`)
+        "#]],
+    );
+    check(
+        &two("url = \"u:hunter2@h\"", "url = 5"),
+        expect![[r#"
+        10:7 `url` is no address: it has no `://` (write for example `postgres://user@host/name`)
+        13:7 `url` must be a text in quotes, this is a whole number (write for example `url = "postgres://user@host:5432/db"`)
+    "#]],
+    );
+    check(
+        &two("", "url = \"postgres://u@h\""),
+        expect![[r#"
+        13:1 some arms have a `url` and some have none: servers that Tithe starts and servers that it attaches to cannot be compared (give every arm a `url`, the first included, or none)
+    "#]],
+    );
+    check(
+        &two("url = \"postgres://u@h\"", ""),
+        expect![[r#"
+        11:1 some arms have a `url` and some have none: servers that Tithe starts and servers that it attaches to cannot be compared (give every arm a `url`, the first included, or none)
+    "#]],
+    );
+    check(
+        &two(
+            "url = \"postgres://u@h\"",
+            "url = \"postgres://u@h\"\nprotections = [{ use = \"volume\", kind = \"luks\" }]",
+        ),
+        expect![[r#"
+            14:24 `volume` cannot be measured on a server that Tithe does not start (leave out every `url` to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `columns`)
+        "#]],
+    );
+    check(
+        &two(
+            "url = \"postgres://u@h\"",
+            "url = \"postgres://u@h\"\n[[arm]]\nname = \"c\"\nurl = \"postgres://u@other\"",
+        ),
+        expect![[r#"
+            10:7 some arms share a server and some do not: the shared one stays warmer, which is no protection's doing (give every arm a server of its own, or all arms the same `url`)
+        "#]],
+    );
+    check(
+        &with_arms("sqlite", "[[arm]]\nname = \"a\"\nurl = \"file://x\"\n[[arm]]\nname = \"b\"\nurl = \"file://y\""),
+        expect![[r#"
+        10:7 sqlite cannot be attached to: it has no address (leave out `url`, and Tithe creates the database itself)
+        13:7 sqlite cannot be attached to: it has no address (leave out `url`, and Tithe creates the database itself)
+    "#]],
+    );
+    check(
+        &two("url = \"postgres://u@h\"", "url = \"postgres://u@h\"").replace("[data]", "[settings]\na = 1\n[data]"),
+        expect![[r#"
+            4:2 settings cannot be given to a server that Tithe does not start (change them on the server itself and remove them here, or leave out every `url`)
+        "#]],
+    );
+}
+
+#[test]
+fn switches() {
+    let two = |first: &str, second: &str| {
+        with_arms("postgres", &format!("[[arm]]\nname = \"a\"\n{first}\n[[arm]]\nname = \"b\"\n{second}\n"))
+    };
+    let url = "url = \"postgres://u@h\"";
+    check(
+        &two(url, &format!("{url}\non = [\"SET x\"]")),
+        expect![[r#"
+        14:1 `on` stands without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
+    "#]],
+    );
+    check(
+        &two(url, &format!("{url}\noff = [\"SET x\"]")),
+        expect![[r#"
+        14:1 `off` stands without `on` (add `on = ["…"]`: the next slot belongs to another arm of the same server)
+    "#]],
+    );
+    check(
+        &two("", "on = [\"SET x\"]\noff = [\"RESET x\"]"),
+        expect![[r#"
+        13:1 `on` and `off` switch a protection on one server, and these arms do not share one (give all arms the same `url`, or use `protections`)
+    "#]],
+    );
+    check(
+        &two(&format!("{url}\non = [\"x\"]\noff = [\"y\"]"), url),
+        expect![[r#"
+        11:1 the first arm is the baseline: it has nothing to switch with `on` (move the statements to the arm whose protection they switch)
+    "#]],
+    );
+}
+
+#[test]
+fn passwords_are_not_quoted() {
+    check(
+        &SHORT.replace("\"postgres\"", "\"postgres://u:hunter2@h/db\""),
+        expect![[r#"
+        3:12 there is no database `postgres://**************` (this build of Tithe has: `sqlite`, `postgres`, `redis`)
+    "#]],
+    );
+    check(
+        &SHORT.replace("[data]", "[load]\narrivals = \"postgres://u:hunter2@h/db\"\nrate = 1\n[data]"),
+        expect![[r#"
+        5:12 `arrivals` cannot be `postgres://**************` (it is one of: `even`, `poisson`)
+    "#]],
+    );
+}
