@@ -262,7 +262,7 @@ mod tests {
     /// A slot of 100 ns of one arm on `lane`: 40 ns of processor time, `stalled_ns` of neighbours, the rest asleep.
     fn slot(lane: u32, block: u32, stalled_ns: u64) -> Slot {
         let ran = Slot { wall_ns: 100, client_cpu_ns: 25, server_cpu_ns: 15, ..Slot::default() };
-        Slot { lane: lane, block, operations: 1, counted: 1, stalled_ns: Some(stalled_ns), ..ran }
+        Slot { lane, block, operations: 1, counted: 1, stalled_ns: Some(stalled_ns), ..ran }
     }
 
     fn slept(slots: &[Slot]) -> (f64, bool) {

@@ -5,6 +5,8 @@
 //! import each other in one direction only, which a test holds. Nothing here prints; what happens is told as
 //! [`tithe_model::record::Event`]s.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
+
 pub mod arms;
 pub mod catalogue;
 pub mod folder;
@@ -12,5 +14,6 @@ pub mod inspect;
 pub mod limits;
 pub mod load;
 pub mod run;
+mod saturation;
 pub mod serve;
 pub mod volumes;

@@ -27,13 +27,14 @@ use tithe_model::{
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
-use tithe_plugin::{data, database::CacheUse, product::Product, saturation::Served, workload::Workload};
+use tithe_plugin::{data, database::CacheUse, product::Product, workload::Workload};
 
 use crate::{
     arms::{self, Resolved},
     folder::{RunFolder, file_name},
     limits,
     load::frame::{CellRunner, StartedArm},
+    saturation::Served,
 };
 use data_sets::DataSets;
 use epoch_setup::EpochSetup;

@@ -96,8 +96,10 @@ mod tests {
     /// Longer than any of this takes, on any machine.
     const TIMEOUT: Duration = Duration::from_secs(60);
 
+    type Part<T> = Box<dyn FnOnce(&Meeting) -> T + Send>;
+
     /// Runs each of `parts` on a thread of its own; what each came to, `None` for one that panicked.
-    fn run<T: Send + 'static>(parts: Vec<Box<dyn FnOnce(&Meeting) -> T + Send>>) -> Vec<Option<T>> {
+    fn run<T: Send + 'static>(parts: Vec<Part<T>>) -> Vec<Option<T>> {
         let meeting = Arc::new(Meeting::of(parts.len()));
         let ends: Vec<mpsc::Receiver<T>> = parts
             .into_iter()
