@@ -1,8 +1,8 @@
 //! The run: from names in an experiment to servers, load, evidence and a folder of records.
 //!
-//! [`arms`] makes set-ups of names, [`serve`] starts a server, [`load`] offers operations frame by frame, [`run`] stages
-//! cells and epochs, [`folder`] is what is written down, [`volumes`] are file systems under a server's folder. Modules
-//! import each other in one direction only, which a test holds. Nothing here prints; what happens is told as
+//! [`arms`] makes set-ups of names, [`serve`] starts a server, [`load`] offers operations frame by frame, [`run`]
+//! stages cells and epochs, [`folder`] is what is written down, [`volumes`] are file systems under a server's folder.
+//! Modules import each other in one direction only, which a test holds. Nothing here prints; what happens is told as
 //! [`tithe_model::record::Event`]s.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]

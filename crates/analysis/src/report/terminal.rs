@@ -119,8 +119,8 @@ impl Page {
         if let Some(seen) = claim.seen.first() {
             for (label, quotation) in [("protected", &seen.protected), ("control", &seen.control)] {
                 if !quotation.is_empty() {
-                    let quotation = table::cut(quotation, self.width - INDENT - 24);
-                    let line = format!("{}{label}  {quotation}", " ".repeat(15));
+                    let quotation = table::cut(quotation, self.width - INDENT - 26);
+                    let line = format!("{}{label:9}  {quotation}", " ".repeat(15));
                     self.line(&self.paint(&line, Tone::Faint));
                 }
             }

@@ -18,7 +18,7 @@ noise = 0.1
 [data]
 records = 100
 [measure]
-budget = "20 s"
+budget = "23 s"
 slot = "10 ms"
 precision = "0.01%"
 [[workload]]

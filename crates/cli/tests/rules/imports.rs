@@ -80,8 +80,8 @@ pub fn circle(folder: &Path) -> Option<String> {
     Some(format!("{}: {found}", folder.display()))
 }
 
-/// The layers of each crate that `map` shows, from the top to the bottom: lines of the first block marked `text`, each a
-/// title in front of names of modules, behind the crate's name where one begins.
+/// The layers of each crate that `map` shows, from the top to the bottom: lines of the first block marked `text`, each
+/// a title in front of names of modules, behind the crate's name where one begins.
 pub fn layers(map: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let block = map.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
     let (mut crates, mut name) = (BTreeMap::<String, Vec<Vec<String>>>::new(), String::new());

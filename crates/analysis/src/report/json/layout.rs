@@ -1,9 +1,10 @@
-//! How a document is laid out: an estimate, a level, a finding or a moment a line, and nothing indented that is not long.
+//! How a document is laid out: an estimate, a level, a finding or a moment a line, and nothing indented that is not
+//! long.
 //!
 //! That is half as large as a line for every figure, and can still be read and compared line by line.
 
-/// Bytes up to which a list or an object stands on one line, with the blanks before it and without its name. An estimate
-/// with all its figures has some 450.
+/// Bytes up to which a list or an object stands on one line, with the blanks before it and without its name. An
+/// estimate with all its figures has some 450.
 const WIDTH: usize = 600;
 
 /// The JSON text `compact`, which has no blanks between its parts, on lines, ending with a line break.

@@ -238,7 +238,8 @@ mod redis {
     }
 }
 
-/// A server that speaks MongoDB's protocol and is not MongoDB: it does not count its connections by version, as that does.
+/// A server that speaks MongoDB's protocol and is not MongoDB: it does not count its connections by version, as that
+/// does.
 #[cfg(feature = "mongodb")]
 mod mongodb {
     use super::*;
