@@ -1,4 +1,4 @@
-//! What counts of one cell: its complete, unspoiled frames with their slots.
+//! What counts of one cell: its complete and valid frames with their slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 

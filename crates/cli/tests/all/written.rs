@@ -208,7 +208,6 @@ fn every_column_is_named(folder: &Path) {
     };
     let slots: Vec<&str> = rows(section("### slots.csv")).flat_map(|(names, _)| names).collect();
     assert_eq!(columns("slots.csv"), slots);
-    let report = section("## The reports").split_once("| column | meaning |").expect("the table of report.csv").1;
-    let report: Vec<&str> = rows(report).flat_map(|(names, _)| names).collect();
+    let report: Vec<&str> = rows(section("### report.csv")).flat_map(|(names, _)| names).collect();
     assert_eq!(columns("report.csv"), report);
 }

@@ -102,7 +102,7 @@ fn observe_and_claim(sandbox: &Sandbox, protected: bool, check: &dyn Evidence) -
 
 /// Looks at every check of `chosen` on both servers; what they prove together, one a line.
 fn verdicts(plain: &Sandbox, protected: &Sandbox, chosen: &Chosen) -> String {
-    let on_protected = Looks::at_guarded(protected, chosen);
+    let on_protected = Looks::at_protected(protected, chosen);
     on_protected.beside(plain)
 }
 
@@ -113,7 +113,7 @@ struct Looks<'a> {
 }
 
 impl<'a> Looks<'a> {
-    fn at_guarded(protected: &Sandbox, chosen: &'a Chosen) -> Self {
+    fn at_protected(protected: &Sandbox, chosen: &'a Chosen) -> Self {
         let checks = protection(protected.database, &chosen.id).evidence(chosen).into_iter();
         let seen = checks.map(|check| {
             let observation = observe(protected, true, &*check);

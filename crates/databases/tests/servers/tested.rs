@@ -184,7 +184,7 @@ impl Tested {
 /// Compares the verdicts.
 pub fn prove(tested: &'static Tested, chosen: &Chosen, verdicts: &[&str]) {
     let Some(protected) = (tested.start)(std::slice::from_ref(chosen)) else { return };
-    let looks = at_guarded(tested, &protected, chosen);
+    let looks = at_protected(tested, &protected, chosen);
     let seen =
         with_plain(tested, |plain| beside(&looks, plain)).expect("a plain server where there is a protected one");
     assert_eq!(seen.lines().collect::<Vec<_>>(), verdicts);
@@ -198,16 +198,16 @@ pub fn prove_between(
     chosen: &Chosen,
     verdicts: &[&str],
 ) {
-    let seen = beside(&at_guarded(tested, protected, chosen), plain);
+    let seen = beside(&at_protected(tested, protected, chosen), plain);
     assert_eq!(seen.lines().collect::<Vec<_>>(), verdicts);
 }
 
-fn at_guarded<'a>(tested: &Tested, protected: &Sandbox, chosen: &'a Chosen) -> Looks<'a> {
+fn at_protected<'a>(tested: &Tested, protected: &Sandbox, chosen: &'a Chosen) -> Looks<'a> {
     protected.database.create(&protected.server, &protected.setup, &table()).expect("a table");
     for blocking in [true, false] {
         tested.exercise(&mut *tested.connect(protected, blocking));
     }
-    Looks::at_guarded(protected, chosen)
+    Looks::at_protected(protected, chosen)
 }
 
 fn beside(looks: &Looks<'_>, plain: &Sandbox) -> String {

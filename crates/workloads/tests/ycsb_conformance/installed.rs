@@ -22,7 +22,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, LazyLock, Mutex, OnceLock,
         atomic::{AtomicI64, AtomicU64},
     },
 };
@@ -291,18 +291,18 @@ const VARYING_LENGTHS: &[&str] = &[
     "fieldlengthdistribution=histogram\nfieldlengthhistogram=HISTOGRAM\ninsertproportion=0.3",
 ];
 
-/// Writes a histogram of field lengths, and says where.
-fn histogram_file() -> PathBuf {
+/// A file with a histogram of field lengths. It is written once: tests that run at a time read it.
+static HISTOGRAM_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ycsb-histogram.txt");
     std::fs::write(&path, "BlockSize\t10\n0\t5\n1\t0\n2\t7\n3\t100\n4\t1\n").expect("the folder takes a file");
     path
-}
+});
 
 fn property_sets() -> Vec<String> {
     let ready = READY.iter().map(|(_, _, properties)| {
         properties.iter().map(|(name, value)| format!("{name}={value}\n")).collect::<String>()
     });
-    let histogram = histogram_file().display().to_string();
+    let histogram = HISTOGRAM_FILE.display().to_string();
     let varying = VARYING_LENGTHS.iter().map(|text| text.replace("HISTOGRAM", &histogram));
     let constant: Vec<String> = ready.chain(VARIATIONS.iter().map(|&text| text.to_owned())).collect();
     let derived = constant.iter().map(|text| format!("{text}\ndataintegrity=true"));
@@ -391,8 +391,8 @@ fn generators() -> Vec<(usize, String, Draw)> {
         let name = format!("exponential {percentile} {range}");
         list.push((20_000, name, text(move |random| exponential.next(random) as i32)));
     }
-    let file = histogram_file();
-    let histogram = Histogram::parse(&std::fs::read_to_string(&file).expect("just written")).expect("it is right");
+    let file = &*HISTOGRAM_FILE;
+    let histogram = Histogram::parse(&std::fs::read_to_string(file).expect("just written")).expect("it is right");
     list.push((5000, format!("histogram {}", file.display()), text(move |random| histogram.next(random))));
     let choice = Choice::new(&[(0.5, 0), (0.05, 1), (3.0, 2), (0.1, 3)]);
     list.push((10_000, "discrete 0.5 0.05 3 0.1".into(), text(move |random| choice.next(random))));
