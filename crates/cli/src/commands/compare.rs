@@ -7,6 +7,7 @@ use tithe_analysis::{
     compare::{self, Comparison},
     report::{self, number},
 };
+use tithe_model::ending::CellEnding;
 
 use crate::{
     CompareArgs,
@@ -50,12 +51,20 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     Ok(damaged.unwrap_or(exit::worse(unmeasured, judged)))
 }
 
-/// Says on standard error which cells of a run were not measured, and returns the status: a threshold that nothing was
-/// held against was not kept.
+/// Says on standard error which cells of a run were not measured, or not to their end, and returns the status: a
+/// threshold that nothing was held against was not kept.
 fn of_cells(run: &Path, analysis: &Analysis) -> i32 {
-    let empty = analysis.cells.iter().filter(|cell| cell.frames == 0);
-    let named = empty.inspect(|cell| anstream::eprintln!("tithe: {}: {} was not measured", run.display(), cell.id));
-    if named.count() > 0 { exit::FAILED } else { exit::OK }
+    let mut status = exit::OK;
+    for cell in &analysis.cells {
+        let words = match &cell.ending {
+            _ if cell.frames == 0 => "was not measured",
+            Some(CellEnding::Failed(_)) => "was not measured to its end",
+            _ => continue,
+        };
+        anstream::eprintln!("tithe: {}: {} {words}", run.display(), cell.id);
+        status = exit::FAILED;
+    }
+    status
 }
 
 /// Says on standard error what is not proven and what lies beyond the threshold, and returns the status.

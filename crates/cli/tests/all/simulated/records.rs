@@ -132,7 +132,10 @@ fn a_threshold_hides_no_failure() {
     assert!(told.contains("sealed: the cost in") && told.contains("lossy: disproven"), "{told}");
     let (ran, compared, told) = threshold("fail_every = 10", dear);
     assert_eq!((ran, compared), (4, 4), "{told}");
-    assert!(told.contains("was not measured"), "{told}");
+    assert!(told.contains("was not measured\n"), "{told}");
+    let (ran, compared, told) = threshold("dies_after_operations = 300_000", dear);
+    assert_eq!((ran, compared), (4, 4), "{told}");
+    assert!(told.contains("was not measured to its end"), "{told}");
 }
 
 #[test]
