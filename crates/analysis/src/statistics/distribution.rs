@@ -5,7 +5,11 @@
 //! named by their *upper* tail, because that is the number an interval starts from and it loses no digits
 //! when it is small.
 
-use std::f64::consts::{PI, SQRT_2};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    f64::consts::{PI, SQRT_2},
+};
 
 /// Degrees of freedom from which the expansion of the t quantile is exact to 1e-12.
 const MANY_DEGREES: f64 = 1000.0;
@@ -21,7 +25,7 @@ pub fn normal_tail(x: f64) -> f64 {
 
 /// The x with P(Z > x) = `tail`, for `tail` in (0, 0.5].
 pub fn normal_upper(tail: f64) -> f64 {
-    invert(tail, normal_tail)
+    remembered(tail, f64::INFINITY, || invert(tail, normal_tail))
 }
 
 /// P(|T| > |t|) of Student's t distribution with `degrees` degrees of freedom.
@@ -36,7 +40,7 @@ pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
 /// as many as a million, where the incomplete beta function is slow and loses digits.
 pub fn t_upper(tail: f64, degrees: f64) -> f64 {
     if degrees < MANY_DEGREES {
-        return invert(tail, |t| 0.5 * t_two_sided(t, degrees));
+        return remembered(tail, degrees, || invert(tail, |t| 0.5 * t_two_sided(t, degrees)));
     }
     let z = normal_upper(tail);
     let power = |exponent| z.powi(exponent);
@@ -67,6 +71,17 @@ pub fn binomial_quantile(probability: f64, trials: u64, chance: f64) -> u64 {
         }
     }
     low
+}
+
+thread_local! {
+    /// Quantiles of t that were solved before, by tail and degrees: a report asks for the same ones hundreds of times.
+    static T_QUANTILES: RefCell<BTreeMap<(u64, u64), f64>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// The quantile of t of that many degrees, which are infinite for the normal distribution; `solve` finds it once.
+fn remembered(tail: f64, degrees: f64, solve: impl FnOnce() -> f64) -> f64 {
+    let key = (tail.to_bits(), degrees.to_bits());
+    T_QUANTILES.with_borrow_mut(|known| *known.entry(key).or_insert_with(solve))
 }
 
 /// The x ≥ 0 at which the falling function `tail` has the value `target`, to the last bit that `tail` can tell.
