@@ -12,6 +12,7 @@ database = "sqlite"
 records = 10_000
 [measure]
 budget = "1 h"
+slot = "200 ms"
 [[workload]]
 name = "TPC-C"
 tpcc = "{compute}"
