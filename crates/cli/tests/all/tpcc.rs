@@ -12,7 +12,6 @@ database = "sqlite"
 records = 10_000
 [measure]
 budget = "1 h"
-slot = "200 ms"
 [[workload]]
 name = "TPC-C"
 tpcc = "{compute}"
@@ -37,7 +36,8 @@ fn every_arm_is_proven_and_every_condition_holds() {
             arms += &arm(&format!("use = 'columns', share = {share}, cipher = '{cipher}'"));
         }
     }
-    bench.file("e.toml", &experiment("client-side", &arms));
+    // On a busy machine an arm may not get its turn within 20 ms.
+    bench.file("e.toml", &experiment("client-side", &arms).replace("[measure]", "[measure]\nslot = \"200 ms\""));
     let output = bench.tithe(&["verify", "e.toml"]);
     let told = out(&output) + &err(&output);
     assert_eq!(status(&output), 0, "{told}");
