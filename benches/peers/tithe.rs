@@ -111,7 +111,7 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     cell.blocks = slots.parse().map_err(|_| wrong())?;
     let arm = StartedArm { server: server(port), setup: Setup::bare(), on: Vec::new(), off: Vec::new() };
     let mut runner = CellRunner::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
-    let Some((frame, slots)) = runner.frame(0, 0, false, &AtomicBool::new(false))? else { return Ok(()) };
+    let Some((frame, slots)) = runner.frame(0, (0, 0), false, &AtomicBool::new(false))? else { return Ok(()) };
     if let Some(reason) = frame.invalid {
         return Err(Fault::Wrong(reason));
     }

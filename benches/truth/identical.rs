@@ -52,7 +52,7 @@ impl Options {
         };
         format!(
             "title = \"The same four times\"\ndatabase = \"{product}\"\n{}[data]\nrecords = 20_000\n[load]\nclients = {clients}\n\
-             [measure]\nbudget = \"{} s\"\nprecision = \"0.01%\"\n[[workload]]\n{}\n{resources}[[arm]]\nname = \"plain\"\n{again}",
+             [measure]\nbudget = \"{} s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\n{}\n{resources}[[arm]]\nname = \"plain\"\n{again}",
             settings(product, workload),
             seconds * cells,
             ycsb(workload)

@@ -12,6 +12,7 @@
 //! | `writes` | seconds | PostgreSQL against itself, durable updates | the same by slot and number of clients |
 //! | `known-cost` | seconds, hogs | arms of PostgreSQL that burn counted processor time in every statement | every interval, and whether it holds the truth |
 //! | `identical` | product, cells, seconds a cell, hogs, workload | four identical arms | how many intervals leave zero out; the mean effect by arm |
+//! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs `compare` calls different |
 //! | `neighbours` | seconds, clients, workload, product | unknown, but the same whoever else runs | what a protection costs beside hogs and walkers |
 //!
 //! Nothing is asserted: the figures are for a reader. docs/evaluation.md and docs/method/writes.md show some.
@@ -25,6 +26,7 @@ mod identical;
 mod known;
 mod known_cost;
 mod neighbours;
+mod pairs;
 mod run;
 mod share;
 mod twice;
@@ -56,6 +58,7 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
         "writes" => twice::writes(asked.number(0, "seconds", 60)?),
         "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
         "identical" => identical::measure(&identical::Options::read(asked)?),
+        "pairs" => pairs::measure(&pairs::Options::read(asked)?),
         "neighbours" => neighbours::measure(&neighbours::Options::read(asked)?),
         other => Err(format!("there is no part `{other}`; see the top of benches/truth/main.rs")),
     }

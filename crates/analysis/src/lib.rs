@@ -21,7 +21,7 @@ use tithe_model::{
 
 pub use figures::Figure;
 
-/// Confidence of every interval, simultaneous over the arms of a cell.
+/// Confidence of every interval, simultaneous over the arms of a cell, and of what headlines say of a whole run.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// What the records say.
@@ -119,6 +119,8 @@ pub struct CellAnalysis {
     pub slot_ms: f64,
     /// Frames that count.
     pub frames: usize,
+    /// Starts of the servers that they were measured on.
+    pub starts: usize,
     /// Frames that were invalid, with the reason.
     pub invalid: Vec<(u32, String)>,
     /// Epochs seen.
@@ -131,8 +133,25 @@ pub struct CellAnalysis {
     /// Share of the clients' wall time spent waiting for a processor, 0–1.
     #[serde(with = "null::or_unknown")]
     pub wait_share: f64,
+    /// Load after each start before the first frame, and what it came to, in words; empty where there was none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub warm_up: String,
+    /// The log per operation from the first frame of a start to the last, where it changes by more than a tenth; else
+    /// empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_over_start: Vec<LogAt>,
     /// The arms, the baseline first.
     pub arms: Vec<ArmAnalysis>,
+}
+
+/// The log per operation at one place of a start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogAt {
+    /// The place: `first frame`, `half way`, `last frame`.
+    pub place: String,
+    /// Bytes of log per operation of each arm there, over all starts together; `None` where it cannot be seen.
+    pub arms: Vec<Option<f64>>,
 }
 
 /// What the records say about one arm of one cell.
@@ -141,6 +160,9 @@ pub struct CellAnalysis {
 pub struct ArmAnalysis {
     /// Name.
     pub name: String,
+    /// True of the A/A arm, Tithe's own second instance of the baseline: no cost is the truth of all its estimates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aa: bool,
     /// Identifiers of its protections; empty for the baseline.
     pub protections: Vec<String>,
     /// Version, ciphers, configuration.
@@ -237,6 +259,15 @@ pub struct Estimate {
     pub count: usize,
     /// Frames averaged together because neighbours in time were correlated; 1 is none.
     pub batch: usize,
+    /// Starts of the servers behind it.
+    pub starts: usize,
+    /// Standard deviation of the true effect from one start to the next, natural-log ratio; `None` where each frame has
+    /// a start of its own, where starts are fewer than four, and of a figure that is no series of frames.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub spread: Option<Interval>,
+    /// Its starts are too few to tell their own spread: the interval is wider by the spread that is known of the
+    /// product.
+    pub widened: bool,
     /// Plain and protected levels in `unit`, for orientation.
     #[serde(deserialize_with = "Option::deserialize")]
     pub levels: Option<(f64, f64)>,
@@ -251,10 +282,34 @@ pub struct Estimate {
     /// Seconds of measured load still needed for the asked precision; `None` when reached or not to be told.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_s: Option<f64>,
-    /// p of the signed-rank test of no effect, adjusted over the arms by Holm's procedure; `None` where the figure is
-    /// no series of frames.
+    /// p of no effect (signed-rank test, Student's over starts), adjusted over the arms by Holm's procedure; `None`
+    /// where the figure is no series of frames.
     #[serde(deserialize_with = "Option::deserialize")]
     pub p: Option<f64>,
+    /// What headlines and statuses go by: of a primary estimate in a run of several cells, where it has an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_run: Option<OverRun>,
+}
+
+impl Estimate {
+    /// The estimate as headlines and statuses judge it.
+    pub fn headline(&self) -> OverRun {
+        let Self { effect, difference, verdict, .. } = *self;
+        self.over_run.unwrap_or(OverRun { effect, difference, verdict })
+    }
+}
+
+/// A deciding estimate, judged so that all of a run's are right together with [`CONFIDENCE`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverRun {
+    /// The effect with its interval, simultaneous over the arms of all cells; natural-log ratio.
+    pub effect: Interval,
+    /// The difference likewise, in the estimate's `unit`.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub difference: Option<Interval>,
+    /// The answer in one word.
+    pub verdict: Outcome,
 }
 
 /// An estimate with its interval.
@@ -274,9 +329,20 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// True where `effect` lies in it; false of an interval that is not known.
+    pub fn holds(&self, effect: f64) -> bool {
+        self.low <= effect && effect <= self.high
+    }
+
     /// Half of its width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
+    }
+
+    /// The interval of an estimate that errs by `more` besides, independently: squares add.
+    pub(crate) fn widened(&self, more: f64) -> Self {
+        let further = |end: f64| (end - self.estimate).hypot(more);
+        Self { low: self.estimate - further(self.low), high: self.estimate + further(self.high), ..*self }
     }
 }
 
@@ -324,4 +390,6 @@ pub enum Flag {
     Stolen,
     /// The kernel encrypted without instructions that processors have for it.
     SlowCipher,
+    /// The A/A arm differs from the baseline by as much.
+    WithinControl,
 }

@@ -10,17 +10,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
     ending::CellEnding,
-    experiment::{Measure, Metric},
-    plan::Cell,
+    experiment::Metric,
+    plan::{Cell, Plan, STARTS_USUAL, Starts},
     record::Slot,
+    start_spread::StartSpread,
 };
 
 use crate::{
     CONFIDENCE, Interval, Outcome,
     statistics::{
-        inference::{Inference, infer, sidak},
+        inference::{Inference, sidak},
         pairing::{fewest_pairs, frame_effect},
-        precision::{self, STOPPING_FACTOR, confidence_sequence},
+        precision::{self, STOPPING_FACTOR},
+        starts::{Asked, KnownSpread, OnStart, OverStarts, infer_over_starts},
         verdict::outcome,
     },
 };
@@ -31,18 +33,6 @@ use crate::{
 pub fn alpha(protected: usize, by_precision: bool) -> f64 {
     let alpha = 1.0 - CONFIDENCE;
     sidak(if by_precision { STOPPING_FACTOR * alpha } else { alpha }, protected)
-}
-
-/// The inference on a cell's frame effects, or their differences, that all reports and the progress of a run print.
-///
-/// `by_decision`: the answers were looked at after every frame, so only an interval that holds at all of them at once
-/// may be read.
-pub fn inference(effects: &[f64], alpha: f64, by_decision: bool) -> Inference {
-    let mut inference = infer(effects, alpha);
-    if by_decision {
-        inference.interval = confidence_sequence(&inference.merged, alpha);
-    }
-    inference
 }
 
 /// How many lanes (client threads) there are in `slots`.
@@ -153,15 +143,18 @@ pub struct Live {
     frame_s: f64,
     seen: Seen,
     frames: usize,
+    /// What is known of the spread between starts.
+    start_spread: Vec<StartSpread>,
     /// Of each protected arm, in the metric that was asked for.
-    asked_effects: Vec<Vec<f64>>,
+    asked_effects: Vec<Vec<OnStart>>,
     /// Of each protected arm, in processor time, which decides where the other cannot.
-    cpu_effects: Vec<Vec<f64>>,
+    cpu_effects: Vec<Vec<OnStart>>,
 }
 
 impl Live {
-    /// Nothing seen yet of `cell`, whose experiment has `arms` arms.
-    pub fn new(cell: &Cell, measure: &Measure, arms: usize) -> Self {
+    /// Nothing seen yet of cell `number` of `plan`.
+    pub fn new(plan: &Plan, number: usize) -> Self {
+        let (cell, measure, arms) = (&plan.cells[number], &plan.experiment.measure, plan.experiment.arms.len());
         Self {
             asked: measure.primary,
             precision: measure.precision,
@@ -171,25 +164,26 @@ impl Live {
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             seen: Seen::default(),
             frames: 0,
+            start_spread: plan.start_spread.clone(),
             asked_effects: vec![Vec::new(); arms.saturating_sub(1)],
             cpu_effects: vec![Vec::new(); arms.saturating_sub(1)],
         }
     }
 
-    /// Takes the slots of one complete frame that is not invalid.
-    pub fn push(&mut self, slots: &[Slot]) {
+    /// Takes the slots of one complete frame that is not invalid, measured on the start of this number.
+    pub fn push(&mut self, start: u32, slots: &[Slot]) {
         let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
         self.frames += 1;
         for (effects, metric) in [(&mut self.asked_effects, self.asked), (&mut self.cpu_effects, Metric::Cpu)] {
             for (arm, effects) in (1..).zip(effects) {
-                effects.extend(frame_effect(slots, 0, arm, metric, pairs));
+                effects.extend(frame_effect(slots, 0, arm, metric, pairs).map(|effect| OnStart { start, effect }));
             }
         }
     }
 
     /// The effects of each protected arm in the metric that decides.
-    fn effects(&self) -> &[Vec<f64>] {
+    fn effects(&self) -> &[Vec<OnStart>] {
         if self.seen.deciding(self.asked) == self.asked { &self.asked_effects } else { &self.cpu_effects }
     }
 
@@ -212,28 +206,45 @@ impl Live {
     /// `None` where the frames are too few for an interval.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
         let alpha = alpha(self.effects().len(), *reason == CellEnding::Precision);
-        let of = |effects: &Vec<f64>| inference(effects, alpha, *reason == CellEnding::Decided).interval;
+        let of = |effects: &Vec<OnStart>| {
+            infer_over_starts(effects, self.asking(alpha, *reason == CellEnding::Decided)).inference.interval
+        };
         (self.frames >= precision::MIN_FRAMES).then(|| self.effects().iter().map(of).collect())
+    }
+
+    /// How the interval of the deciding metric is asked for.
+    fn asking(&self, alpha: f64, by_decision: bool) -> Asked {
+        let known = KnownSpread::of_metric(&self.start_spread, self.seen.deciding(self.asked));
+        Asked { alpha, by_decision, known }
+    }
+
+    /// May the width end the cell now? Looked at so seldom that looking costs little: at a list of frame counts where
+    /// each has its start, else after any start from the usual number on.
+    fn is_look(&self, starts: usize) -> bool {
+        match self.cell.starts {
+            Starts::Several(planned) => starts >= planned.min(STARTS_USUAL) as usize,
+            Starts::Once | Starts::EveryFrame => precision::may_stop_at(self.frames),
+        }
     }
 
     /// What the frames so far say.
     pub fn decide(&self) -> Decision {
         // A confidence sequence needs no correction for looking.
         let alpha = alpha(self.effects().len(), !self.until_decided);
-        let infer = |effects: &Vec<f64>| inference(effects, alpha, self.until_decided);
-        let arms: Vec<Inference> = self.effects().iter().map(infer).collect();
-        let width = |inference: &Inference| inference.interval.half_width();
+        let infer = |effects: &Vec<OnStart>| infer_over_starts(effects, self.asking(alpha, self.until_decided));
+        let arms: Vec<OverStarts> = self.effects().iter().map(infer).collect();
+        let width = |arm: &OverStarts| arm.inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
             return Decision { enough: false, widest: 0, arms: Vec::new(), more_s: None, bought: None };
         };
         let reached = width(&arms[widest]) <= self.precision;
         // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
         let fewest = self.effects().iter().map(Vec::len).min().unwrap_or(0);
-        let decided = |arm: &Inference| outcome(arm.interval, self.margin) != Outcome::TooNoisy;
+        let decided = |arm: &OverStarts| outcome(arm.inference.interval, self.margin) != Outcome::TooNoisy;
         let enough = if self.until_decided {
             fewest >= precision::MIN_FRAMES && arms.iter().all(decided)
         } else {
-            reached && fewest >= precision::MIN_FRAMES && precision::may_stop_at(self.frames)
+            reached && fewest >= precision::MIN_FRAMES && self.is_look(arms[widest].starts)
         };
         let now = width(&arms[widest]);
         let bought = now * (self.frames as f64 / f64::from(self.cell.frames_max).max(self.frames as f64)).sqrt();
@@ -242,17 +253,22 @@ impl Live {
             bought: now.is_finite().then_some(bought),
             more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.frame_s, alpha) },
             widest: widest + 1,
-            arms: arms.into_iter().map(|inference| inference.interval).collect(),
+            arms: arms.into_iter().map(|arm| arm.inference.interval).collect(),
         }
     }
 }
 
-/// Seconds of measured load that `inference` still needs for `target`, at least one value's worth.
+/// Seconds of measured load that `over_starts` still needs for `target`, at least one value's worth.
 ///
-/// `seconds_each` is the length of one value before averaging neighbours. `None` when it cannot be told.
-pub fn more_s(inference: &Inference, target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
-    let seconds_each = seconds_each * inference.batch.max(1) as f64;
-    Some(precision::predict_more(&inference.merged, target, seconds_each, alpha)?.max(seconds_each))
+/// `seconds_each` is the length of one frame, or group of frames. `None` when it cannot be told, and where only further
+/// starts would narrow the interval.
+pub fn more_s(over_starts: &OverStarts, target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
+    let OverStarts { inference: Inference { merged, batch, .. }, count, widened, .. } = over_starts;
+    // A value may stand for several frames: neighbours that were averaged, or those of one start.
+    let frames_each = (*count as f64 / merged.len().max(1) as f64).max((*batch).max(1) as f64);
+    let seconds_each = seconds_each * frames_each;
+    let more_s = if *widened { None } else { precision::predict_more(merged, target, seconds_each, alpha) };
+    Some(more_s?.max(seconds_each))
 }
 
 #[cfg(test)]

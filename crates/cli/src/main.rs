@@ -10,6 +10,7 @@ mod pages;
 mod prepare;
 mod progress;
 mod records;
+mod spread_file;
 
 use std::path::PathBuf;
 
@@ -32,6 +33,8 @@ enum Command {
     /// Start every arm once and look at its evidence, timing nothing
     Verify(ExperimentArgs),
     /// Measure the baseline against its own second instance: what can be told apart here and now
+    ///
+    /// In place of an experiment file the name of a database may stand: workload A on 50,000 records by two clients.
     Calibrate(CalibrateArgs),
     /// Report on a run folder, or on a report.json in its place
     Report(ReportArgs),
@@ -48,6 +51,14 @@ enum Command {
     /// Print the manual page, or the completions of a shell
     #[command(hide = true)]
     Manual(ManualArgs),
+}
+
+/// What Tithe calls itself. Nobody else does, so neither help nor manual nor completions know it.
+#[derive(Parser)]
+#[command(name = commands::apart::NAME)]
+struct ApartArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
 }
 
 /// Which experiment.
@@ -72,6 +83,10 @@ pub struct ExperimentArgs {
     /// Measured load at most, in place of the file's: "10 min"
     #[arg(long, value_name = "TIME")]
     budget: Option<String>,
+    /// What is known of how much starts of the servers differ, for cells with fewer than four, in place of what Tithe
+    /// brings: a file that `tithe calibrate --starts --to FILE` has written
+    #[arg(long, value_name = "FILE")]
+    start_spread: Option<PathBuf>,
 }
 
 /// Where things are on this machine.
@@ -88,9 +103,9 @@ pub struct RunArgs {
     #[command(flatten)]
     experiment: ExperimentArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "clients", "budget"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "clients", "budget", "start_spread"])]
     resume: Option<PathBuf>,
-    /// Add a second instance of the baseline; if it differs from the first, no cost is believed
+    /// Add the A/A arm, a second instance of the baseline: the negative control
     #[arg(long)]
     aa_arm: bool,
     /// Measure until every arm's answer is certain, however wide its interval
@@ -135,9 +150,16 @@ pub struct InspectArgs {
 pub struct CalibrateArgs {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Seconds of measured load for each cell
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(15..=3600))]
-    seconds: u32,
+    /// Seconds of measured load for each cell: 60, or 10 for each of --starts, unless it is said
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(15..=3600))]
+    seconds: Option<u32>,
+    /// Measure how much the servers differ from one start to the next, over N starts (12 without a number), as lines
+    /// for --start-spread
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "12", value_parser = clap::value_parser!(u32).range(4..=100))]
+    starts: Option<u32>,
+    /// Write the lines of --starts into this file, in which those of other databases stay
+    #[arg(long, value_name = "FILE", requires = "starts")]
+    to: Option<PathBuf>,
     /// Print no progress
     #[arg(long, short)]
     quiet: bool,
@@ -194,8 +216,11 @@ pub struct CompareArgs {
 }
 
 fn main() {
+    if std::env::args_os().nth(1).is_some_and(|command| command == commands::apart::NAME) {
+        end(commands::apart::apart(&ApartArgs::parse_from(std::env::args_os().skip(1)).machine));
+    }
     let cli = Cli::parse();
-    let outcome = match cli.command {
+    end(match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Verify(arguments) => commands::verify::verify(&arguments),
@@ -207,10 +232,14 @@ fn main() {
         Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
         Command::Manual(arguments) => commands::manual::manual(&arguments),
-    };
+    });
+}
+
+/// Ends the program as a command has ended.
+fn end(outcome: Result<i32, exit::Stop>) -> ! {
     let status = outcome.unwrap_or_else(|stop| {
         anstream::eprint!("{}", stop.message);
         stop.status
     });
-    std::process::exit(status);
+    std::process::exit(status)
 }

@@ -16,6 +16,7 @@ use tithe_workloads::program;
 use crate::{
     ExperimentArgs, MachineArgs, complain,
     exit::{self, Stop},
+    spread_file,
 };
 
 /// The experiment that runs when none is named.
@@ -46,6 +47,8 @@ pub fn databases() -> Vec<&'static dyn Product> {
     if std::env::var_os("TITHE_SIMULATED").is_some() {
         all.push(&tithe_plugin::simulated::Simulated);
         all.push(&tithe_plugin::simulated::Spinning);
+        all.push(&tithe_plugin::simulated::Compiling);
+        all.push(&tithe_plugin::simulated::Lucky);
     }
     all
 }
@@ -62,7 +65,15 @@ pub fn prepare(arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
 
 /// As [`prepare`], with what the command line changes about the experiment.
 pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Experiment)) -> Result<Prepared, Stop> {
-    let (name, text) = read(arguments.file.as_deref())?;
+    prepare_text(read(arguments.file.as_deref())?, arguments, change)
+}
+
+/// As [`prepare_changed`], of an experiment with this name and text.
+pub fn prepare_text(
+    (name, text): (String, String),
+    arguments: &ExperimentArgs,
+    change: impl FnOnce(&mut Experiment),
+) -> Result<Prepared, Stop> {
     let catalogue = catalogue();
     let base = arguments.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let read_named = |path: &str| std::fs::read_to_string(base.join(path));
@@ -71,7 +82,11 @@ pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Expe
     scale(&mut experiment, arguments)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     change(&mut experiment);
-    let plan = plan::plan(experiment, &catalogue).map_err(|diagnostics| complain::about(&name, &text, &diagnostics))?;
+    let mut plan =
+        plan::plan(experiment, &catalogue).map_err(|diagnostics| complain::about(&name, &text, &diagnostics))?;
+    if let Some(path) = &arguments.start_spread {
+        plan.start_spread = spread_file::read(path, &plan.experiment.database)?;
+    }
     of_plan(text, plan, arguments)
 }
 
@@ -164,7 +179,8 @@ fn workloads(experiment: &Experiment) -> Result<Vec<Box<dyn Workload>>, Stop> {
     experiment.workloads.iter().map(make).collect()
 }
 
-fn read(file: Option<&Path>) -> Result<(String, String), Stop> {
+/// Name and text of the experiment in `file`, or of the built-in one.
+pub fn read(file: Option<&Path>) -> Result<(String, String), Stop> {
     let Some(path) = file else { return Ok(("built-in experiment".to_owned(), BUILT_IN.to_owned())) };
     let text = std::fs::read_to_string(path)
         .map_err(|error| Stop::new(exit::USAGE, format!("cannot read the experiment {}: {error}", path.display())))?;

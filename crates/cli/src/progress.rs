@@ -149,7 +149,7 @@ impl<'a> Progress<'a> {
         for (frame, slots) in frames.into_values() {
             self.spend(frame, &slots);
             if let Some(live) = self.live.as_mut().filter(|_| frame.invalid.is_none()) {
-                live.push(&slots);
+                live.push(frame.start, &slots);
             }
         }
     }
@@ -198,7 +198,7 @@ impl Observer for Progress<'_> {
             Event::CellStarted { cell } => {
                 self.cell = *cell as usize;
                 let planned = &self.plan.cells[self.cell];
-                self.live = Some(Live::new(planned, &self.plan.experiment.measure, self.plan.experiment.arms.len()));
+                self.live = Some(Live::new(self.plan, self.cell));
                 (self.claims, self.loading) = (Claims::default(), None);
                 self.status.cell = self.cell + 1;
                 (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
@@ -218,6 +218,10 @@ impl Observer for Progress<'_> {
                     self.loading = Some(*arm);
                     self.say(&format!("  {}: loading {of} records", self.arm(*arm)));
                 }
+            }
+            Event::WarmingUp { done_s, at_most_s, .. } => {
+                let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
+                self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
             }
             Event::Evidence(finding) if finding.role == Role::Claim => {
                 self.claims.add(finding);
@@ -258,7 +262,7 @@ impl Observer for Progress<'_> {
         if frame.invalid.is_some() {
             return false;
         }
-        live.push(slots);
+        live.push(frame.start, slots);
         let decision = live.decide();
         self.update(frame, slots, &decision);
         self.draw("");

@@ -67,7 +67,7 @@ pub fn shown(launch: &Launch, setup: &Setup) -> String {
                 format!("write {} {mode:o}\n{}", path.display(), text.trim_end())
             }
             Step::Write { path, content, mode } => format!("write {} {mode:o} {content:?}", path.display()),
-            Step::Run(command) => format!("run {}", run(command)),
+            Step::Run(command) | Step::MakeData(command) => format!("run {}", run(command)),
             other => format!("{other:?}"),
         });
     }

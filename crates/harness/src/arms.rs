@@ -5,6 +5,7 @@ use tithe_machine::{
     fault::Fault,
     launch::Server,
     sandbox::{companion::Companion, volume_builder::Layout},
+    secret::Secret,
     watch::swap::{self, Swap},
 };
 use tithe_model::{
@@ -61,14 +62,30 @@ impl<'a> Resolved<'a> {
     /// # Errors
     /// When a key is not where the plan says.
     pub fn setup(&self, plan: &Plan, cell: &Cell, credentials: &Credentials) -> Result<Setup, Fault> {
+        let mut setup = self.before_keys(plan, cell, credentials);
+        setup.fetch_keys()?;
+        volumes::equalise(&plan.experiment.arms, &mut setup);
+        Ok(setup)
+    }
+
+    /// The same, where the key of its columns was fetched before and is `column_key`.
+    pub fn setup_with(&self, plan: &Plan, cell: &Cell, credentials: &Credentials, column_key: Option<Secret>) -> Setup {
+        let mut setup = self.before_keys(plan, cell, credentials);
+        if let (Some(columns), Some(key)) = (&mut setup.columns, column_key) {
+            columns.key = key;
+        }
+        volumes::equalise(&plan.experiment.arms, &mut setup);
+        setup
+    }
+
+    /// Its set-up but for keys whose place the plan says.
+    fn before_keys(&self, plan: &Plan, cell: &Cell, credentials: &Credentials) -> Setup {
         let mut settings = plan.experiment.settings.clone();
         settings.extend(plan.experiment.resources[cell.resources].settings.clone());
         let mut setup = Setup::plain(settings, credentials.clone());
         setup.clients = cell.clients;
         self.protect(&mut setup);
-        setup.fetch_keys()?;
-        volumes::equalise(&plan.experiment.arms, &mut setup);
-        Ok(setup)
+        setup
     }
 
     /// True when it rotates its key while it is measured.

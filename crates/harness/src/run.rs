@@ -3,19 +3,23 @@
 //! Everything seen goes to the run folder at once and to an [`Observer`], which may end a cell. Nothing is
 //! estimated here, and nothing printed.
 
+pub mod apart;
+mod arm_server;
 mod cache;
 mod data_sets;
+mod draw;
 mod epoch_setup;
 mod invalid;
 mod proof;
 mod rotating;
+mod together;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tithe_machine::{
     descriptors,
     fault::Fault,
-    launch::Install,
+    launch::{Command, Install},
     sandbox,
     watch::{stalls::Home, swap},
 };
@@ -23,7 +27,7 @@ use tithe_model::{
     ending::CellEnding,
     experiment::Arrivals,
     fact::Fact,
-    plan::{Cell, FRAMES_MIN, Plan},
+    plan::{Cell, FRAMES_MIN, Plan, Starts, WarmUp},
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
@@ -36,10 +40,12 @@ use crate::{
     load::frame::{CellRunner, StartedArm},
     saturation::Served,
 };
+use apart::Apart;
 use data_sets::DataSets;
-use epoch_setup::EpochSetup;
+use epoch_setup::{Again, EpochSetup};
 use invalid::InvalidInARow;
 use rotating::Rotations;
+use together::together;
 
 /// Sees what happens, and decides when a cell has been measured enough.
 pub trait Observer {
@@ -61,6 +67,8 @@ pub struct Run<'a> {
     arms: Vec<Resolved<'a>>,
     /// Some arm rotates its key while it is measured.
     rotates: bool,
+    /// What starts this program again, to measure an embedded database in a process of its own.
+    apart: Option<Command>,
 }
 
 /// How a run ended.
@@ -89,7 +97,15 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Fault> {
         let arms = arms::resolve(product, &plan.experiment)?;
         let rotates = arms.iter().any(Resolved::rotates);
-        Ok(Self { product, install, plan, workloads, cancelled, arms, rotates })
+        Ok(Self { product, install, plan, workloads, cancelled, arms, rotates, apart: None })
+    }
+
+    /// The same, which measures an embedded database in a process of its own for every start. `program` is this one,
+    /// with the arguments by which it calls [`apart::serve`].
+    #[must_use]
+    pub fn apart(mut self, program: Command) -> Self {
+        self.apart = Some(program);
+        self
     }
 
     /// Measures every cell that `before` does not hold already; one that failed then is taken up again after its last
@@ -173,7 +189,9 @@ impl<'a> Run<'a> {
     ) -> Result<CellEnding, Fault> {
         let mut cell = self.with_rate(number, &run_state.served)?;
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
-        cell.restarts &= !self.rotates;
+        if self.rotates {
+            cell.starts = Starts::Once;
+        }
         run_state.rotations = Rotations::default();
         run_state.invalid = InvalidInARow::default();
         if let Some(words) = limits::crowding(self.product, &self.plan.experiment, cell.resources) {
@@ -181,9 +199,11 @@ impl<'a> Run<'a> {
         }
         let done =
             before.map_or(&[][..], |records| &records.frames[..]).iter().filter(|frame| frame.cell as usize == number);
-        let (frames_done, epochs_done) =
-            done.fold((0, 0), |(frames, epochs), frame| (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1)));
+        let (frames_done, epochs_done, starts_done) = done.fold((0, 0, 0), |(frames, epochs, starts), frame| {
+            (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1), starts.max(frame.start + 1))
+        });
         let mut frame = frames_done;
+        let mut start = starts_done;
         let mut epoch = epochs_done;
         let arms = self.plan.experiment.arms.len();
         // The budget is one of load and not of frames: slots that are made longer buy fewer of them.
@@ -191,9 +211,10 @@ impl<'a> Run<'a> {
         let epochs = cell.epochs.max(epochs_done + 1);
         loop {
             let load_ns = left_ns / u64::from((epochs - epoch).max(1));
-            let part = EpochPlan { number, cell: &cell, epoch, first: frame, load_ns };
-            let Epoch { frames, load_ns, enough } = self.epoch(&part, run_state, event_log)?;
+            let part = EpochPlan { number, cell: &cell, epoch, first: frame, first_start: start, load_ns };
+            let Epoch { frames, starts, load_ns, enough } = self.epoch(&part, run_state, event_log)?;
             frame += frames;
+            start += starts;
             left_ns = left_ns.saturating_sub(load_ns);
             epoch += 1;
             if self.cancelled() {
@@ -239,10 +260,13 @@ impl<'a> Run<'a> {
         run_state: &mut RunState,
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
-        let EpochPlan { number, cell, epoch, first, load_ns } = *part;
+        let EpochPlan { number, cell, epoch, first, first_start, load_ns } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
         epoch_setup.set(self, part, &mut run_state.data_sets, event_log)?;
+        if self.cancelled() {
+            return Ok(Epoch::default());
+        }
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let runner = CellRunner::new(self.product, workload, cell, number as u32, slot_fixed, epoch_setup.take_arms());
         let mut runner = runner
@@ -251,22 +275,24 @@ impl<'a> Run<'a> {
             .pausing_in(epoch_setup.pauses_in(cell, self.rotates));
         let arms = runner.arms().len();
         runner = runner.in_frames_of(cell.budget_ns(arms) / u64::from(FRAMES_MIN));
-        if self.cancelled() {
-            return Ok(Epoch::default());
+        if !epoch_setup.is_quiet() {
+            self.quiesce(runner.arms(), workload)?;
         }
-        self.quiesce(runner.arms(), workload)?;
         self.prove(part, Phase::Before, runner.arms(), event_log)?;
         // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
         // the least tidy, and every protection would look cheaper than it is.
         self.quiesce(runner.arms(), workload)?;
-        if let Some(how) = self.empty_cache(cell, epoch_setup, runner.arms_mut())? {
+        let again =
+            Again { run: self, part, data_sets: &run_state.data_sets, start: first_start, written: false, cold };
+        if let Some(how) = self.empty_cache(&again, epoch_setup, runner.arms_mut())? {
             self.note(number, event_log, |_| Some((Fact::Cache, how.clone())))?;
         }
-        let warmup_ns = (self.plan.experiment.measure.warmup_s.unwrap_or(0.0) * 1e9) as u64;
-        runner.warm_up_next(warmup_ns);
-        let mut caches = Caches::of(self.cache_use(runner.arms()));
+        self.warm_up(part, first_start, &mut runner, event_log)?;
+        let mut apart = Apart::new(self, part, arms);
+        let mut caches = Caches::of(self.cache_use(runner.arms(), apart.as_ref()));
         let rotating = self.rotate(&runner)?;
         let (mut measured, mut spent_ns) = (0, 0);
+        let mut starts = StartsOfEpoch::new(cell);
         let mut enough = false;
         let mut free = 0;
         let last_epoch = epoch + 1 >= cell.epochs;
@@ -276,13 +302,24 @@ impl<'a> Run<'a> {
             if is_free && free >= free_frames {
                 break;
             }
-            if cell.restarts && measured + free > 0 {
-                caches.stop(&self.cache_use(runner.arms()));
-                epoch_setup.restart(runner.arms_mut(), cold)?;
-                caches.begun = self.cache_use(runner.arms());
-                runner.warm_up_next(warmup_ns);
+            if measured + free > 0 && starts.is_due(spent_ns, runner.frame_ns(), load_ns, is_free) {
+                caches.stop(&self.cache_use(runner.arms(), apart.as_ref()));
+                end_process(&mut apart, event_log)?;
+                starts.next(spent_ns);
+                let (start, written) = (first_start + starts.begun, workload.writes());
+                let again = Again { run: self, part, data_sets: &run_state.data_sets, start, written, cold };
+                if epoch_setup.restart(&again, runner.arms_mut())?.put_back {
+                    runner.data_put_back();
+                }
+                self.warm_up(part, start, &mut runner, event_log)?;
+                caches.begun = self.cache_use(runner.arms(), apart.as_ref());
             }
-            let Some((frame, slots)) = runner.frame(first + measured + free, epoch, is_free, self.cancelled)? else {
+            let number_of = (epoch, first_start + starts.begun);
+            let frame = first + measured + free;
+            let Some((frame, slots)) = (match &mut apart {
+                Some(apart) => apart.frame(&mut runner, frame, number_of, is_free)?,
+                None => runner.frame(frame, number_of, is_free, self.cancelled)?,
+            }) else {
                 break;
             };
             event_log.folder.frame(self.plan, &frame, &slots)?;
@@ -291,11 +328,13 @@ impl<'a> Run<'a> {
             if is_free {
                 free += 1;
             } else {
-                // Every planned epoch is run, whatever the precision: they carry what differs between starts.
-                enough = event_log.observer.frame(&frame, &slots) && last_epoch;
+                let seen_enough = event_log.observer.frame(&frame, &slots);
                 run_state.served.add(&slots);
                 measured += 1;
                 spent_ns += cell.load_ns(&frame, &slots, arms);
+                // Every planned epoch is run, whatever the precision, and every start to its end: they carry what
+                // differs between starts.
+                enough = seen_enough && last_epoch && starts.is_whole(spent_ns, runner.frame_ns(), load_ns);
             }
             if let Some(words) = epoch_setup.ended() {
                 return Err(Fault::Connection(words));
@@ -309,10 +348,11 @@ impl<'a> Run<'a> {
         }
         rotating.end(&mut run_state.rotations)?;
         self.tell_rotations(number, &run_state.rotations, event_log)?;
-        caches.stop(&self.cache_use(runner.arms()));
+        caches.stop(&self.cache_use(runner.arms(), apart.as_ref()));
+        end_process(&mut apart, event_log)?;
         self.note(number, event_log, |arm| caches.hits(arm))?;
         self.prove(part, Phase::After, runner.arms(), event_log)?;
-        Ok(Epoch { frames: measured, load_ns: spent_ns, enough })
+        Ok(Epoch { frames: measured, starts: starts.begun + 1, load_ns: spent_ns, enough })
     }
 
     /// Cell `number`, at a rate of its own where the plan names a share of what was served before.
@@ -329,17 +369,23 @@ impl<'a> Run<'a> {
         Ok(cell)
     }
 
-    /// Empties the page cache where the resources of `cell` ask for it; when and how, in words.
+    /// Empties the page cache where the resources of a cell ask for it, starting its servers `again` where they have to
+    /// be stopped for it; when and how, in words.
     fn empty_cache(
         &self,
-        cell: &Cell,
+        again: &Again<'_>,
         epoch_setup: &mut EpochSetup<'_>,
         arms: &mut [StartedArm],
     ) -> Result<Option<String>, Fault> {
+        let cell = again.part.cell;
         let limits = self.plan.experiment.resources[cell.resources].limits;
         if limits.cold {
-            let how = epoch_setup.restart(arms, true)?.unwrap_or_default();
-            let when = if cell.restarts { "frame" } else { "epoch" };
+            let how = epoch_setup.restart(again, arms)?.emptied.unwrap_or_default();
+            let when = match cell.starts {
+                Starts::EveryFrame => "frame",
+                Starts::Several(_) => "start",
+                Starts::Once => "epoch",
+            };
             return Ok(Some(format!("emptied before each {when}: servers stopped, then {how}")));
         }
         if limits.memory.is_some() {
@@ -351,9 +397,51 @@ impl<'a> Run<'a> {
         Ok(None)
     }
 
-    /// How much the cache of each arm's server has been used so far.
-    fn cache_use(&self, arms: &[StartedArm]) -> Vec<Option<CacheUse>> {
-        arms.iter().map(|arm| self.product.cache_use(&arm.server, &arm.setup)).collect()
+    /// Brings the servers, which have just started for the time `start`, to the state that is to be measured.
+    fn warm_up(
+        &self,
+        part: &EpochPlan<'_>,
+        start: u32,
+        runner: &mut CellRunner<'_>,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        let (window_ns, at_most_ns) = match part.cell.after_start {
+            WarmUp::None => return Ok(()),
+            WarmUp::Fixed { ns } => {
+                runner.warm_up_next(ns);
+                return Ok(());
+            }
+            WarmUp::UntilSteady { window_ns, at_most_ns } => (window_ns, at_most_ns),
+        };
+        let workload = self.workloads[part.cell.workload].as_ref();
+        if workload.writes() && !self.plan.experiment.resources[part.cell.resources].limits.cold {
+            let mut arms = runner.arms().iter();
+            arms.try_for_each(|arm| data::run_in(self.product, &arm.server, &arm.setup, workload))?;
+        }
+        let cell = part.number as u32;
+        let mut tell = |done_ns: u64| {
+            let (done_s, at_most_s) = (done_ns as f64 / 1e9, at_most_ns as f64 / 1e9);
+            event_log.observer.event(&Event::WarmingUp { cell, done_s, at_most_s });
+        };
+        let warmed_up = runner.warm_up(start, (window_ns, at_most_ns), self.cancelled, &mut tell)?;
+        event_log.folder.cell(part.number, |facts| facts.warm_ups.extend(warmed_up))
+    }
+
+    /// How much the cache of each arm's server has been used so far, as the process says that it is measured in, where
+    /// there is one.
+    fn cache_use(&self, arms: &[StartedArm], apart: Option<&Apart<'_>>) -> Vec<Option<CacheUse>> {
+        match apart {
+            Some(apart) => apart.cache_use().to_vec(),
+            None => arms.iter().map(|arm| self.product.cache_use(&arm.server, &arm.setup)).collect(),
+        }
+    }
+
+    /// True where the database is measured in a process of its own for every start: not where a key is rotated, by an
+    /// engine that must be open in Tithe's own process, nor where the data are in a process's memory or time is
+    /// invented.
+    fn measures_apart(&self) -> bool {
+        let entry = self.product.entry();
+        self.apart.is_some() && entry.embedded && entry.keeps_data && !entry.simulated && !self.rotates
     }
 
     /// Adds a fact to every arm of a cell that has one.
@@ -371,12 +459,18 @@ impl<'a> Run<'a> {
     }
 
     fn quiesce(&self, arms: &[StartedArm], workload: &dyn Workload) -> Result<(), Fault> {
-        arms.iter().try_for_each(|arm| data::quiesce(self.product, &arm.server, &arm.setup, workload))
+        together(arms, |arm| data::quiesce(self.product, &arm.server, &arm.setup, workload)).map(drop)
     }
 
     fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::SeqCst)
     }
+}
+
+/// Has the process of this start end that an embedded database is measured in, where there is one.
+fn end_process(apart: &mut Option<Apart<'_>>, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
+    let said = apart.as_mut().map(Apart::end).transpose()?.flatten();
+    said.map_or(Ok(()), |words| event_log.warn(words))
 }
 
 /// What the cache of each arm's server did while measuring, over all its starts: whether data fit in memory is seen and
@@ -409,6 +503,51 @@ impl Caches {
     }
 }
 
+/// The starts within one epoch.
+struct StartsOfEpoch {
+    starts: Starts,
+    /// How many there are to be.
+    planned: u32,
+    /// How many came after the first.
+    begun: u32,
+    /// Load of the epoch before this one, ns.
+    before_ns: u64,
+}
+
+impl StartsOfEpoch {
+    fn new(cell: &Cell) -> Self {
+        Self { starts: cell.starts, planned: cell.starts_per_epoch(), begun: 0, before_ns: 0 }
+    }
+
+    /// Is another start due before the next frame, after `spent_ns` of the epoch's `load_ns`? A frame that is `free`
+    /// belongs to the last start, unless every frame has one.
+    fn is_due(&self, spent_ns: u64, frame_ns: u64, load_ns: u64, free: bool) -> bool {
+        match self.starts {
+            Starts::Once => false,
+            Starts::EveryFrame => true,
+            Starts::Several(_) => !free && self.begun + 1 < self.planned && self.is_whole(spent_ns, frame_ns, load_ns),
+        }
+    }
+
+    /// Has the present start had its share of the load, as nearly as whole frames allow?
+    fn is_whole(&self, spent_ns: u64, frame_ns: u64, load_ns: u64) -> bool {
+        match self.starts {
+            Starts::Once | Starts::EveryFrame => true,
+            Starts::Several(_) => {
+                let left_ns = load_ns.saturating_sub(self.before_ns);
+                let share_ns = left_ns / u64::from((self.planned - self.begun).max(1));
+                spent_ns > self.before_ns && spent_ns + frame_ns / 2 >= self.before_ns + share_ns
+            }
+        }
+    }
+
+    /// The next start begins after `spent_ns` of the epoch's load.
+    fn next(&mut self, spent_ns: u64) {
+        self.begun += 1;
+        self.before_ns = spent_ns;
+    }
+}
+
 /// What one cell leaves for those that follow.
 struct RunState {
     served: Served,
@@ -426,6 +565,8 @@ struct EpochPlan<'a> {
     epoch: u32,
     /// Number of the first frame.
     first: u32,
+    /// Number of the first start.
+    first_start: u32,
     /// Load that they may take together, ns.
     load_ns: u64,
 }
@@ -434,6 +575,8 @@ struct EpochPlan<'a> {
 #[derive(Default)]
 struct Epoch {
     frames: u32,
+    /// Starts of the servers.
+    starts: u32,
     /// Load of these frames, ns.
     load_ns: u64,
     /// The observer had enough.

@@ -58,6 +58,9 @@ pub struct Launch {
     pub server: Option<Command>,
     /// Signal that stops it cleanly.
     pub stop_signal: i32,
+    /// Signal that ends it soonest, where its data are about to be replaced; whatever the server would still write is
+    /// lost.
+    pub discard_signal: i32,
     /// Where it answers.
     pub address: Address,
     /// Everything that it writes, by kind.
@@ -94,6 +97,8 @@ pub enum Step {
     },
     /// Run a command to its end; a status other than 0 is an error with the command's own words.
     Run(Command),
+    /// As [`Step::Run`], for the command that makes the data: left out where the data are a copy.
+    MakeData(Command),
 }
 
 /// What goes into a file.

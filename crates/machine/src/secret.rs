@@ -48,6 +48,13 @@ impl Secret {
     pub fn expose_hex(&self) -> String {
         hex(&self.0)
     }
+
+    /// The secret that [`Secret::expose_hex`] has given; `None` of any other text.
+    pub fn of_hex(text: &str) -> Option<Self> {
+        let pairs = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
+        let byte = |pair: Option<&str>| pair.and_then(unhex::<1>).map(|[byte]| byte);
+        pairs.map(byte).collect::<Option<Vec<u8>>>().map(Self)
+    }
 }
 
 impl std::fmt::Debug for Secret {
@@ -104,6 +111,14 @@ mod tests {
             prop_assert_eq!(unhex(&Secret::new(key.to_vec()).expose_hex()), Some(key));
             let is_key = other.len() == 64 && other.bytes().all(|digit| digit.is_ascii_hexdigit());
             prop_assert_eq!(unhex::<32>(&other).is_some(), is_key);
+        }
+
+        #[test]
+        fn a_secret_survives_its_digits(bytes in proptest::collection::vec(any::<u8>(), 0..80), other in "\\PC{0,9}") {
+            let secret = Secret::new(bytes);
+            prop_assert_eq!(Secret::of_hex(&secret.expose_hex()), Some(secret));
+            let digits = other.len() % 2 == 0 && other.bytes().all(|digit| digit.is_ascii_hexdigit());
+            prop_assert_eq!(Secret::of_hex(&other).is_some(), digits);
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct DatabaseEntry {
     pub id: &'static str,
     /// Name in reports.
     pub title: &'static str,
-    /// True when it runs inside Tithe's own process: no server, no wire, no address.
+    /// True when it runs inside Tithe's own processes: no server, no wire, no address.
     pub embedded: bool,
     /// True when it runs on invented time and is no real database: the simulated one, for tests.
     pub simulated: bool,
@@ -48,8 +48,13 @@ pub struct DatabaseEntry {
     /// and every frame opens new sessions.
     pub restarts: bool,
     /// True when a server that is stopped and started again has its data, however long that takes: then its caches can
-    /// be emptied. True wherever `restarts` is.
+    /// be emptied. True wherever `restarts` is. An embedded database that says so has everything in files once it is
+    /// closed, and is measured in a process of its own for every start.
     pub keeps_data: bool,
+    /// Seconds that one server needs to stop, start anew on its data and be warm, roughly: for plans.
+    pub start_s: f64,
+    /// True when it compiles its own code while it runs, so that operations become cheaper for minutes after a start.
+    pub compiles: bool,
     /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
     pub reserved_settings: &'static [(&'static str, &'static str)],
     /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
@@ -69,6 +74,8 @@ impl DatabaseEntry {
         schemes: &[],
         restarts: false,
         keeps_data: false,
+        compiles: false,
+        start_s: 2.0,
         reserved_settings: &[],
         known_settings: &[],
         wire_protocol: None,

@@ -17,3 +17,5 @@ pub mod record;
 pub mod records;
 pub mod schedule;
 pub mod slots;
+pub mod start_spread;
+pub mod steady;

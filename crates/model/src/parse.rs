@@ -7,6 +7,7 @@
 //! What is checked here needs the file and the catalogue only. Whether this machine can do it is checked
 //! elsewhere, and so is what a statement or a setting means to its server.
 
+mod aa_arm;
 mod arms;
 mod keys;
 mod published;
@@ -19,6 +20,7 @@ use std::{collections::BTreeMap, io};
 
 use toml::de::DeTable;
 
+pub use aa_arm::aa_arm_of;
 pub use keys::{TABLES, TableFormat};
 use reader::{Item, Problems, Table, Text};
 
@@ -94,18 +96,15 @@ fn experiment(
     let title = top.need("title", problems).and_then(|item| item.name(problems));
     let database_item = top.need("database", problems);
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
-    let mut arms = arms::arms(top, database, catalogue, problems);
+    let arms = arms::arms(top, database, catalogue, problems);
     let attached = is_attached(&arms);
     let (measure, aa_arm) = measure(top, problems);
-    if aa_arm {
-        arms.extend(aa_arm_of(&arms));
-    }
     let switched = arms.iter().any(|arm| !arm.on.is_empty());
     let resources = resources(top, database, &arms, switched, problems);
     let resources = swept(resources, &sweep(top, problems));
     let data = data(top, problems);
     let workloads = workloads::workloads(top, catalogue, read, problems);
-    Experiment {
+    let experiment = Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|database| database.entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, &arms, problems),
@@ -117,20 +116,8 @@ fn experiment(
         workloads,
         arms,
         measure,
-    }
-}
-
-/// Tithe's own second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the
-/// set-up's. Of an arm of the file's that protects nothing Tithe does not know what else makes it differ.
-pub fn aa_arm_of(arms: &[Arm]) -> Option<Arm> {
-    let baseline = arms.first()?;
-    if arms.iter().any(|arm| arm.aa) {
-        return None;
-    }
-    let taken = |name: &str| arms.iter().any(|arm| arm.name == name);
-    let numbered = (2..).map(|number| format!("A/A {number}"));
-    let name = std::iter::once("A/A".to_owned()).chain(numbered).find(|name| !taken(name))?;
-    Some(Arm { name, aa: true, ..baseline.clone() })
+    };
+    if problems.is_empty() { aa_arm::added(experiment, aa_arm, catalogue) } else { experiment }
 }
 
 /// The numbers of clients of a sweep; empty without one.
@@ -418,8 +405,8 @@ pub const DESIGNS: &[(&str, Design)] = &[
     ("sequential", Design::Sequential),
 ];
 
-/// How to measure, and whether an A/A arm was asked for.
-fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
+/// How to measure, and whether an A/A arm was asked for or refused.
+fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, Option<bool>) {
     const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
     let mut measure = Measure {
         precision: 0.01f64.ln_1p(),
@@ -428,13 +415,14 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
         margin: 0.03f64.ln_1p(),
         primary: Metric::Net,
         epochs: None,
+        starts: None,
         slot_ms: None,
         warmup_s: None,
         design: Design::Interleaved,
         pin: true,
         until_decided: false,
     };
-    let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return (measure, false) };
+    let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return (measure, None) };
     let mut percent = |key, low: f64| {
         let item = table.get(key)?;
         let text = item.text(problems)?;
@@ -465,10 +453,12 @@ fn measure(top: &Table<'_>, problems: &mut Problems) -> (Measure, bool) {
     measure.primary = table.get("primary").and_then(|item| item.choice(PRIMARY, problems)).unwrap_or(measure.primary);
     let epochs = table.get("epochs").and_then(|item| item.whole(1..=20, problems));
     measure.epochs = epochs.and_then(|epochs| u32::try_from(epochs).ok());
+    let starts = table.get("starts").and_then(|item| item.whole(1..=100, problems));
+    measure.starts = starts.and_then(|starts| u32::try_from(starts).ok());
     measure.design = table.get("design").and_then(|item| item.choice(DESIGNS, problems)).unwrap_or(measure.design);
     measure.pin = table.get("pin").and_then(|item| item.flag(problems)).unwrap_or(measure.pin);
     measure.until_decided = table.get("until_decided").and_then(|item| item.flag(problems)).unwrap_or(false);
-    let aa_arm = table.get("aa_arm").and_then(|item| item.flag(problems)).unwrap_or(false);
+    let aa_arm = table.get("aa_arm").and_then(|item| item.flag(problems));
     (measure, aa_arm)
 }
 

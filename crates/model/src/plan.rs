@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 pub use outline::{disk_bytes, outline};
 
 use crate::{
-    catalogue::{Catalogue, WorkloadShape},
+    catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, WorkloadShape},
     diagnostic::Diagnostic,
-    experiment::{Arrivals, Design, Experiment, Limits, Workload},
+    experiment::{Arrivals, Design, Experiment, Limits, Measure, Workload},
     quantity,
     record::{Frame, Slot},
     schedule::SplitMix64,
+    start_spread::{self, StartSpread},
 };
 
 /// Version of the run folder's format; a reader refuses another.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Fewest frames of a cell: with fewer, an interval at 95 % is too wide and stopping at a width undercovers.
 pub const FRAMES_MIN: u32 = 15;
@@ -73,11 +74,32 @@ const PAIRS_MIN: u32 = 8;
 const WARMUP_NS: u64 = 100 * MS;
 const WARMUP_TOTAL_NS: u64 = 1000 * MS;
 
-/// Fresh starts of servers where the budget bears them: fewer do not show what differs from one start to the next.
-const EPOCHS_SERVER: u32 = 3;
+/// Windows of a warm-up that ends when a server's compiler has done its work, and its cap, each of one arm. Twelve
+/// windows are the fewest that tell anything, and no compiler is done sooner.
+const WINDOW_COMPILES_NS: u64 = 1_000 * MS;
+const WARM_UP_COMPILES_NS: u64 = 60_000 * MS;
 
-/// The further starts may take at most this share of the measured load.
-const EPOCHS_SHARE: f64 = 0.25;
+/// Windows of a warm-up that ends when a server writes as it does in the long run, and its cap, each of one arm: what
+/// follows a start is gone within seconds, or lasts longer than a budget bears.
+const WINDOW_WRITES_NS: u64 = 200 * MS;
+const WARM_UP_WRITES_NS: u64 = 10_000 * MS;
+
+/// Starts of a cell where the budget bears them. Fewer say little of the next start: of eight, Student's quantile is
+/// 2.36 times the standard error, of four 3.18, of two 12.7.
+pub const STARTS_USUAL: u32 = 8;
+
+/// Fewest starts whose own spread is used; with fewer, one start and the spread that is known of the product say more.
+pub const STARTS_MIN: u32 = 4;
+
+/// Most starts that are planned: more narrow the interval less than the frames that they cost.
+const STARTS_MAX: u32 = 24;
+
+/// Starts that a cell has in any case: how many, from which share of the budget on, s, and whether of servers that
+/// compile.
+const STARTS_PROMISED: [(u32, f64, bool); 2] = [(STARTS_USUAL, 300.0, false), (6, 900.0, true)];
+
+/// What starting anew may take at most, as a share of the measured load: then it is 40 % of a cell's time.
+const STARTING_SHARE: f64 = 2.0 / 3.0;
 
 /// Frames at the end in which nothing is bound to a processor, where there are at least [`FREE_FROM`].
 const FREE_FRAMES: u32 = 5;
@@ -92,6 +114,9 @@ pub struct Plan {
     pub experiment: Experiment,
     /// The cells, in the order they run.
     pub cells: Vec<Cell>,
+    /// What is known of the spread between starts, for cells with fewer than [`STARTS_MIN`]; empty where starts do not
+    /// differ.
+    pub start_spread: Vec<StartSpread>,
 }
 
 /// One database × workload × load shape × resources. Arms are compared within a cell only.
@@ -128,9 +153,12 @@ pub struct Cell {
     /// How the arms share the machine over time.
     #[serde(default)]
     pub design: Design,
-    /// Servers are started anew on their data before each frame.
+    /// When servers are started anew within an epoch.
+    pub starts: Starts,
+    /// Load after each start that does not count, so that what counts is measured on servers as they are in the long
+    /// run.
     #[serde(default)]
-    pub restarts: bool,
+    pub after_start: WarmUp,
     /// Client threads and what serves them are bound to processors.
     #[serde(default = "bound")]
     pub pinned: bool,
@@ -140,6 +168,52 @@ pub struct Cell {
     /// Another program offers the load.
     #[serde(default)]
     pub program: bool,
+}
+
+/// When the servers of all arms, or the processes of an embedded database, are started anew on their data. What differs
+/// from one start to the next (where memory lies, how code meets the caches) is luck that stays as long as they do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Starts {
+    /// With each epoch only: they are not Tithe's to start, or lose their data, or the budget is too small.
+    #[default]
+    Once,
+    /// Before every frame.
+    EveryFrame,
+    /// So often in the cell; its load is divided among them.
+    Several(u32),
+}
+
+/// Load between a start and the first frame that counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmUp {
+    /// None beside that of every frame.
+    #[default]
+    None,
+    /// As long as the experiment asks for, of each arm.
+    Fixed {
+        /// Its length, ns.
+        ns: u64,
+    },
+    /// Until the servers of all arms are steady, as [`steady`](crate::steady) tells it.
+    UntilSteady {
+        /// Load on each arm between two looks, ns.
+        window_ns: u64,
+        /// Longest time of all arms together, connecting included, ns.
+        at_most_ns: u64,
+    },
+}
+
+impl WarmUp {
+    /// A guess of how long it takes with so many arms, s: a third of what it may at most.
+    pub(crate) fn guess_s(self, arms: f64) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::Fixed { ns } => ns as f64 / 1e9 * arms,
+            Self::UntilSteady { at_most_ns, .. } => at_most_ns as f64 / 3e9,
+        }
+    }
 }
 
 /// What a plan means that does not say it.
@@ -161,6 +235,14 @@ impl Cell {
         frame.slot_ns.max(self.slot_ns).saturating_mul(u64::from(blocks)).saturating_mul(arms as u64)
     }
 
+    /// Starts of the servers that each of its epochs has at least.
+    pub fn starts_per_epoch(&self) -> u32 {
+        match self.starts {
+            Starts::Several(starts) => starts.div_ceil(self.epochs.max(1)),
+            Starts::Once | Starts::EveryFrame => 1,
+        }
+    }
+
     /// Load that the cell may take, ns: its planned frames at their planned length.
     pub fn budget_ns(&self, arms: usize) -> u64 {
         self.frame_ns(arms).saturating_mul(u64::from(self.frames_max))
@@ -178,7 +260,12 @@ pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<D
         .into_iter()
         .map(|plan_problem| Diagnostic::general(plan_problem.problem, plan_problem.help))
         .collect();
-    if diagnostics.is_empty() { Ok(Plan { format: FORMAT, experiment, cells }) } else { Err(diagnostics) }
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    let simulated = catalogue.entry(&experiment.database).is_some_and(|entry| entry.simulated);
+    let start_spread = if simulated { Vec::new() } else { start_spread::built_in(&experiment.database) };
+    Ok(Plan { format: FORMAT, experiment, cells, start_spread })
 }
 
 /// Why an experiment makes no plan.
@@ -201,9 +288,7 @@ pub(crate) fn cells(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Cell>
             let id = unique(&id(experiment, workload, resources), &mut taken);
             let mut cell = cell(experiment, catalogue, workload, resources, id, seeds.next_u64());
             let frames = (share_ns / cell.frame_ns(experiment.arms.len()).max(1) as f64) as u32;
-            if experiment.measure.epochs.is_none() {
-                cell.epochs = epochs(experiment, catalogue, &cell, share_ns / 1e9);
-            }
+            (cell.epochs, cell.starts) = repetitions(experiment, catalogue, &cell, share_ns / 1e9);
             cell.frames_max = frames - frames % cell.epochs;
             let bound = cell.pinned && cell.design == Design::Interleaved && cell.arrivals == Arrivals::Closed;
             let embedded = catalogue.entry(&experiment.database).is_some_and(|entry| entry.embedded);
@@ -248,7 +333,9 @@ fn cell(
         true => limits.cold && entry.is_some_and(|entry| entry.keeps_data),
         // Caches that do not hold the data would be filled by reading all of them, which takes longer than a frame.
         false => {
-            !writes && (limits.cold || !spills(experiment, limits, shape)) && entry.is_some_and(|entry| entry.restarts)
+            // The process of an embedded database starts in some milliseconds.
+            let soon = entry.is_some_and(|entry| entry.restarts || (entry.embedded && entry.keeps_data));
+            !writes && (limits.cold || !spills(experiment, limits, shape)) && soon
         }
     };
     let per_arm_ns = match (embedded, restarts) {
@@ -276,12 +363,36 @@ fn cell(
         warmup_ns: if program { 0 } else { WARMUP_NS.min(WARMUP_TOTAL_NS / arms) },
         blocks,
         frames_max: 0,
-        epochs: measure.epochs.unwrap_or(1).max(1),
+        epochs: 1,
         design,
-        restarts,
+        starts: if restarts { Starts::EveryFrame } else { Starts::Once },
+        after_start: after_start(experiment, entry, design, (writes, program)),
         pinned: measure.pin && !program,
         free_frames: 0,
         program,
+    }
+}
+
+/// Load after each start of servers that are ours to start (`ours`), under a workload that `writes` or is offered by
+/// another `program`.
+fn after_start(
+    experiment: &Experiment,
+    ours: Option<&DatabaseEntry>,
+    design: Design,
+    (writes, program): (bool, bool),
+) -> WarmUp {
+    let arms = experiment.arms.len() as u64;
+    let until_steady =
+        |window_ns, cap_ns: u64| WarmUp::UntilSteady { window_ns, at_most_ns: cap_ns.saturating_mul(arms) };
+    match (experiment.measure.warmup_s, ours) {
+        (Some(length_s), _) => WarmUp::Fixed { ns: (length_s * 1e9) as u64 },
+        // A frame of a sequential design is one arm's, and no arm is to be warmed in another one's time.
+        (None, _) if design == Design::Sequential => WarmUp::None,
+        (None, Some(entry)) if entry.compiles => until_steady(WINDOW_COMPILES_NS, WARM_UP_COMPILES_NS),
+        (None, Some(entry)) if writes && !program && !entry.embedded => {
+            until_steady(WINDOW_WRITES_NS, WARM_UP_WRITES_NS)
+        }
+        (None, _) => WarmUp::None,
     }
 }
 
@@ -291,20 +402,67 @@ fn spills(experiment: &Experiment, limits: Limits, shape: Option<WorkloadShape>)
     limits.memory.is_some_and(|memory| data_bytes as f64 > FITS * memory.bytes(data_bytes) as f64)
 }
 
-/// Epochs of a cell with `share_s` seconds of load: several where arms are servers that are not too dear to start anew.
-///
-/// An embedded database is opened anew for each frame, an attached server is not Tithe's to start.
-fn epochs(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> u32 {
-    let embedded = catalogue.entry(&experiment.database).is_none_or(|entry| entry.embedded);
+/// Epochs of a cell with `share_s` seconds of load, and the starts within them: what was asked for, else as many as
+/// [`STARTING_SHARE`] of the load pays for. Where servers lose their data when they are stopped, every start is an
+/// epoch.
+fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> (u32, Starts) {
+    let Measure { epochs, starts, .. } = experiment.measure;
+    let asked_epochs = epochs.unwrap_or(1).max(1);
+    let database = catalogue.database(&experiment.database).filter(|_| starts_are_ours(experiment, cell));
+    match (database, starts) {
+        (Some(database), None) if epochs.is_none() => {
+            let shape = shape(&experiment.workloads[cell.workload], catalogue);
+            let limits = experiment.resources[cell.resources].limits;
+            // A server whose memory does not hold the data is set up afresh: filling its caches takes longer than a
+            // start may.
+            let stays = database.entry.keeps_data && !spills(experiment, limits, shape);
+            usual_repetitions(experiment, database, cell, (share_s, stays))
+        }
+        (Some(_), Some(1)) => (asked_epochs, Starts::Once),
+        (Some(database), Some(starts)) if database.entry.keeps_data => (asked_epochs, Starts::Several(starts)),
+        (Some(database), Some(starts)) if !database.entry.embedded => (asked_epochs.max(starts), Starts::Once),
+        _ => (asked_epochs, cell.starts),
+    }
+}
+
+/// True where Tithe starts the servers, and may do so between two frames.
+fn starts_are_ours(experiment: &Experiment, cell: &Cell) -> bool {
     let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
-    let further_s = f64::from(EPOCHS_SERVER - 1) * outline::epoch_s(experiment);
-    let enough = share_s * 1e9 >= cell.frame_ns(experiment.arms.len()) as f64 * f64::from(FRAMES_MIN);
-    let bears = !embedded && !attached && enough && further_s <= EPOCHS_SHARE * share_s;
-    if bears && cell.design != Design::Sequential { EPOCHS_SERVER } else { 1 }
+    !attached && !cell.program && cell.design != Design::Sequential
+}
+
+/// With `share_s` seconds of load. `stays`: a server may be started anew within an epoch.
+fn usual_repetitions(
+    experiment: &Experiment,
+    database: &OfferedDatabase,
+    cell: &Cell,
+    (share_s, stays): (f64, bool),
+) -> (u32, Starts) {
+    let promised = STARTS_PROMISED
+        .iter()
+        .find(|(_, budget_s, compiles)| share_s >= *budget_s && *compiles == database.entry.compiles);
+    let least = promised.map_or(0, |(starts, ..)| *starts);
+    let borne = |start_s: f64| match ((STARTING_SHARE * share_s / start_s) as u32).max(least) {
+        borne if borne >= STARTS_MIN => Some(borne.min(STARTS_MAX)),
+        _ => None,
+    };
+    let arms = experiment.arms.len();
+    let warm_up_s = cell.after_start.guess_s(arms as f64);
+    let enough = share_s * 1e9 >= cell.frame_ns(arms) as f64 * f64::from(FRAMES_MIN);
+    if cell.starts != Starts::Once || database.entry.simulated || !enough {
+        (1, cell.starts)
+    } else if stays {
+        (1, borne(arms as f64 * database.entry.start_s + warm_up_s).map_or(Starts::Once, Starts::Several))
+    } else if database.entry.embedded {
+        (1, Starts::Once)
+    } else {
+        let epoch_s = outline::epoch_s(experiment, database) + warm_up_s;
+        (borne(epoch_s).map_or(1, |starts| starts.min(STARTS_USUAL)), Starts::Once)
+    }
 }
 
 /// What planning knows about a workload; `None` for a kind that this build does not have.
-fn shape(workload: &Workload, catalogue: &Catalogue) -> Option<WorkloadShape> {
+pub(crate) fn shape(workload: &Workload, catalogue: &Catalogue) -> Option<WorkloadShape> {
     let kind = catalogue.workloads.iter().find(|kind| kind.id == workload.kind)?;
     Some((kind.shape)(&workload.properties))
 }
@@ -329,7 +487,12 @@ fn slot_min_ns(arrivals: Arrivals, clients: u32) -> u64 {
 
 /// What stands against running `cells`.
 pub(crate) fn plan_problems(experiment: &Experiment, cells: &[Cell]) -> Vec<PlanProblem> {
-    let plan_problems = [slot_objection(cells), program_objection(cells), budget_objection(experiment, cells)];
+    let plan_problems = [
+        slot_objection(cells),
+        program_objection(cells),
+        starts_objection(experiment, cells),
+        budget_objection(experiment, cells),
+    ];
     plan_problems.into_iter().flatten().collect()
 }
 
@@ -351,6 +514,19 @@ fn program_objection(cells: &[Cell]) -> Option<PlanProblem> {
             quantity::precise_duration(cell.slot_ns as f64 / 1e9)
         ),
         help: "write whole seconds, for example `slot = \"3 s\"`, or leave `slot` out".to_owned(),
+    })
+}
+
+/// Starts that are asked for and are not Tithe's to make.
+fn starts_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProblem> {
+    let starts = experiment.measure.starts.filter(|starts| *starts > 1)?;
+    let cell = cells.iter().find(|cell| !starts_are_ours(experiment, cell))?;
+    Some(PlanProblem {
+        key: "starts",
+        problem: format!("the servers of cell `{}` cannot be started {starts} times", cell.id),
+        help: "leave `starts` out: Tithe starts the servers that it launches itself, and not between the slices of \
+               another program or the stretches of a sequential design"
+            .to_owned(),
     })
 }
 
@@ -378,6 +554,8 @@ fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProbl
     let needed_s = needed_ns(experiment, short) as f64 / 1e9 * cells.len() as f64;
     let needed =
         if needed_s <= 120.0 { format!("{} s", needed_s.ceil()) } else { format!("{} min", (needed_s / 60.0).ceil()) };
+    let without =
+        if experiment.arms.iter().any(|arm| arm.aa) { ", or leave the A/A arm out (`aa_arm = false`)" } else { "" };
     let cells_text = if cells.len() == 1 { String::new() } else { format!(" shared by {} cells", cells.len()) };
     Some(PlanProblem {
         key: "budget",
@@ -388,7 +566,7 @@ fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProbl
             short.id
         ),
         help: format!(
-            "write at least `budget = \"{needed}\"` in `[measure]`, or measure fewer arms, workloads or resources"
+            "write at least `budget = \"{needed}\"` in `[measure]`, or measure fewer arms, workloads or resources{without}"
         ),
     })
 }

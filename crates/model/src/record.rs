@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ending::CellEnding, histogram::Histogram};
+use crate::{ending::CellEnding, histogram::Histogram, steady::Steadiness};
 
 /// The time that one client spent on one arm before the next. One row of `slots.csv`, columns in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub struct Frame {
     pub frame: u32,
     /// Epoch within the cell.
     pub epoch: u32,
+    /// Number of the start of the servers, or of the embedded database's processes, that it was measured on, counted
+    /// over the cell's epochs.
+    pub start: u32,
     /// When it began, ns since 1970.
     pub start_unix_ns: u64,
     /// How long it took with connecting and warm-up, ns.
@@ -256,6 +259,36 @@ pub enum Verdict {
     CannotTell,
 }
 
+/// How a warm-up ended that was to last until the servers of all arms were steady.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WarmedUp {
+    /// Number of the start, counted over the cell's epochs.
+    pub start: u32,
+    /// How long it took, all arms together, connecting included, ns.
+    pub duration_ns: u64,
+    /// Times that each arm was looked at.
+    pub windows: u32,
+    /// Whether the servers were steady at its end.
+    pub ended: Steadiness,
+    /// The quantity that stood furthest from that, or came to it last.
+    pub quantity: Steadied,
+    /// The arm of which that was, by its index in the experiment.
+    pub arm: u32,
+    /// How that changed from the third quarter of the warm-up to the last, natural-log ratio; 0 where it was too short
+    /// to tell.
+    pub change: f64,
+}
+
+/// What a warm-up is to bring to a steady state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Steadied {
+    /// Operations per second of processor time of client and server.
+    Operations,
+    /// Bytes of log per operation.
+    Log,
+}
+
 /// What happened, in order: read by the progress display, the log and `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -293,6 +326,15 @@ pub enum Event {
         done: u64,
         /// Records to load.
         of: u64,
+    },
+    /// A start is warmed up until it is steady; told to whoever watches, and not kept.
+    WarmingUp {
+        /// Index of the cell.
+        cell: u32,
+        /// How long it has taken, s.
+        done_s: f64,
+        /// How long it may take, s.
+        at_most_s: f64,
     },
     /// Evidence was looked at.
     Evidence(Finding),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ending::{self, CellEnding},
     plan::Plan,
-    record::{ArmFacts, Event, Finding, Frame, Machine, Slot},
+    record::{ArmFacts, Event, Finding, Frame, Machine, Slot, WarmedUp},
 };
 
 /// How each cell is carried out: what the plan cannot know before the run.
@@ -20,6 +20,9 @@ pub struct CellFacts {
     pub ending: Option<CellEnding>,
     /// The arms, in the experiment's order; none while the cell has not begun.
     pub arms: Vec<ArmFacts>,
+    /// How long each start was warmed up until it was steady; none where warm-ups do not end so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warm_ups: Vec<WarmedUp>,
 }
 
 /// What a run folder holds. Frames and slots may be those of one cell alone, where a report is made cell by cell.

@@ -105,6 +105,7 @@ fn every_field_of_a_frame() {
         cell: 0,
         frame: 0,
         epoch: 0,
+        start: 0,
         start_unix_ns: 0,
         duration_ns: 0,
         invalid: None,

@@ -23,7 +23,7 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
                 let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
                 lines.extend(told.map(|line| format!("{name}: {line}")));
             }
-            Step::Run(command) => {
+            Step::Run(command) | Step::MakeData(command) => {
                 lines.push(format!("run {} {}", command.program.display(), command.arguments.join(" ")))
             }
         }

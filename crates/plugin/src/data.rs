@@ -66,6 +66,17 @@ pub fn quiesce(database: &dyn Database, server: &Server, setup: &Setup, workload
     database.quiesce(server, setup, &workload.table())
 }
 
+/// Does at once what the first writes after a start do page by page.
+///
+/// # Errors
+/// As [`Database::run_in`].
+pub fn run_in(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+    if !workload.tables().is_empty() {
+        sql_of(database)?.run_in(server, setup, &names(workload))?;
+    }
+    database.run_in(server, setup, &workload.table())
+}
+
 fn names(workload: &dyn Workload) -> Vec<&'static str> {
     workload.tables().iter().map(|table| table.name).collect()
 }

@@ -119,6 +119,25 @@ pub trait Database: Sync {
     /// When the server refuses.
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
+    /// Brings what a launched server will leave when it is stopped into the form that a start reads soonest, and the
+    /// same whatever the arm; called after [`Database::quiesce`] on a server whose data are to be kept for further
+    /// starts.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn condense(&self, _server: &Server, _setup: &Setup) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Does at once, on a launched server that has just started and before a workload writes to it, what the first
+    /// writes after a start do page by page, so that it writes from then on as it does in the long run.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn run_in(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Has a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files:
     /// [`Database::quiesce`] leaves it to such a server's owner when pages are written. A launched server needs no more
     /// than settling.
@@ -176,7 +195,8 @@ pub trait Database: Sync {
         None
     }
 
-    /// Lets go of an embedded database that stays open between connections. Its folder is removed afterwards.
+    /// Lets go of an embedded database that stays open between connections. Afterwards its folder is removed, or it is
+    /// opened again, in another process.
     fn close(&self, _server: &Server) {}
 }
 
@@ -253,6 +273,14 @@ pub trait SqlDatabase: Sync {
     /// # Errors
     /// When the server refuses.
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+
+    /// Does for the tables `names` what [`Database::run_in`] does.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    fn run_in(&self, _server: &Server, _setup: &Setup, _names: &[&str]) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
 /// What `database` offers for workloads on SQL tables.

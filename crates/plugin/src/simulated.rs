@@ -20,7 +20,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_machine::{
     fault::Fault,
-    launch::{Address, Command, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    launch::{Command, Install, Launch, Missing, Paths, Place, Search, Server, Step},
 };
 use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 
@@ -32,7 +32,7 @@ use crate::{
     setup::Setup,
 };
 
-/// The simulated database, on one of two clocks.
+/// The simulated database, on one of two clocks, with a compiler, or started anew.
 ///
 /// Its settings, all numbers unless said otherwise:
 ///
@@ -46,15 +46,24 @@ use crate::{
 /// | `wrong_answer_every` | 0 | every so many operations that return rows one returns a wrong value; 0: never |
 /// | `dies_after_operations` | 0 | the server breaks all connections after so many operations; 0: never |
 /// | `refuses_to_start` | false | `true`: starting fails |
+/// | `slow_start` | 0 | how many times as much the first operation after a start takes on top, on invented time |
+/// | `slow_operations` | 10,000 | operations after which half of that is left |
+/// | `luck` | 0 | how much starts differ: standard deviation of ln(one server ÷ another) from one start of both to the next |
+/// | `luck_seed` | 1 | what the luck of every start is drawn from, with the start's number |
 pub enum Simulation {
     /// On invented time. Id `simulated`. The four faults strike measured operations only, those on invented time.
     Simulated,
     /// On real time: an operation is a loop of known length on a real processor. Id `spinning`. Invented noise and
     /// faults do not apply.
     Spinning,
+    /// As the first, and compiling what it runs, so that load is offered after a start until it is steady. Id
+    /// `compiling`.
+    Compiling,
+    /// As the first, and started anew on its data where that is asked for. Id `lucky`.
+    Lucky,
 }
 
-pub use Simulation::{Simulated, Spinning};
+pub use Simulation::{Compiling, Lucky, Simulated, Spinning};
 
 /// What the database on invented time says of itself.
 static SIMULATED: DatabaseEntry = DatabaseEntry {
@@ -75,8 +84,16 @@ static SPINNING: DatabaseEntry = DatabaseEntry {
     ..DatabaseEntry::BARE
 };
 
+/// What the database that compiles says of itself.
+static COMPILING: DatabaseEntry =
+    DatabaseEntry { id: "compiling", title: "simulated database that compiles", compiles: true, ..SIMULATED };
+
+/// What the database that is started anew says of itself.
+static LUCKY: DatabaseEntry =
+    DatabaseEntry { id: "lucky", title: "simulated database that is started anew", keeps_data: true, ..SIMULATED };
+
 /// Settings that an experiment may set.
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 12] = [
     "service_us",
     "noise",
     "drift",
@@ -85,6 +102,10 @@ const KNOWN: [&str; 8] = [
     "wrong_answer_every",
     "dies_after_operations",
     "refuses_to_start",
+    "slow_start",
+    "slow_operations",
+    "luck",
+    "luck_seed",
 ];
 
 /// Settings that protections set.
@@ -100,6 +121,8 @@ impl Database for Simulation {
         match self {
             Simulated => &SIMULATED,
             Spinning => &SPINNING,
+            Compiling => &COMPILING,
+            Lucky => &LUCKY,
         }
     }
 
@@ -114,15 +137,16 @@ impl Database for Simulation {
             steps.push(Step::Run(refusal()));
         }
         let paths = Paths { data: vec![data], journal: Vec::new(), logs: vec![place.folder.join("audit.log")] };
-        Launch { steps, server: None, stop_signal: 0, address: Address::Nowhere, paths }
+        Launch { steps, paths, ..Launch::default() }
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-        let model = Model::of(&setup.settings)?;
+        let store = store::find(server)?;
+        let model = Model::of(&setup.settings)?.on_start(store.start());
         let length_ns = model.service_ns * model.cost;
-        let session = session::SimulatedSession::new(store::find(server)?, model, server, how)?;
+        let session = session::SimulatedSession::new(store, model, server, how)?;
         Ok(Session::KeyValue(Box::new(match self {
-            Simulated => session,
+            Simulated | Compiling | Lucky => session,
             Spinning => session.spinning(spinning::turns(length_ns)),
         })))
     }
@@ -138,6 +162,10 @@ impl Database for Simulation {
 
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         store::find(server)?.write(setup.at_rest.as_ref())
+    }
+
+    fn close(&self, server: &Server) {
+        store::start_anew(server);
     }
 
     fn facts(&self, _server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
@@ -175,6 +203,10 @@ struct Model {
     fail_every: u64,
     wrong_answer_every: u64,
     dies_after_operations: u64,
+    slow_start: f64,
+    slow_operations: u64,
+    luck: f64,
+    luck_seed: u64,
     /// What the arm's protections multiply the service time with.
     cost: f64,
     /// `Some`: operations are logged, except this share of them.
@@ -205,6 +237,10 @@ impl Model {
             fail_every: number("fail_every", 0.0)? as u64,
             wrong_answer_every: number("wrong_answer_every", 0.0)? as u64,
             dies_after_operations: number("dies_after_operations", 0.0)? as u64,
+            slow_start: number("slow_start", 0.0)?,
+            slow_operations: number("slow_operations", 10_000.0)?.max(1.0) as u64,
+            luck: number("luck", 0.0)?,
+            luck_seed: number("luck_seed", 1.0)? as u64,
             cost,
             audit_lose: if settings.contains_key("audit_lose") { Some(number("audit_lose", 0.0)?) } else { None },
         })

@@ -99,6 +99,16 @@ pub trait Clients: Send + Sync {
 pub trait ArmState: Send + Sync + std::any::Any {
     /// For the workload to get its own type back.
     fn as_any(&self) -> &(dyn std::any::Any + Send + Sync);
+
+    /// What it has come to while no client is at work, in numbers of the workload's own; none where there is nothing to
+    /// know.
+    fn reached(&self) -> Vec<i64> {
+        Vec::new()
+    }
+
+    /// Goes on where another of the same workload, in another process and on the same data, has
+    /// [`reached`](ArmState::reached) to.
+    fn go_on(&self, _reached: &[i64]) {}
 }
 
 /// One client: makes operations and carries them through a session.

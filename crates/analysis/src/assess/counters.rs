@@ -2,12 +2,13 @@
 //!
 //! They are nearly free of noise and resolve in seconds. The interval is from the jackknife over frames.
 
-use tithe_model::record::ArmFrame;
+use tithe_model::{experiment::Metric, record::ArmFrame};
 
 use super::{
     estimate::{ratio, stated},
     measured::Measured,
     sizes::Read,
+    sums::Sums,
 };
 use crate::{
     Estimate, Figure, Interval, Outcome,
@@ -88,18 +89,29 @@ impl Counted {
         Some(Spent { cost, operations: frame.all_operations() as f64 })
     }
 
+    /// `interval` of a figure of level `level`, wider where starts are few: processor time has their luck, an amount
+    /// that is counted has not.
+    fn over_starts(&self, measured: &Measured<'_>, sums: &Sums, interval: Interval, level: f64) -> Interval {
+        let is_time = self.scale < 1.0;
+        if is_time { sums.widened(interval, measured.asked(Metric::Cpu).at_level(level)) } else { interval }
+    }
+
     fn estimate(&self, measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
         let figure = || Figure::Counter(self.counter);
         let alone: Vec<Spent> = measured.arm(arm).filter_map(|frame| self.spent(frame)).collect();
-        let both: Vec<(Spent, Spent)> = measured
-            .pairs(arm)
-            .filter_map(|(plain, protected)| Some((self.spent(plain)?, self.spent(protected)?)))
-            .collect();
+        let pairs = measured.pairs(arm).map(|(plain, protected)| Some((self.spent(plain)?, self.spent(protected)?)));
+        let sums = Sums::new(measured, measured.start_numbers().zip(pairs));
+        let both = &sums.values;
         let (plain, protected): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
         let amount = |spent: Spent| format!("{} {}", significant(spent.per_operation()), self.noun);
         let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
         let with_difference = |estimate| Estimate {
-            difference: Some(total_difference(&both, measured.alpha)),
+            difference: Some(self.over_starts(
+                measured,
+                &sums,
+                total_difference(both, measured.alpha),
+                protected.per_operation(),
+            )),
             unit: self.unit.into(),
             ..estimate
         };
@@ -108,8 +120,9 @@ impl Counted {
         };
         match (plain.cost > 0.0, protected.cost > 0.0) {
             (true, true) => {
-                let effect = ratio_effect(&both, measured.alpha);
-                let estimate = || with_difference(ratio(measured, figure(), self.title, effect, both.len()));
+                let effect = self.over_starts(measured, &sums, ratio_effect(both, measured.alpha), 1.0);
+                let estimate =
+                    || with_difference(ratio(measured, figure(), self.title, effect, (sums.frames, sums.starts)));
                 effect.estimate.is_finite().then(estimate)
             }
             _ if self.sampled => None,

@@ -3,56 +3,56 @@
 use super::measured::Measured;
 use crate::{
     Estimate, Figure, Flag, Interval, Outcome,
-    statistics::{
-        inference::{Inference, trend_p},
-        order::signed_rank_p,
-        percentile, precision,
-        verdict::verdict,
-    },
+    statistics::{percentile, precision, starts::OverStarts, verdict::verdict},
     stopping,
 };
 
 /// An effect that moved with the frames at this p is flagged.
 const DRIFT_P: f64 = 0.01;
 
-/// The estimate of a series of paired effects, one a frame, in the order of time.
+/// The estimate of a series of paired effects, in the order of time. They took `seconds_each` before neighbours were
+/// averaged.
 ///
-/// [`Flag::Drift`]: Spearman's rank correlation of the merged effects with their order has p < 0.01 ([`trend_p`]).
-pub(super) fn paired(measured: &Measured<'_>, name: Figure, title: &str, effects: &[f64]) -> Estimate {
-    let inference = stopping::inference(effects, measured.alpha, measured.by_decision);
-    let p = Some(signed_rank_p(&inference.merged)).filter(|_| !inference.merged.is_empty());
-    Estimate { p, ..from_inference(measured, name, title, &inference, measured.frame_s) }
-}
-
-/// The interval of a series of paired differences, by the inference of [`paired`]; `None` of nothing.
-pub(super) fn difference(measured: &Measured<'_>, differences: &[f64]) -> Option<Interval> {
-    let interval = || stopping::inference(differences, measured.alpha, measured.by_decision).interval;
-    (!differences.is_empty()).then(interval)
-}
-
-/// The same from an inference whose values took `seconds_each` before neighbours were averaged.
-pub(super) fn from_inference(
+/// [`Flag::Drift`]: Spearman's rank correlation of the effects with their order has p < 0.01 (`trend_p`).
+pub(super) fn paired(
     measured: &Measured<'_>,
     name: Figure,
     title: &str,
-    inference: &Inference,
+    over_starts: &OverStarts,
     seconds_each: f64,
 ) -> Estimate {
-    let count = inference.merged.len() * inference.batch.max(1);
-    let more_s = || stopping::more_s(inference, measured.precision, seconds_each, measured.alpha);
-    let mut estimate = judged(measured, name, title, inference.interval, count, more_s);
+    let OverStarts { inference, count, starts, spread, widened, p, trend_p } = over_starts;
+    let more_s = || stopping::more_s(over_starts, measured.precision, seconds_each, measured.alpha);
+    let mut estimate = judged(measured, name, title, inference.interval, *count, more_s);
     estimate.batch = inference.batch.max(1);
-    if trend_p(&inference.merged) < DRIFT_P {
+    (estimate.starts, estimate.spread, estimate.widened) = (*starts, *spread, *widened);
+    estimate.p = Some(*p).filter(|p| p.is_finite() && !inference.merged.is_empty());
+    if *widened {
+        estimate.text += &on_starts(*starts);
+    }
+    if *trend_p < DRIFT_P {
         estimate.flags.push(Flag::Drift);
     }
     estimate
 }
 
-/// The estimate of a ratio of sums over `frames` frames: its width shrinks with the root of the time.
-pub(super) fn ratio(measured: &Measured<'_>, name: Figure, title: &str, interval: Interval, frames: usize) -> Estimate {
+/// Said of an interval that stands on fewer starts than tell their own spread.
+fn on_starts(starts: usize) -> String {
+    if starts > 1 { format!(" on these {starts} starts") } else { " on this start".to_owned() }
+}
+
+/// The estimate of a ratio of sums over `frames` frames of `starts` starts: its width shrinks with the root of the
+/// time.
+pub(super) fn ratio(
+    measured: &Measured<'_>,
+    name: Figure,
+    title: &str,
+    interval: Interval,
+    (frames, starts): (usize, usize),
+) -> Estimate {
     let times = (interval.half_width() / measured.precision).powi(2);
     let more_s = || times.is_finite().then_some((times - 1.0) * frames as f64 * measured.frame_s);
-    judged(measured, name, title, interval, frames, more_s)
+    Estimate { starts, ..judged(measured, name, title, interval, frames, more_s) }
 }
 
 /// An estimate with its verdict. `more_s` is asked only where the precision is not reached.
@@ -89,6 +89,9 @@ pub(super) fn stated(
         total_difference: None,
         count,
         batch: 1,
+        starts: 0,
+        spread: None,
+        widened: false,
         levels: None,
         unit: "".into(),
         verdict,
@@ -96,6 +99,7 @@ pub(super) fn stated(
         flags: Vec::new(),
         more_s: None,
         p: None,
+        over_run: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! How each arm did by itself: medians over frames, for orientation only.
 
-use tithe_model::{experiment::Metric, record::Slot};
+use tithe_model::{experiment::Metric, histogram::Histogram, record::Slot};
 
 use super::{
     counters::COUNTERS,
@@ -14,7 +14,7 @@ use crate::{
     statistics::{
         order::median_interval,
         pairing::{Spent, frame_spent},
-        percentile::{SAMPLES_BEYOND, group_frames, pooled},
+        percentile::{SAMPLES_BEYOND, Samples, group_frames, pooled},
     },
 };
 
@@ -95,8 +95,9 @@ fn of_percentiles(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let mut levels = Vec::new();
     for operation in source.operations(measured, arm) {
         let frames = source.histograms(measured, arm, operation);
-        let counts: Vec<_> = frames.iter().map(|frame| (frame.total(), frame.total())).collect();
-        let samples = counts.iter().map(|(count, _)| count).sum();
+        let of_frame = |(start, frame): (u32, &&Histogram)| Samples { start, count: (frame.total(), frame.total()) };
+        let counts: Vec<Samples> = measured.start_numbers().zip(&frames).map(of_frame).collect();
+        let samples = frames.iter().map(|frame| frame.total()).sum();
         for rank in Rank::ALL {
             let share = rank.share();
             let mut groups = group_frames(&counts, share, SAMPLES_BEYOND);

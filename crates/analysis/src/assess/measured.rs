@@ -5,14 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arm, Arrivals, Design, Metric},
-    plan::Cell,
+    plan::{Cell, STARTS_MIN},
     record::{ArmFrame, Frame, Host, Slot, Stalls},
     records::Records,
+    start_spread::{self, StartSpread},
 };
 
 use crate::{
     Flag,
-    statistics::pairing::MIN_OPERATIONS,
+    statistics::{
+        pairing::MIN_OPERATIONS,
+        starts::{Asked, KnownSpread},
+    },
     stopping::{self, Seen},
 };
 
@@ -41,6 +45,10 @@ pub(super) struct Measured<'a> {
     pub embedded: bool,
     /// The cell was ended by its answers, so that only confidence sequences may be read.
     pub by_decision: bool,
+    /// The metric that was to decide.
+    asked_metric: Metric,
+    /// What is known of the spread between starts.
+    start_spread: &'a [StartSpread],
     /// Error of each interval.
     pub alpha: f64,
     /// Largest cost that counts as none, natural-log ratio.
@@ -77,6 +85,8 @@ impl<'a> Measured<'a> {
                     .flat_map(|frame| &frame.record.arms)
                     .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
             epochs: frame_epochs.chain(finding_epochs).collect(),
+            asked_metric: experiment.measure.primary,
+            start_spread: &records.plan.start_spread,
             alpha: stopping::alpha(arms.saturating_sub(1), ended_by(CellEnding::Precision)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
@@ -92,6 +102,27 @@ impl<'a> Measured<'a> {
             free,
             invalid,
         }
+    }
+
+    /// The start of the servers that each frame was measured on.
+    pub fn start_numbers(&self) -> impl Iterator<Item = u32> {
+        self.frames.iter().map(|frame| frame.record.start)
+    }
+
+    /// Starts of the servers that the frames were measured on.
+    pub fn starts(&self) -> usize {
+        self.start_numbers().collect::<BTreeSet<_>>().len()
+    }
+
+    /// How the interval of a figure is asked for that varies from start to start as `metric` does.
+    pub fn asked(&self, metric: Metric) -> Asked {
+        let known = KnownSpread::of_metric(self.start_spread, metric);
+        Asked { alpha: self.alpha, by_decision: self.by_decision, known }
+    }
+
+    /// The experiment's arms.
+    pub fn arms(&self) -> &'a [Arm] {
+        self.arms
     }
 
     /// Load of all frames that count, s.
@@ -197,8 +228,7 @@ impl<'a> Measured<'a> {
                 diagnostics.push(format!("{failed} of {of} operations of arm `{}` failed and are left out", arm.name));
             }
         }
-        diagnostics.extend(self.checkpoint_phase());
-        diagnostics.extend(self.one_start());
+        diagnostics.extend(self.few_starts());
         if self.cell.design == Design::Sequential {
             diagnostics.push(
                 "the arms were measured one after the other: the intervals do not cover the drift of the machine"
@@ -208,28 +238,16 @@ impl<'a> Measured<'a> {
         diagnostics
     }
 
-    /// Said where every figure stands on one start of each server: the luck of a start looks like a cost.
-    fn one_start(&self) -> Option<String> {
-        let launched = !self.embedded && self.arms.iter().all(|arm| arm.url.is_none());
-        (launched && !self.frames.is_empty() && !self.cell.restarts && self.epochs.len() == 1).then(|| {
-            "each server was started once, so a difference of about 2 %, or of 10 % where a Java virtual machine serves, can \
-             be the luck of that start, whatever the interval says: ask for more `epochs`"
-                .to_owned()
-        })
-    }
-
-    /// How the log per operation of the baseline fell with the distance from the last checkpoint, where it did: a
-    /// page's first change after a checkpoint logs the page whole.
-    fn checkpoint_phase(&self) -> Option<String> {
-        const FELL: f64 = 1.1;
-        let per_op = |frame: &ArmFrame| Some(frame.counters.wal_bytes? as f64 / frame.all_operations().max(1) as f64);
-        let (first, last) = (self.arm(0).next()?, self.arm(0).last()?);
-        let (early, late) = (per_op(first)?, per_op(last)?);
-        (late > 0.0 && early > FELL * late && last.operations_before > first.operations_before).then(|| {
+    /// Said where figures stand on too few starts to tell how much starts differ.
+    fn few_starts(&self) -> Option<String> {
+        let starts = self.starts();
+        let known = start_spread::of_metric(self.start_spread, self.seen.deciding(self.asked_metric))?;
+        (1..STARTS_MIN as usize).contains(&starts).then(|| {
+            let times = if starts == 1 { "once".to_owned() } else { format!("{starts} times") };
             format!(
-                "the log per operation fell from {early:.0} to {late:.0} bytes as the last checkpoint lay {} to {} \
-                 operations back; all arms were equally far from theirs",
-                first.operations_before, last.operations_before
+                "each server was started {times}, which does not tell how much starts differ: intervals are wider by what is \
+                 known of it, {:.1} % from start to start ({}), and hold where that holds",
+                100.0 * known.spread, known.source
             )
         })
     }

@@ -2,16 +2,20 @@
 //!
 //! [`assess`] looks at each cell alone: `measured` picks the frames and slots that count, `levels` says how
 //! each arm did, `slots`, `percentiles`, `counters` and `sizes` compare the protected arms with the
-//! baseline, `proof` and `difference` tell what the arm was. All of it is a pure function of the records.
+//! baseline, `proof` and `difference` tell what the arm was; `control` holds the others against the A/A arm, and
+//! `over_run` judges what headlines say of all cells. All of it is a pure function of the records.
 //!
 //! Left out: absolute comparisons between cells, and any figure of a frame that is invalid or has no record.
 
 mod carry_over;
+mod control;
 mod counters;
 mod difference;
 mod estimate;
 mod levels;
 mod measured;
+mod over_run;
+mod over_start;
 mod percentiles;
 mod proof;
 mod published;
@@ -20,7 +24,9 @@ mod sequential;
 mod sizes;
 mod slots;
 mod stand_in;
+mod sums;
 mod sweep;
+mod warm_up;
 
 use tithe_model::{
     experiment::{Arm, Arrivals, Design, Metric},
@@ -82,7 +88,12 @@ impl Assessor {
     }
 }
 
-fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings: &mut Vec<String>) -> CellAnalysis {
+fn assess_cell(
+    records: &Records,
+    index: usize,
+    mut measured: Measured<'_>,
+    warnings: &mut Vec<String>,
+) -> CellAnalysis {
     let (cell, experiment) = (measured.cell, &records.plan.experiment);
     let asked = experiment.measure.primary;
     let (primary, because) = if measured.frames.is_empty() {
@@ -94,12 +105,15 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
     notes.extend(measured.diagnostics());
+    let log_over_start = over_start::log_over_start(&measured);
+    notes.extend(over_start::words(&log_over_start, &experiment.arms, measured.starts()));
+    let warm_ups = &records.cells[index].warm_ups;
+    notes.extend(warm_up::warning(cell, &experiment.arms, warm_ups));
     notes.extend(stand_in::stand_ins(records.cells[index].arms.iter()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
         format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)
     }));
-    let asymmetries = asymmetries(&measured, &experiment.arms, primary);
     let mut arms = arms(records, index, &measured, primary);
     if (1..statistics::precision::MIN_FRAMES).contains(&measured.frames.len()) {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
@@ -108,11 +122,15 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
             .for_each(|estimate| estimate::without_interval(&measured, estimate));
     }
     adjust_p(&mut arms);
-    if !asymmetries.is_empty() {
+    let cells = records.plan.cells.len();
+    let asymmetry = control::asymmetry(&mut measured, &arms, primary, cells);
+    if asymmetry.is_some() {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
         estimates.filter(|estimate| estimate.p.is_some()).for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
     }
-    notes.extend(asymmetries);
+    over_run::judge(&mut measured, &mut arms, primary, cells);
+    control::hold(&mut arms);
+    notes.extend(asymmetry);
     warnings.extend(notes.into_iter().map(|note| format!("{}: {note}.", cell.id)));
 
     CellAnalysis {
@@ -125,10 +143,13 @@ fn assess_cell(records: &Records, index: usize, measured: Measured<'_>, warnings
         mode: records.cells[index].mode.clone(),
         slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
+        starts: measured.starts(),
         epochs: measured.epochs.len() as u32,
         ending: records.cells[index].ending.clone(),
         host: mean_host(measured.frames.iter().map(|frame| &frame.record.host)),
         wait_share: measured.wait_share(),
+        warm_up: warm_up::words(cell, warm_ups),
+        log_over_start,
         arms,
         invalid: measured.invalid,
     }
@@ -150,6 +171,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             .collect();
         ArmAnalysis {
             name: arm.name.clone(),
+            aa: arm.aa,
             protections: arm.protections.iter().map(|protection| protection.id.clone()).collect(),
             difference: if index == 0 { Vec::new() } else { difference::difference(&plain, &protected) },
             proof: if arm.is_second(&arms[0]) {
@@ -201,18 +223,6 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
         }
     }
     estimates
-}
-
-/// Said where Tithe's own second instance of the baseline differs from it in `primary`. An arm of the experiment's that
-/// protects nothing may differ for a reason that Tithe does not know, and says nothing about the others.
-fn asymmetries(measured: &Measured<'_>, arms: &[Arm], primary: Metric) -> Vec<String> {
-    let is_aa_arm = |index: &usize| arms[*index].aa;
-    let differ = |index: &usize| slots::differs(measured, *index, primary);
-    let told = |index: usize| {
-        let name = &arms[index].name;
-        format!("arm `{name}` protects nothing and still differs from the baseline: the set-up is not symmetric")
-    };
-    (0..arms.len()).filter(is_aa_arm).filter(differ).map(told).collect()
 }
 
 /// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still

@@ -2,17 +2,17 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::LazyLock};
 
-use tithe_model::{histogram::Histogram, record::ArmFrame};
+use tithe_model::{experiment::Metric, histogram::Histogram, record::ArmFrame};
 
 use super::{
-    estimate::{from_inference, until_enough_groups},
+    estimate::{paired, until_enough_groups},
     measured::Measured,
     slots::limits_of_time,
 };
 use crate::{
     Estimate, Figure, Flag, Interval,
     figures::{Percentile, Rank, Start},
-    statistics::percentile::{MIN_GROUPS, quantile_difference, quantile_effect, quantile_ratio},
+    statistics::percentile::{MIN_GROUPS, Pair, pooled, quantile_difference, quantile_effect, quantile_ratio},
 };
 
 /// From this share on, interference of neighbours is flagged: preemption sits in the tail.
@@ -73,7 +73,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
     for operation in source.operations(measured, arm).into_iter().filter(|operation| both.contains(operation)) {
         let plain = source.histograms(measured, 0, operation);
         let protected = source.histograms(measured, arm, operation);
-        let frames: Vec<_> = plain.into_iter().zip(protected).collect();
+        let pairs = measured.start_numbers().zip(plain.into_iter().zip(protected));
+        let frames: Vec<_> = pairs.map(|(start, (plain, protected))| Pair { start, plain, protected }).collect();
         for rank in Rank::ALL {
             estimates.extend(estimate(measured, &source, operation, rank, &frames));
         }
@@ -90,25 +91,28 @@ fn estimate(
     source: &Source,
     operation: &str,
     rank: Rank,
-    frames: &[(&Histogram, &Histogram)],
+    frames: &[Pair<'_>],
 ) -> Option<Estimate> {
     let share = rank.share();
-    let mut inference = quantile_effect(frames, share, measured.alpha);
-    let groups = inference.merged.len() * inference.batch.max(1);
+    let asked = measured.asked(Metric::Time);
+    let mut over_starts = quantile_effect(frames, share, asked);
+    let groups = over_starts.count;
     let enough = groups >= MIN_GROUPS;
     if !enough {
         // With few groups or none, all samples together say more than the median of the groups.
-        inference.interval.estimate = quantile_ratio(frames, share)?;
+        over_starts.inference.interval.estimate = quantile_ratio(frames, share)?;
     }
     let title = format!("{} {} of {operation}", rank.name(), source.title);
     let seconds_each = measured.frame_s * frames.len() as f64 / groups.max(1) as f64;
-    let mut estimate = from_inference(measured, source.percentile(rank, operation), &title, &inference, seconds_each);
+    let mut estimate = paired(measured, source.percentile(rank, operation), &title, &over_starts, seconds_each);
     let micros = |ns: Interval| Interval { estimate: ns.estimate / 1e3, low: ns.low / 1e3, high: ns.high / 1e3 };
-    let difference = enough.then(|| micros(quantile_difference(frames, share, measured.alpha).interval));
+    let level_ns = || pooled(frames.iter().map(|frame| frame.protected)).quantile(share).unwrap_or(0.0);
+    let in_ns = || quantile_difference(frames, share, asked.at_level(level_ns())).inference.interval;
+    let difference = enough.then(|| micros(in_ns()));
     (estimate.difference, estimate.unit) = (difference, "µs".into());
     if !enough {
-        let samples = |side: fn(&(&Histogram, &Histogram)) -> u64| frames.iter().map(side).sum::<u64>();
-        let fewest = samples(|it| it.0.total()).min(samples(|it| it.1.total()));
+        let samples = |side: fn(&Pair<'_>) -> u64| frames.iter().map(side).sum::<u64>();
+        let fewest = samples(|it| it.plain.total()).min(samples(|it| it.protected.total()));
         let more_s = until_enough_groups(measured, share, fewest, frames.len());
         estimate.text = format!("not enough data for {}: needs about {:.0} more seconds", rank.name(), more_s.ceil());
         estimate.more_s = Some(more_s);

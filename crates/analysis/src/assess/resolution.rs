@@ -1,12 +1,17 @@
 //! What a baseline against its own second instance says about the instrument: how finely it tells apart, how often it
 //! is wrong.
 
-use tithe_model::{experiment::Metric, records::Records, schedule::SplitMix64};
+pub mod spread;
+
+use tithe_model::{experiment::Metric, plan::STARTS_MIN, records::Records, schedule::SplitMix64};
 
 use super::{measured::Measured, slots};
 use crate::{
     CONFIDENCE, Interval,
-    statistics::inference::{infer, sidak},
+    statistics::{
+        inference::sidak,
+        starts::{Asked, OnStart, infer_over_starts},
+    },
 };
 
 /// Experiments drawn from the frames of one.
@@ -126,33 +131,41 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
 
 fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize) -> Option<Resolution> {
     let effects = slots::effects(measured, 1, metric);
-    let alone = infer(&effects, 1.0 - CONFIDENCE).interval;
+    let asked = |alpha: f64| Asked { alpha, ..measured.asked(metric) };
+    let interval = |alpha: f64| infer_over_starts(&effects, asked(alpha)).inference.interval;
+    let alone = interval(1.0 - CONFIDENCE);
     let load_s = effects.len() as f64 * measured.frame_s;
     alone.half_width().is_finite().then(|| Resolution {
         title: title.to_owned(),
-        effect: infer(&effects, sidak(1.0 - CONFIDENCE, cells)).interval,
+        effect: interval(sidak(1.0 - CONFIDENCE, cells)),
         per_minute: alone.half_width() * (load_s / 60.0).sqrt(),
         false_alarms: false_alarms(&effects, measured.cell.seed),
         margin: measured.margin,
     })
 }
 
-/// Draws experiments from `effects`, each value with a random sign, so that there is no effect whatever the noise is,
-/// and counts those whose interval leaves out 0.
+/// Draws experiments from the starts of `effects`, each with a random sign, so that there is no effect whatever the
+/// noise is, and counts those whose interval leaves out 0. What is known of starts from elsewhere is left out: it only
+/// widens.
 ///
 /// Checks the interval under the design's own symmetry. That the two instances are alike is the effect's to show.
-pub fn false_alarms(effects: &[f64], seed: u64) -> f64 {
+pub fn false_alarms(effects: &[OnStart], seed: u64) -> f64 {
     if effects.is_empty() {
         return f64::NAN;
     }
+    let starts: Vec<&[OnStart]> = effects.chunk_by(|a, b| a.start == b.start).collect();
+    // Of few starts their frames are drawn, as their interval stands on them.
+    let units: Vec<&[OnStart]> = if starts.len() < STARTS_MIN as usize { effects.chunks(1).collect() } else { starts };
     let mut random = SplitMix64::new(seed);
-    let mut draw = || {
-        let value = effects[random.below(effects.len() as u64) as usize];
-        if random.next_u64() & 1 == 0 { value } else { -value }
-    };
+    let asked = Asked { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
     let wrong = (0..DRAWN).filter(|_| {
-        let drawn: Vec<f64> = effects.iter().map(|_| draw()).collect();
-        let interval = infer(&drawn, 1.0 - CONFIDENCE).interval;
+        let mut drawn = Vec::with_capacity(effects.len());
+        for start in 0..units.len() as u32 {
+            let unit = units[random.below(units.len() as u64) as usize];
+            let sign = if random.next_u64() & 1 == 0 { 1.0 } else { -1.0 };
+            drawn.extend(unit.iter().map(|it| OnStart { start, effect: sign * it.effect }));
+        }
+        let interval = infer_over_starts(&drawn, asked).inference.interval;
         interval.low > 0.0 || interval.high < 0.0
     });
     wrong.count() as f64 / f64::from(DRAWN)
@@ -165,9 +178,15 @@ mod tests {
     #[test]
     fn an_honest_interval_errs_in_five_percent() {
         let mut random = SplitMix64::new(3);
-        let effects: Vec<f64> = (0..60).map(|_| random.next_f64() + random.next_f64() - 1.0).collect();
-        let rate = false_alarms(&effects, 1);
-        assert!((0.03..0.065).contains(&rate), "{rate}");
+        for frames_a_start in [1, 5] {
+            let effect = |frame: u32| OnStart {
+                start: frame / frames_a_start,
+                effect: random.next_f64() + random.next_f64() - 1.0,
+            };
+            let effects: Vec<OnStart> = (0..60).map(effect).collect();
+            let rate = false_alarms(&effects, 1);
+            assert!((0.03..0.065).contains(&rate), "{rate}");
+        }
         assert!(false_alarms(&[], 1).is_nan());
     }
 }

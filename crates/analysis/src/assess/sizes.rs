@@ -1,16 +1,21 @@
 //! Memory, size on disk, time to connect: what an arm takes, not what an operation costs.
 
-use tithe_model::record::{ArmFrame, Counters};
+use tithe_model::{
+    experiment::Metric,
+    record::{ArmFrame, Counters},
+};
 
 use super::{
-    estimate::{difference, paired, stated},
+    estimate::{paired, stated},
     measured::Measured,
 };
 use crate::{
     Estimate, Figure, Interval,
     figures::Size,
     statistics::{
+        mean,
         order::quantile7,
+        starts::{OnStart, infer_over_starts},
         verdict::{digits, outcome, percent},
     },
 };
@@ -35,30 +40,38 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
 
 /// What a connection takes; `None` where nobody connects.
 fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
-    let connecting = ratios(measured, arm, |frame| frame.connect_ns);
-    let both = both(measured, arm, |frame| frame.connect_ns);
-    let differences: Vec<f64> = both.map(|(plain, protected)| (protected as f64 - plain as f64) / 1e3).collect();
-    let estimate = || Estimate {
-        difference: difference(measured, &differences),
-        unit: "µs".into(),
-        ..paired(measured, Figure::Connect, "time to connect", &connecting)
+    let both: Vec<_> = both(measured, arm, |frame| frame.connect_ns).collect();
+    let of = |effect: fn(f64, f64) -> f64| {
+        let on_start =
+            |(start, plain, protected): &(u32, f64, f64)| OnStart { start: *start, effect: effect(*plain, *protected) };
+        both.iter().map(on_start).collect::<Vec<_>>()
     };
-    (!connecting.is_empty()).then(estimate)
+    let level_us = mean(&both.iter().map(|(.., protected)| protected / 1e3).collect::<Vec<_>>());
+    let asked = measured.asked(Metric::Time);
+    let differences = of(|plain, protected| (protected - plain) / 1e3);
+    let ratios = infer_over_starts(&of(|plain, protected| (protected / plain).ln()), asked);
+    let estimate = || Estimate {
+        difference: Some(infer_over_starts(&differences, asked.at_level(level_us)).inference.interval),
+        unit: "µs".into(),
+        ..paired(measured, Figure::Connect, "time to connect", &ratios, measured.frame_s)
+    };
+    (!both.is_empty()).then(estimate)
 }
 
 /// ln(protected/plain) of every frame that has both.
 fn ratios(measured: &Measured<'_>, arm: usize, read: impl Fn(&ArmFrame) -> u64) -> Vec<f64> {
-    both(measured, arm, read).map(|(plain, protected)| (protected as f64 / plain as f64).ln()).collect()
+    both(measured, arm, read).map(|(_, plain, protected)| (protected / plain).ln()).collect()
 }
 
-/// What `read` takes from every frame in which both arms have some: plain, protected.
+/// What `read` takes from every frame in which both arms have some: start, plain, protected.
 fn both<'a>(
     measured: &'a Measured<'_>,
     arm: usize,
     read: impl Fn(&ArmFrame) -> u64 + 'a,
-) -> impl Iterator<Item = (u64, u64)> + 'a {
-    let both = measured.pairs(arm).map(move |(plain, protected)| (read(plain), read(protected)));
-    both.filter(|(plain, protected)| *plain > 0 && *protected > 0)
+) -> impl Iterator<Item = (u32, f64, f64)> + 'a {
+    let pairs = measured.start_numbers().zip(measured.pairs(arm));
+    let read_both = move |(start, (plain, protected))| (start, read(plain) as f64, read(protected) as f64);
+    pairs.map(read_both).filter(|(_, plain, protected)| *plain > 0.0 && *protected > 0.0)
 }
 
 /// The ratio at the end of the last frame, between the 2.5 % and 97.5 % quantiles of all frames.

@@ -4,15 +4,15 @@ use tithe_model::{experiment::Metric, record::Slot};
 
 use super::{
     carry_over,
-    estimate::{difference, paired, ratio, with_resolution},
+    estimate::{paired, ratio, with_resolution},
     measured::{Measured, MeasuredFrame, intended},
+    sums::Sums,
 };
 use crate::{
     Estimate, Figure, Flag, Interval, Outcome,
     statistics::{
-        inference::infer,
-        order::signed_rank_p,
         pairing::{Spent, fewest_pairs, frame_difference, frame_effect, frame_spent, ratio_effect, total_difference},
+        starts::{OnStart, infer_over_starts},
         verdict::{digits, percent, verdict},
     },
 };
@@ -28,9 +28,6 @@ pub(super) const METRICS: [(Metric, &str); 5] = [
 
 /// A client that ran for a larger share of its wall time is saturated.
 const SATURATED: f64 = 0.9;
-
-/// Two instances of the baseline whose signed-rank p is smaller are not the same.
-const DIFFERS_P: f64 = 0.01;
 
 /// An open loop that left a larger share of its operations undone was not at its rate.
 const UNFINISHED: f64 = 0.01;
@@ -84,14 +81,23 @@ fn of_metric(
     metric: Metric,
     (figure, title): (Figure, &str),
 ) -> Estimate {
+    let asked = measured.asked(metric);
     let effects = of_frames(frames, measured.lanes, arm, metric, frame_effect);
-    let differences_ns = of_frames(frames, measured.lanes, arm, metric, frame_difference);
-    let differences: Vec<f64> = differences_ns.into_iter().map(|ns| ns / 1e3).collect();
+    let mut differences = of_frames(frames, measured.lanes, arm, metric, frame_difference);
+    differences.iter_mut().for_each(|it| it.effect /= 1e3);
+    let difference =
+        || infer_over_starts(&differences, asked.at_level(level_us(frames, arm, metric))).inference.interval;
     Estimate {
-        difference: difference(measured, &differences),
+        difference: (!differences.is_empty()).then(difference),
         unit: "µs/op".into(),
-        ..paired(measured, figure, title, &effects)
+        ..paired(measured, figure, title, &infer_over_starts(&effects, asked), measured.frame_s)
     }
+}
+
+/// What an operation of `arm` takes in `frames`, µs.
+fn level_us(frames: &[MeasuredFrame<'_>], arm: usize, metric: Metric) -> f64 {
+    let spent = frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
+    spent.sum::<Spent>().per_operation() / 1e3
 }
 
 /// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound
@@ -106,9 +112,9 @@ fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
     METRICS.into_iter().filter_map(of).collect::<Vec<_>>().into_iter()
 }
 
-/// Does arm `arm` differ from the baseline in `metric`? Signed-rank test of the merged frame effects at 1 %.
-pub(super) fn differs(measured: &Measured<'_>, arm: usize, metric: Metric) -> bool {
-    signed_rank_p(&infer(&effects(measured, arm, metric), measured.alpha).merged) < DIFFERS_P
+/// The ratio and the difference of `metric` of arm `arm` over the frames that count, at the error of `measured`.
+pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> Estimate {
+    of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), ""))
 }
 
 /// What limits a figure that depends on how fast the clients are served.
@@ -137,16 +143,18 @@ fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
 }
 
 /// The effect of each frame that has enough pairs.
-pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<f64> {
+pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<OnStart> {
     of_frames(&measured.frames, measured.lanes, arm, metric, frame_effect)
 }
 
 /// What a frame's slots say of two arms: [`frame_effect`] or [`frame_difference`].
 type OfFrame = fn(&[Slot], u32, u32, Metric, usize) -> Option<f64>;
 
-fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric, of: OfFrame) -> Vec<f64> {
+fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric, of: OfFrame) -> Vec<OnStart> {
     let of_slots = |slots: &[Slot]| of(slots, 0, arm as u32, metric, fewest_pairs(slots, lanes));
-    frames.iter().filter_map(|frame| of_slots(&frame.slots)).collect()
+    let of_frame =
+        |frame: &MeasuredFrame<'_>| Some(OnStart { start: frame.record.start, effect: of_slots(&frame.slots)? });
+    frames.iter().filter_map(of_frame).collect()
 }
 
 /// Effect and difference (µs) with every stall counted; `None` where no frame has both arms or nothing was spent.
@@ -154,14 +162,16 @@ fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> (Option<Interva
     let spent = |frame: &MeasuredFrame<'_>| {
         Some((frame_spent(&frame.slots, 0, metric)?, frame_spent(&frame.slots, arm as u32, metric)?))
     };
-    let frames: Vec<_> = measured.frames.iter().filter_map(spent).collect();
-    let total = ratio_effect(&frames, measured.alpha);
+    let sums = Sums::new(measured, measured.frames.iter().map(|frame| (frame.record.start, spent(frame))));
+    let asked = measured.asked(metric);
+    let total = sums.widened(ratio_effect(&sums.values, measured.alpha), asked);
     if !total.estimate.is_finite() {
         return (None, None);
     }
     let micros = |spent: Spent| Spent { cost: spent.cost / 1e3, ..spent };
-    let frames: Vec<_> = frames.into_iter().map(|(plain, protected)| (micros(plain), micros(protected))).collect();
-    (Some(total), Some(total_difference(&frames, measured.alpha)))
+    let values: Vec<_> = sums.values.iter().map(|(plain, protected)| (micros(*plain), micros(*protected))).collect();
+    let asked = asked.at_level(level_us(&measured.frames, arm, metric));
+    (Some(total), Some(sums.widened(total_difference(&values, measured.alpha), asked)))
 }
 
 fn disjoint(a: Interval, b: Interval) -> bool {
@@ -204,15 +214,17 @@ fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
 /// The share of the intended operations that an open loop did, as a cost: intended operations per operation done.
 fn achieved(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let spent = |frame| Spent { cost: intended(frame) as f64, operations: frame.operations as f64 };
-    let frames: Vec<_> = measured.pairs(arm).map(|(plain, protected)| (spent(plain), spent(protected))).collect();
-    let effect = ratio_effect(&frames, measured.alpha);
+    let pairs = measured.pairs(arm).map(|(plain, protected)| Some((spent(plain), spent(protected))));
+    let sums = Sums::new(measured, measured.start_numbers().zip(pairs));
+    let frames = &sums.values;
+    let effect = ratio_effect(frames, measured.alpha);
     if !effect.estimate.is_finite() {
         return None;
     }
     let share = |sum: Spent| 100.0 / sum.per_operation();
     let (plain, protected) = (frames.iter().map(|it| it.0).sum(), frames.iter().map(|it| it.1).sum());
     let title = "share of the intended operations done";
-    let mut estimate = ratio(measured, Figure::Throughput, title, effect, frames.len());
+    let mut estimate = ratio(measured, Figure::Throughput, title, effect, (sums.frames, sums.starts));
     estimate.text =
         format!("{:.1}% of the intended operations done, {:.1}% on the plain arm", share(protected), share(plain));
     estimate.flags = limits_of_time(measured, arm);

@@ -138,9 +138,9 @@ pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String
     told.into_iter().collect()
 }
 
-/// What differs between the runs and does not forbid comparing costs, but may explain them.
+/// What differs between the runs and does not forbid comparing costs, but may explain them; and what is judged how.
 pub(super) fn notes(subjects: &[Analysis], runs: &[String]) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = judged_over_run(subjects).into_iter().collect();
     let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
         // What it swaps to makes no other machine.
@@ -166,4 +166,14 @@ pub(super) fn notes(subjects: &[Analysis], runs: &[String]) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Said where an answer rests on wider intervals than the sentences about single costs.
+fn judged_over_run(subjects: &[Analysis]) -> Option<String> {
+    let estimates = subjects.iter().flat_map(|it| &it.cells).flat_map(|it| &it.arms).flat_map(|it| &it.estimates);
+    estimates.map(|estimate| estimate.over_run).any(|it| it.is_some()).then(|| {
+        "The answer and the status of a threshold are judged over all cells of each run; bars and sentences about one cell \
+         are not, so of many some miss."
+            .to_owned()
+    })
 }

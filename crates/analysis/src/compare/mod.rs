@@ -53,6 +53,16 @@ impl Side {
         let Interval { low, high, .. } = self.estimate.effect;
         matches!(self.proof, Proof::Proven | Proof::Baseline) && low.is_finite() && high.is_finite()
     }
+
+    /// The cost by its own interval.
+    fn alone(&self) -> Interval {
+        self.estimate.effect
+    }
+
+    /// The cost as the answer and the status judge it, over all cells of its run.
+    fn over_run(&self) -> Interval {
+        self.estimate.headline().effect
+    }
 }
 
 /// How two costs differ.
@@ -76,32 +86,36 @@ impl Difference<'_> {
 impl Match {
     /// The least cost against each other one, by rising cost; empty where fewer than two costs count.
     pub fn differences(&self) -> Vec<Difference<'_>> {
+        self.differences_by(Side::alone)
+    }
+
+    fn differences_by(&self, effect: fn(&Side) -> Interval) -> Vec<Difference<'_>> {
         let mut counted: Vec<&Side> = self.sides.iter().filter(|side| side.counts()).collect();
         counted.sort_by(|a, b| a.estimate.effect.estimate.total_cmp(&b.estimate.effect.estimate));
         let Some((less, others)) = counted.split_first() else { return Vec::new() };
-        let by = |more: &&Side| difference(&more.estimate.effect, &less.estimate.effect, others.len());
+        let by = |more: &&Side| difference(&effect(more), &effect(less), others.len());
         others.iter().map(|more| Difference { less, more, by: by(more) }).collect()
     }
 
-    /// The run that loses least beyond doubt.
+    /// The run that loses least beyond doubt, judged over all cells of each run.
     pub fn least(&self) -> Option<usize> {
-        let differences = self.differences();
+        let differences = self.differences_by(Side::over_run);
         let reported = !differences.is_empty() && differences.iter().all(Difference::reported);
         reported.then(|| differences[0].less.run)
     }
 
     /// Runs whose cost grew against the first run's by more than `threshold` (natural-log ratio): by the estimate,
-    /// and without doubt that it grew at all. Of a single run: its cost itself.
+    /// and without doubt that it grew at all, judged over all cells of each run. Of a single run: its cost itself.
     pub fn grown(&self, threshold: f64) -> Vec<(usize, Interval)> {
         let beyond = |by: &Interval| by.low > 0.0 && by.estimate > threshold;
         let counted: Vec<&Side> = self.sides.iter().filter(|side| side.counts()).collect();
         match counted.as_slice() {
             [only] if self.sides.len() == 1 => {
-                Some((only.run, only.estimate.effect)).filter(|(_, by)| beyond(by)).into_iter().collect()
+                Some((only.run, only.over_run())).filter(|(_, by)| beyond(by)).into_iter().collect()
             }
             [first, others @ ..] if first.run == 0 => others
                 .iter()
-                .map(|side| (side.run, difference(&side.estimate.effect, &first.estimate.effect, others.len())))
+                .map(|side| (side.run, difference(&side.over_run(), &first.over_run(), others.len())))
                 .filter(|(_, by)| beyond(by))
                 .collect(),
             _ => Vec::new(),

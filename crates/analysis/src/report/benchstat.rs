@@ -1,10 +1,10 @@
 //! The costs as columns like those of Go's benchstat: name, plain, protected, delta.
 //!
 //! `~` stands where no difference was found or it is too noisy to tell, as there. What is not benchstat's: the
-//! interval behind the delta, and a word where the protection was not proven to be on.
+//! interval behind the delta, a word where the protection was not proven to be on, and what an A/A arm is.
 
 use super::{number, table};
-use crate::{Analysis, Estimate, Outcome, Proof};
+use crate::{Analysis, ArmAnalysis, Estimate, Outcome, Proof};
 
 /// The costs that have levels, a line each, ending with a line break.
 pub fn render(analysis: &Analysis) -> String {
@@ -16,7 +16,7 @@ pub fn render(analysis: &Analysis) -> String {
                 let name = format!("{}/{}/{}", cell.id, arm.name, estimate.name);
                 let [plain, protected] =
                     [plain, protected].map(|level| number::amount(level, &estimate.unit).replace(' ', ""));
-                rows.push([one_word(&name), plain, protected, delta(estimate), about(estimate, &arm.proof)]);
+                rows.push([one_word(&name), plain, protected, delta(estimate), about(estimate, arm)]);
             }
         }
     }
@@ -41,9 +41,10 @@ fn delta(estimate: &Estimate) -> String {
     }
 }
 
-fn about(estimate: &Estimate, proof: &Proof) -> String {
+fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
     let figure = number::cost(&estimate.effect, estimate.verdict);
-    let doubt = match proof {
+    let doubt = match arm.proof {
+        _ if arm.aa => " A/A, the plain arm again: no cost is the truth",
         Proof::Baseline | Proof::Proven => "",
         Proof::Unproven(_) => " unproven",
         Proof::Disproven(_) => " disproven",
@@ -61,6 +62,7 @@ mod tests {
     #[test]
     fn a_line_for_each_cost() {
         expect_file!["golden/full.benchstat.txt"].assert_eq(&render(&sample::full()));
+        expect_file!["golden/controlled.benchstat.txt"].assert_eq(&render(&sample::controlled()));
         assert_eq!(render(&sample::empty()).lines().count(), 1);
     }
 }

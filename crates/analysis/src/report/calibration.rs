@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use super::{number, words};
-use crate::assess::resolution::{Answer, CellResolution, Resolution};
+use crate::assess::resolution::{
+    Answer, CellResolution, Resolution,
+    spread::{CellSpread, MetricSpread},
+};
 
 /// The table of every cell, with what it means.
 pub fn render(cells: &[CellResolution]) -> String {
@@ -70,12 +73,62 @@ fn write_metric(text: &mut String, metric: &Resolution) -> std::fmt::Result {
     writeln!(text, "  {:<18} {effect:<24} {per_minute:<16} {:.1}%", metric.title, 100.0 * metric.false_alarms)
 }
 
+/// What was found of starts in every cell, with what it means.
+pub fn render_spreads(cells: &[CellSpread]) -> String {
+    let mut text = String::new();
+    for cell in cells {
+        // Writing to a String cannot fail.
+        let _ = write_spreads(&mut text, cell);
+    }
+    text
+}
+
+fn write_spreads(text: &mut String, cell: &CellSpread) -> std::fmt::Result {
+    let [starts, frames] = [(cell.starts, "start"), (cell.frames, "frame")].map(plural);
+    writeln!(text, "\n{}: {starts}, {frames} in {}", cell.id, number::duration(cell.load_s))?;
+    let Some(first) = cell.metrics.first() else {
+        return writeln!(text, "  too few starts with several frames each to tell how much starts differ");
+    };
+    writeln!(text, "  {:<18} {:<24} {:<24} one start alone", "", "from start to start", "with what frames scatter")?;
+    for metric in &cell.metrics {
+        write_spread(text, metric)?;
+    }
+    writeln!(text, "  {}", meaning(first, cell.starts))
+}
+
+fn plural((count, noun): (usize, &str)) -> String {
+    words::plural(count as u64, noun)
+}
+
+fn write_spread(text: &mut String, metric: &MetricSpread) -> std::fmt::Result {
+    let MetricSpread { title, spread, seen, .. } = metric;
+    let seen = format!("{}, {:.0} degrees", number::share(seen.spread), seen.degrees);
+    writeln!(text, "  {title:<18} {:<24} {seen:<24} {}", number::spread(spread), least(metric, 1))
+}
+
+/// How wide an interval is at least, on so many starts.
+fn least(metric: &MetricSpread, starts: usize) -> String {
+    format!("±{}%", number::digits(number::percent(metric.least(starts))))
+}
+
+/// What the deciding metric says of one start and of `starts`.
+fn meaning(metric: &MetricSpread, starts: usize) -> String {
+    let lost = "What starts differ by is lost in what frames scatter: more `--seconds` tell it apart. ";
+    let lost = if metric.spread.low > 0.0 { "" } else { lost };
+    format!(
+        "{lost}An interval on one start reaches {} at least, whatever is measured on it; one on {starts} starts {}.",
+        least(metric, 1),
+        least(metric, starts)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use tithe_model::experiment::Metric;
 
     use super::*;
-    use crate::Interval;
+    use crate::{Interval, statistics::starts::KnownSpread};
 
     #[test]
     fn what_was_found_and_what_it_means() {
@@ -121,5 +174,38 @@ mod tests {
             c: twin, slots of 20 ms, 60 frames in 60 s
               too few frames to say anything
         "#]].assert_eq(&render(&cells));
+    }
+
+    #[test]
+    fn what_starts_differ_by_and_what_one_start_can_say() {
+        let metric = |title: &str, low: f64| MetricSpread {
+            metric: Metric::Cpu,
+            title: title.to_owned(),
+            spread: Interval { estimate: 0.007, low, high: 0.013 },
+            seen: KnownSpread { spread: 0.0076, degrees: 11.0 },
+        };
+        let cell = |metrics| CellSpread { id: "a".to_owned(), starts: 12, frames: 120, load_s: 120.0, metrics };
+        let cells = [
+            cell(vec![metric("net time per op", 0.004), metric("CPU per op", 0.0)]),
+            cell(vec![metric("CPU per op", 0.0)]),
+            cell(Vec::new()),
+        ];
+        expect![[r#"
+
+            a: 12 starts, 120 frames in 2 min
+                                 from start to start      with what frames scatter one start alone
+              net time per op    0.70% [0.40, 1.3]        0.76%, 11 degrees        ±1.7%
+              CPU per op         0.70% [0.00, 1.3]        0.76%, 11 degrees        ±1.7%
+              An interval on one start reaches ±1.7% at least, whatever is measured on it; one on 12 starts ±0.48%.
+
+            a: 12 starts, 120 frames in 2 min
+                                 from start to start      with what frames scatter one start alone
+              CPU per op         0.70% [0.00, 1.3]        0.76%, 11 degrees        ±1.7%
+              What starts differ by is lost in what frames scatter: more `--seconds` tell it apart. An interval on one start reaches ±1.7% at least, whatever is measured on it; one on 12 starts ±0.48%.
+
+            a: 12 starts, 120 frames in 2 min
+              too few starts with several frames each to tell how much starts differ
+        "#]]
+        .assert_eq(&render_spreads(&cells));
     }
 }

@@ -7,10 +7,10 @@
 use std::fmt::Write;
 
 use super::{number, words};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, Proof};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, OverRun, Proof};
 
 /// Columns in their order, each with what it holds.
-pub const COLUMNS: [(&str, &str); 28] = [
+pub const COLUMNS: [(&str, &str); 36] = [
     ("run", "name of the run folder"),
     ("cell", "short name of the cell"),
     ("workload", "name of the workload"),
@@ -18,7 +18,10 @@ pub const COLUMNS: [(&str, &str); 28] = [
     ("clients", "connections that are busy at the same time, per arm"),
     ("arm", "name of the protected arm"),
     ("protections", "its protections, joined with +"),
-    ("proof", "proven, unproven or disproven: was the protection on"),
+    (
+        "proof",
+        "proven, unproven or disproven: was the protection on; baseline of a plain arm, A/A of the plain arm again: no cost is the truth",
+    ),
     ("name", "identifier of the figure: net, cpu, latency_p99_READ"),
     ("title", "how the figure reads"),
     ("primary", "true for the figure that was declared before the run to decide"),
@@ -33,12 +36,23 @@ pub const COLUMNS: [(&str, &str); 28] = [
     ("high_percent", "upper end of its interval"),
     ("count", "frames, or groups of frames, behind the figure"),
     ("batch", "frames averaged together because neighbours were correlated; 1 is none"),
+    ("starts", "starts of the servers behind the figure"),
+    ("spread_ln", "standard deviation of effect_ln from start to start; empty where starts do not tell it"),
+    ("spread_low_ln", "lower end of its interval"),
+    ("spread_high_ln", "upper end of its interval"),
+    ("widened", "true where starts are too few and the interval is wider by the spread that is known of the product"),
     ("verdict", "COSTS, GAINS, NONE_FOUND or TOO_NOISY"),
     ("flags", "what limits the figure, joined with +"),
-    ("p", "p of the signed-rank test of no effect, adjusted over the arms (Holm)"),
+    ("p", "p of no effect (signed-rank test, Student's over starts), adjusted over the arms (Holm)"),
     ("difference", "protected less plain per operation, in unit; empty of a figure that is no amount per operation"),
     ("difference_low", "lower end of its interval"),
     ("difference_high", "upper end of its interval"),
+    (
+        "run_low_ln",
+        "lower end of the interval over all cells, by which headlines go; empty but in primary rows of several cells",
+    ),
+    ("run_high_ln", "upper end of it"),
+    ("run_verdict", "the verdict by it"),
 ];
 
 /// The estimates of `analysis`, with a header; lines end with CR LF as the standard asks.
@@ -58,6 +72,8 @@ pub fn render(analysis: &Analysis) -> String {
 fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &Estimate) -> [String; COLUMNS.len()] {
     let effect = &estimate.effect;
     let difference = |of: fn(&Interval) -> f64| estimate.difference.as_ref().map(of).map_or(String::new(), finite);
+    let spread = |of: fn(&Interval) -> f64| estimate.spread.as_ref().map(of).map_or(String::new(), finite);
+    let over_run = |of: fn(&OverRun) -> String| estimate.over_run.as_ref().map(of).unwrap_or_default();
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
     [
         analysis.run.clone(),
@@ -67,7 +83,7 @@ fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &E
         cell.clients.to_string(),
         arm.name.clone(),
         arm.protections.join("+"),
-        proof(&arm.proof).to_owned(),
+        proof(arm).to_owned(),
         estimate.name.to_string(),
         estimate.title.clone(),
         estimate.primary.to_string(),
@@ -82,17 +98,26 @@ fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &E
         percent(effect.high),
         estimate.count.to_string(),
         estimate.batch.to_string(),
+        estimate.starts.to_string(),
+        spread(|it| it.estimate),
+        spread(|it| it.low),
+        spread(|it| it.high),
+        estimate.widened.to_string(),
         words::outcome_code(estimate.verdict).to_owned(),
         flags.join("+"),
         estimate.p.map_or(String::new(), finite),
         difference(|it| it.estimate),
         difference(|it| it.low),
         difference(|it| it.high),
+        over_run(|it| finite(it.effect.low)),
+        over_run(|it| finite(it.effect.high)),
+        over_run(|it| words::outcome_code(it.verdict).to_owned()),
     ]
 }
 
-fn proof(proof: &Proof) -> &'static str {
-    match proof {
+fn proof(arm: &ArmAnalysis) -> &'static str {
+    match arm.proof {
+        _ if arm.aa => "A/A",
         Proof::Baseline => "baseline",
         Proof::Proven => "proven",
         Proof::Unproven(_) => "unproven",
@@ -155,6 +180,8 @@ mod tests {
     fn one_row_per_estimate() {
         let text = render(&sample::full());
         expect_file!["golden/full.csv"].assert_eq(&text.replace("\r\n", "\n"));
+        let controlled = render(&sample::controlled());
+        expect_file!["golden/controlled.csv"].assert_eq(&controlled.replace("\r\n", "\n"));
         let records = read(&text);
         let estimates: usize =
             sample::full().cells.iter().flat_map(|cell| &cell.arms).map(|arm| arm.estimates.len()).sum();

@@ -18,7 +18,7 @@ use super::html::PageData;
 use crate::Analysis;
 
 /// Version of the document; it grows when a reader of the old one could be misled.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The JSON Schema (draft 2020-12) that every document of [`render`] follows.
 pub fn schema() -> &'static str {

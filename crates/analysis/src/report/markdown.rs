@@ -132,6 +132,11 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_arm_again_and_several_cells() {
+        expect_file!["golden/controlled.short.md"].assert_eq(&render(&sample::controlled(), Form::Short));
+    }
+
+    #[test]
     fn an_open_loop() {
         expect_file!["golden/open_loop.short.md"].assert_eq(&render(&sample::open_loop(), Form::Short));
     }

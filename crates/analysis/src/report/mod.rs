@@ -24,6 +24,7 @@ pub mod view;
 pub mod words;
 pub mod ycsb;
 
+mod headline;
 mod table;
 
 #[cfg(test)]

@@ -46,6 +46,12 @@ pub fn share(share: f64) -> String {
     format!("{}%", digits(100.0 * share))
 }
 
+/// A standard deviation of natural-log ratios with its interval as `0.7% [0.4, 1.6]`.
+pub fn spread(spread: &Interval) -> String {
+    let [estimate, low, high] = [spread.estimate, spread.low, spread.high].map(|end| digits(100.0 * end));
+    format!("{estimate}% [{low}, {high}]")
+}
+
 /// A cost (natural-log ratio protected/plain) as `+3.1% [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
 /// and as `~ −3.0% to +5.1%` when it is too noisy to tell.
 ///

@@ -12,13 +12,13 @@ use super::{
     number,
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, Outcome, Proof, PublishedCost, Sweep,
-    SweepArm, SweepStep,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun, Proof,
+    PublishedCost, Sweep, SweepArm, SweepStep,
 };
 
 /// Every sample.
 pub(super) fn all() -> Vec<Analysis> {
-    vec![full(), open_loop(), swept(), failed(), empty()]
+    vec![full(), controlled(), open_loop(), swept(), failed(), empty()]
 }
 
 /// Cost in percent of the plain level as a natural-log ratio.
@@ -59,6 +59,9 @@ impl Estimate {
             total: None,
             difference: Some(difference).filter(|it| unit != "bytes" && it.half_width().is_finite()),
             total_difference: None,
+            starts: 1,
+            spread: None,
+            widened: false,
             count: 30,
             batch: 1,
             levels: Some(levels),
@@ -68,6 +71,7 @@ impl Estimate {
             flags: Vec::new(),
             p: None,
             more_s: None,
+            over_run: None,
         }
     }
 
@@ -128,6 +132,7 @@ const REPEATS: (&str, &str) = ("repeats", "equal values have different ciphertex
 fn arm(name: &str, proof: Proof) -> ArmAnalysis {
     ArmAnalysis {
         name: name.to_owned(),
+        aa: false,
         protections: if proof == Proof::Baseline { Vec::new() } else { vec![name.to_owned()] },
         facts: ArmFacts { version: "PostgreSQL 15.14".to_owned(), ..ArmFacts::default() },
         difference: Vec::new(),
@@ -361,6 +366,7 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         slot_ms: 20.0,
         frames: 30,
         invalid: Vec::new(),
+        starts: 1,
         epochs: 1,
         ending: Some(CellEnding::Precision),
         host: Host {
@@ -371,6 +377,8 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
             throttled: None,
         },
         wait_share: 0.284,
+        warm_up: String::new(),
+        log_over_start: Vec::new(),
         arms,
     }
 }
@@ -425,6 +433,42 @@ pub(crate) fn full() -> Analysis {
         "Other programs used 91% of the processors: close them for tail latencies that mean something.".to_owned(),
     ];
     analysis
+}
+
+/// Two cells with an A/A arm: a cost, one that the A/A arm has as well, and a saving that it does not let pass.
+pub(super) fn controlled() -> Analysis {
+    let net = |effect: (f64, f64, f64), wider: (f64, f64)| {
+        let effect = Interval::of_percent(effect.0, effect.1, effect.2);
+        let mut net = Estimate::new("net", "net time per op", effect, (38.42, 38.42 * effect.estimate.exp()), "µs");
+        let wide = Interval { low: percent(wider.0), high: percent(wider.1), ..effect };
+        let verdict = if wider.0 > 0.0 { Outcome::Costs } else { Outcome::NoneFound };
+        net.over_run = Some(OverRun { effect: wide, difference: None, verdict });
+        net.primary(effect)
+    };
+    let proven = |name: &str, net: Estimate| ArmAnalysis {
+        findings: twice(1, name, DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]),
+        estimates: vec![net],
+        ..arm(name, Proof::Proven)
+    };
+    let faster = |control: &str| {
+        let mut faster = net((-0.9, -1.4, -0.4), (-1.7, -0.1)).flags(&[Flag::WithinControl]);
+        faster.verdict = Outcome::TooNoisy;
+        faster.text = format!("no more than the plain arm differs from itself: A/A {control}");
+        faster.over_run = faster.over_run.map(|it| OverRun { verdict: Outcome::TooNoisy, ..it });
+        faster
+    };
+    let again = ArmAnalysis { aa: true, ..arm("A/A", Proof::Baseline) };
+    let of = |id: &str, tls: Estimate, aa: (f64, f64, f64), control: &str| {
+        let wider = (aa.1 - 0.2, aa.2 + 0.2);
+        let again = ArmAnalysis { estimates: vec![net(aa, wider)], ..again.clone() };
+        cell(id, vec![plain(), proven("tls", tls), proven("auth", faster(control)), again])
+    };
+    let small = net((0.3, 0.1, 0.5), (-0.1, 0.7)).flags(&[Flag::WithinControl]);
+    let cells = vec![
+        of("a", net((12.5, 11.9, 13.1), (11.6, 13.4)), (-0.6, -1.2, 0.1), "−0.60% [−1.2, 0.10]"),
+        of("c", small, (0.0, -0.5, 0.6), "0.00% [−0.50, 0.60]"),
+    ];
+    analysis("What protections cost beside a plain arm again", cells)
 }
 
 /// So many cells alike.
@@ -508,10 +552,15 @@ pub(super) fn open_loop() -> Analysis {
         arrivals: "2,000/s, Poisson arrivals".to_owned(),
         slot_ms: 250.0,
         frames: 60,
+        starts: 3,
         epochs: 3,
         ending: Some(CellEnding::Budget),
         host: Host { load: 0.4, cpu_pressure: None, io_pressure: None, steal: None, throttled: None },
         wait_share: 0.002,
+        warm_up: "steady after 4.2 s (median of 8 starts; 2.8 to 6.1 s)".to_owned(),
+        log_over_start: [("first frame", 2040.0), ("last frame", 412.0)]
+            .map(|(place, bytes)| LogAt { place: place.to_owned(), arms: vec![Some(bytes), None] })
+            .to_vec(),
         ..cell("a", vec![baseline, protected])
     };
     analysis("TLS under an open loop", vec![open])
@@ -522,6 +571,7 @@ pub(super) fn failed() -> Analysis {
     let unproven = Proof::Unproven(vec!["the cell did not begin".to_owned()]);
     let failed = CellAnalysis {
         frames: 0,
+        starts: 0,
         epochs: 0,
         mode: String::new(),
         ending: Some(CellEnding::Failed(

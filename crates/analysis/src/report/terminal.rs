@@ -202,6 +202,12 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_arm_again_and_several_cells() {
+        check(&sample::controlled(), Form::Short, expect_file!["golden/controlled.short.txt"]);
+        check(&sample::controlled(), Form::Long, expect_file!["golden/controlled.long.txt"]);
+    }
+
+    #[test]
     fn an_open_loop() {
         check(&sample::open_loop(), Form::Short, expect_file!["golden/open_loop.short.txt"]);
         check(&sample::open_loop(), Form::Long, expect_file!["golden/open_loop.long.txt"]);

@@ -11,7 +11,7 @@ pub(super) mod published;
 
 use std::collections::BTreeSet;
 
-use super::{number, words};
+use super::{headline, number, words};
 use crate::{Analysis, CellAnalysis, Interval, Sweep, SweepArm, SweepStep};
 
 /// How much is said.
@@ -173,6 +173,7 @@ pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
         Form::Long => blocks.extend(machine(analysis)),
     }
     blocks.extend(warnings(analysis));
+    blocks.extend(over_run(analysis));
     blocks.iter_mut().for_each(|block| block.each_text(clean));
     blocks
 }
@@ -239,9 +240,11 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
         method.push(format!("mode {}", cell.mode));
     }
     method.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
-    method.push(words::plural(cell.frames as u64, "frame"));
-    method.push(words::plural(cell.epochs.into(), "epoch"));
+    method.push(words::repetitions(cell));
     let mut facts = vec![("measured".to_owned(), method.join(", "))];
+    if !cell.warm_up.is_empty() {
+        facts.push(("warm-up".to_owned(), cell.warm_up.clone()));
+    }
     if cell.frames > 0 {
         facts.push(("machine".to_owned(), host(cell)));
     }
@@ -348,6 +351,16 @@ fn warnings(analysis: &Analysis) -> Vec<Block> {
     }
     let note = |text: &String| Note { mark: "!".to_owned(), text: text.clone(), tone: Tone::Caution };
     vec![Block::Heading(2, "Warnings".to_owned()), Block::Notes(analysis.warnings.iter().map(note).collect())]
+}
+
+/// The answer of a run of several cells, and what it rests on: the last that is read.
+fn over_run(analysis: &Analysis) -> Vec<Block> {
+    let Some(together) = headline::together(analysis) else { return Vec::new() };
+    vec![
+        Block::Heading(2, "All cells together".to_owned()),
+        Block::Paragraph(headline::answer(analysis, &headline::PLAIN)),
+        Block::Paragraph(together),
+    ]
 }
 
 impl Block {

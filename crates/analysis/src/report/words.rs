@@ -6,7 +6,13 @@ use tithe_model::{
 };
 
 use super::{number, view::Tone};
-use crate::{Analysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
+
+/// Heads the log per operation over a start.
+pub const LOG_OVER_START: &str = "Log per operation from the first frame of a start to the last";
+
+/// The unit of the log per operation.
+pub const LOG_UNIT: &str = "bytes/op";
 
 /// The outcome as the machine-readable reports name it.
 pub fn outcome_code(outcome: Outcome) -> &'static str {
@@ -22,6 +28,7 @@ pub fn outcome_code(outcome: Outcome) -> &'static str {
 pub fn outcome(estimate: &Estimate, margin: f64) -> String {
     let effect = &estimate.effect;
     match estimate.verdict {
+        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric".to_owned(),
         Outcome::Costs if !effect.estimate.is_finite() => "costs, none on plain".to_owned(),
         Outcome::Costs if effect.high <= margin => {
             format!("costs {}, below margin", number::bound(effect.estimate, effect))
@@ -33,7 +40,22 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
         }
         Outcome::NoneFound => format!("no cost found, at most {}", number::bound(effect.high.max(0.0), effect)),
         Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => estimate.text.clone(),
+        Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => {
+            "too noisy: A/A differs as much".to_owned()
+        }
         Outcome::TooNoisy => "too noisy to tell".to_owned(),
+    }
+}
+
+/// What an estimate of the A/A arm says, whose truth is known.
+pub fn control(estimate: &Estimate) -> &'static str {
+    let effect = &estimate.effect;
+    match estimate.verdict {
+        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric",
+        _ if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames",
+        _ if !effect.half_width().is_finite() => "no cost is the truth",
+        _ if effect.holds(0.0) => "holds the truth: no cost",
+        _ => "misses the truth: no cost",
     }
 }
 
@@ -77,6 +99,7 @@ pub fn outcome_short(estimate: &Estimate, margin: f64) -> &'static str {
         Outcome::Gains => "saves: check set-up",
         Outcome::NoneFound => "no cost found",
         Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames",
+        Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => "A/A differs as much",
         Outcome::TooNoisy => "too noisy to tell",
     }
 }
@@ -109,6 +132,18 @@ pub fn proof(proof: &Proof) -> (&'static str, Tone) {
     }
 }
 
+/// The mark of `arm`: its proof, which an A/A arm does not need.
+pub fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
+    if arm.aa { (PLAIN_AGAIN, Tone::Normal) } else { proof(&arm.proof) }
+}
+
+/// What an A/A arm is, in place of a proof.
+pub const PLAIN_AGAIN: &str = "plain again";
+
+/// What the A/A arm of a table is for, behind its name.
+pub const CONTROL: &str = "is the plain arm again, so no cost is the truth: what it shows is what differences mean here. A \
+                           saving is called one only where its interval lies below that of this arm.";
+
 /// Mark, word and feeling of a finding.
 pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Tone) {
     match (role, verdict) {
@@ -136,6 +171,7 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::Throttled => "THROTTLED",
         Flag::Stolen => "STOLEN",
         Flag::SlowCipher => "SLOW_CIPHER",
+        Flag::WithinControl => "WITHIN_CONTROL",
     }
 }
 
@@ -188,6 +224,10 @@ pub fn flag_advice(flag: Flag) -> &'static str {
             "This kernel encrypts without the processor's AES instructions, so the volume looks dearer than it is \
              elsewhere: measure with a kernel whose /proc/crypto lists an AES-NI driver."
         }
+        Flag::WithinControl => {
+            "The plain arm differs from itself by as much (A/A): a saving is not believed, and a cost of this size is to be \
+             read with care; measure longer."
+        }
     }
 }
 
@@ -200,6 +240,17 @@ pub fn ending(ending: Option<&CellEnding>) -> String {
         Some(CellEnding::Budget) => "the budget was used up".to_owned(),
         Some(other @ (CellEnding::Interrupted | CellEnding::Failed(_))) => other.to_string(),
     }
+}
+
+/// What repeats in a cell: `30 frames, a start each`, `48 frames in 8 starts`, with epochs where there are several.
+pub fn repetitions(cell: &CellAnalysis) -> String {
+    let frames = plural(cell.frames as u64, "frame");
+    let starts = match cell.starts {
+        0 => frames,
+        starts if starts == cell.frames && starts > 1 => format!("{frames}, a start each"),
+        starts => format!("{frames} in {}", plural(starts as u64, "start")),
+    };
+    if cell.epochs > 1 { format!("{starts}, {} epochs", cell.epochs) } else { starts }
 }
 
 /// `1 frame`, `30 frames`.

@@ -25,7 +25,7 @@ pub fn normal_tail(x: f64) -> f64 {
 
 /// The x with P(Z > x) = `tail`, for `tail` in (0, 0.5].
 pub fn normal_upper(tail: f64) -> f64 {
-    remembered(tail, f64::INFINITY, || invert(tail, normal_tail))
+    remembered(Family::T, tail, f64::INFINITY, || falling_root(tail, normal_tail))
 }
 
 /// P(|T| > |t|) of Student's t distribution with `degrees` degrees of freedom.
@@ -40,7 +40,7 @@ pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
 /// as many as a million, where the incomplete beta function is slow and loses digits.
 pub fn t_upper(tail: f64, degrees: f64) -> f64 {
     if degrees < MANY_DEGREES {
-        return remembered(tail, degrees, || invert(tail, |t| 0.5 * t_two_sided(t, degrees)));
+        return remembered(Family::T, tail, degrees, || falling_root(tail, |t| 0.5 * t_two_sided(t, degrees)));
     }
     let z = normal_upper(tail);
     let power = |exponent| z.powi(exponent);
@@ -55,7 +55,7 @@ pub fn t_upper(tail: f64, degrees: f64) -> f64 {
 
 /// The x with P(X > x) = `tail` of the χ² distribution with `degrees` degrees of freedom.
 pub fn chi_squared_upper(tail: f64, degrees: f64) -> f64 {
-    invert(tail, |x| gamma_tail(degrees / 2.0, x / 2.0))
+    remembered(Family::ChiSquared, tail, degrees, || falling_root(tail, |x| gamma_tail(degrees / 2.0, x / 2.0)))
 }
 
 /// The smallest k with P(X ≤ k) ≥ `probability`, where X counts successes of `trials` trials of chance `chance`.
@@ -74,18 +74,28 @@ pub fn binomial_quantile(probability: f64, trials: u64, chance: f64) -> u64 {
 }
 
 thread_local! {
-    /// Quantiles of t that were solved before, by tail and degrees: a report asks for the same ones hundreds of times.
-    static T_QUANTILES: RefCell<BTreeMap<(u64, u64), f64>> = const { RefCell::new(BTreeMap::new()) };
+    /// Quantiles that were solved before, by distribution, tail and degrees: a report asks for the same ones hundreds
+    /// of times.
+    static QUANTILES: RefCell<BTreeMap<(Family, u64, u64), f64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// The quantile of t of that many degrees, which are infinite for the normal distribution; `solve` finds it once.
-fn remembered(tail: f64, degrees: f64, solve: impl FnOnce() -> f64) -> f64 {
-    let key = (tail.to_bits(), degrees.to_bits());
-    T_QUANTILES.with_borrow_mut(|known| *known.entry(key).or_insert_with(solve))
+/// Distributions with degrees of freedom.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Family {
+    /// Student's t; the normal distribution has infinitely many degrees.
+    T,
+    /// χ².
+    ChiSquared,
+}
+
+/// The quantile of that many degrees; `solve` finds it once.
+fn remembered(family: Family, tail: f64, degrees: f64, solve: impl FnOnce() -> f64) -> f64 {
+    let key = (family, tail.to_bits(), degrees.to_bits());
+    QUANTILES.with_borrow_mut(|known| *known.entry(key).or_insert_with(solve))
 }
 
 /// The x ≥ 0 at which the falling function `tail` has the value `target`, to the last bit that `tail` can tell.
-fn invert(target: f64, tail: impl Fn(f64) -> f64) -> f64 {
+pub(super) fn falling_root(target: f64, tail: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while tail(high) > target {
         low = high;

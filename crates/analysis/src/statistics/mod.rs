@@ -1,9 +1,10 @@
 //! The estimator: slots in, an interval of the cost out. Pure functions on numbers, no records of whole runs.
 //!
 //! The chain is short. The costs of two slots of the same block and lane are compared as a natural-log ratio
-//! ([`pairing`]), a frame's ratios are averaged robustly ([`order`]), and the frames' values carry the
-//! inference ([`inference`]). Percentiles take the same way over groups of frames ([`percentile`]). When to
-//! stop is in [`precision`], what the answer is called in [`verdict`].
+//! ([`pairing`]), a frame's ratios are averaged robustly ([`order`]), and the frames' values carry the inference
+//! ([`inference`]), by start of the servers where several frames share one ([`starts`], by [`random_effects`]).
+//! Percentiles take the same way over groups of frames ([`percentile`]). When to stop is in [`precision`], what the
+//! answer is called in [`verdict`].
 //!
 //! Left out on purpose: models of the noise, outlier removal, bootstrap. A frame's label swap is a symmetry
 //! of the randomised design, so the signed-rank interval needs no model.
@@ -14,7 +15,9 @@ pub mod order;
 pub mod pairing;
 pub mod percentile;
 pub mod precision;
+pub mod random_effects;
 pub mod saturation;
+pub mod starts;
 pub mod verdict;
 
 /// Arithmetic mean; NaN of nothing.

@@ -4,8 +4,9 @@ use tithe_model::histogram::Histogram;
 
 use super::{
     distribution::binomial_quantile,
-    inference::{Inference, infer},
+    inference::Inference,
     order::quantile7,
+    starts::{Asked, OnStart, OverStarts, infer_over_starts},
 };
 use crate::Interval;
 
@@ -15,53 +16,90 @@ pub const SAMPLES_BEYOND: f64 = 50.0;
 /// Groups below which no interval is given.
 pub const MIN_GROUPS: usize = 8;
 
-/// The histograms of one frame: plain, protected.
-pub type Pair<'a> = (&'a Histogram, &'a Histogram);
+/// The histograms of one frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'a> {
+    /// Number of the start that it was measured on.
+    pub start: u32,
+    /// Of the plain arm.
+    pub plain: &'a Histogram,
+    /// Of the protected arm.
+    pub protected: &'a Histogram,
+}
+
+/// How many samples one frame has.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples {
+    /// Number of the start.
+    pub start: u32,
+    /// Samples of the plain and of the protected arm.
+    pub count: (u64, u64),
+}
 
 /// Consecutive frames (first, last) that hold at least `beyond` samples above the `share` quantile in both arms.
 ///
-/// A rest at the end that is too short for a group belongs to none.
-pub fn group_frames(frames: &[(u64, u64)], share: f64, beyond: f64) -> Vec<(usize, usize)> {
-    let mut groups = Vec::new();
-    let (mut start, mut plain, mut protected) = (0, 0, 0);
-    for (index, (of_plain, of_protected)) in frames.iter().enumerate() {
-        plain += of_plain;
-        protected += of_protected;
-        if plain.min(protected) as f64 * (1.0 - share) >= beyond {
-            groups.push((start, index));
-            (start, plain, protected) = (index + 1, 0, 0);
+/// A group lies within one start, or is of whole starts: two groups that shared one would share its luck. A rest that
+/// is too short for a group belongs to the one before it in the same start, else to none.
+pub fn group_frames(frames: &[Samples], share: f64, beyond: f64) -> Vec<(usize, usize)> {
+    let mut groups: Vec<(usize, usize)> = Vec::new();
+    let (mut first, mut plain, mut protected) = (0, 0, 0);
+    for (index, frame) in frames.iter().enumerate() {
+        plain += frame.count.0;
+        protected += frame.count.1;
+        let ends_start = frames.get(index + 1).is_none_or(|next| next.start != frame.start);
+        let within = frames[first].start == frame.start;
+        if plain.min(protected) as f64 * (1.0 - share) >= beyond && (within || ends_start) {
+            groups.push((first, index));
+        } else if let Some((_, last)) =
+            groups.last_mut().filter(|(_, last)| ends_start && frames[*last].start == frame.start)
+        {
+            *last = index;
+        } else {
+            continue;
         }
+        (first, plain, protected) = (index + 1, 0, 0);
     }
     groups
 }
 
-/// The effect on the `share` quantile: ln(protected/plain) by group of frames, then [`infer`].
+/// The effect on the `share` quantile: ln(protected/plain) by group of frames, then [`infer_over_starts`].
 ///
 /// Fewer than [`MIN_GROUPS`] groups give their median as the estimate (NaN without any) and infinite ends.
-pub fn quantile_effect(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference {
-    over_groups(frames, share, alpha, quantile_ratio)
+pub fn quantile_effect(frames: &[Pair<'_>], share: f64, asked: Asked) -> OverStarts {
+    over_groups(frames, share, asked, quantile_ratio)
 }
 
 /// The difference of the `share` quantiles, protected − plain in ns, as [`quantile_effect`] from the same groups of
 /// frames.
-pub fn quantile_difference(frames: &[Pair<'_>], share: f64, alpha: f64) -> Inference {
-    over_groups(frames, share, alpha, |frames, share| {
+pub fn quantile_difference(frames: &[Pair<'_>], share: f64, asked: Asked) -> OverStarts {
+    over_groups(frames, share, asked, |frames, share| {
         let (plain, protected) = quantiles(frames, share)?;
         Some(protected - plain)
     })
 }
 
-fn over_groups(frames: &[Pair<'_>], share: f64, alpha: f64, of: impl Fn(&[Pair<'_>], f64) -> Option<f64>) -> Inference {
-    let counts: Vec<_> = frames.iter().map(|(plain, protected)| (plain.total(), protected.total())).collect();
-    let effects: Vec<f64> = group_frames(&counts, share, SAMPLES_BEYOND)
-        .into_iter()
-        .filter_map(|(first, last)| of(&frames[first..=last], share))
+fn over_groups(
+    frames: &[Pair<'_>],
+    share: f64,
+    asked: Asked,
+    of: impl Fn(&[Pair<'_>], f64) -> Option<f64>,
+) -> OverStarts {
+    let samples: Vec<Samples> = frames
+        .iter()
+        .map(|frame| Samples { start: frame.start, count: (frame.plain.total(), frame.protected.total()) })
         .collect();
+    let of_group = |(first, last): (usize, usize)| {
+        Some(OnStart { start: frames[first].start, effect: of(&frames[first..=last], share)? })
+    };
+    let effects: Vec<OnStart> =
+        group_frames(&samples, share, SAMPLES_BEYOND).into_iter().filter_map(of_group).collect();
     if effects.len() >= MIN_GROUPS {
-        return infer(&effects, alpha);
+        return infer_over_starts(&effects, asked);
     }
-    let interval = Interval { estimate: quantile7(&effects, 0.5), low: f64::NEG_INFINITY, high: f64::INFINITY };
-    Inference { interval, merged: effects, batch: 0, lag1: 0.0 }
+    let merged: Vec<f64> = effects.iter().map(|it| it.effect).collect();
+    let interval = Interval { estimate: quantile7(&merged, 0.5), low: f64::NEG_INFINITY, high: f64::INFINITY };
+    let inference = Inference { interval, merged, batch: 0, lag1: 0.0 };
+    OverStarts { inference, count: effects.len(), starts: 0, spread: None, widened: false, p: f64::NAN, trend_p: 1.0 }
 }
 
 /// ln(protected/plain) of the `share` quantiles of all `frames` together; `None` where an arm has no sample.
@@ -73,8 +111,8 @@ pub fn quantile_ratio(frames: &[Pair<'_>], share: f64) -> Option<f64> {
 
 /// The `share` quantiles of all `frames` together, ns: plain, protected.
 fn quantiles(frames: &[Pair<'_>], share: f64) -> Option<(f64, f64)> {
-    let plain = pooled(frames.iter().map(|frame| frame.0)).quantile(share)?;
-    let protected = pooled(frames.iter().map(|frame| frame.1)).quantile(share)?;
+    let plain = pooled(frames.iter().map(|frame| frame.plain)).quantile(share)?;
+    let protected = pooled(frames.iter().map(|frame| frame.protected)).quantile(share)?;
     Some((plain, protected))
 }
 

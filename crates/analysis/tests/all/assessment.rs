@@ -5,6 +5,7 @@ use tithe_analysis::{Analysis, Estimate, Figure, Flag, Interval, Outcome, Proof,
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Metric},
+    plan::Starts,
     record::{Phase, Role, Verdict},
     records::Records,
 };
@@ -364,9 +365,10 @@ fn failed_operations_are_told() {
 #[test]
 fn the_luck_of_one_start_is_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
-    records.plan.cells[0].restarts = false;
-    expect!["c: each server was started once, so a difference of about 2 %, or of 10 % where a Java virtual machine serves, can be the luck of that start, whatever the interval says: ask for more `epochs`."].assert_eq(&assess(&records).warnings.join("\n"));
-    records.frames[1].epoch = 1;
+    records.plan.cells[0].starts = Starts::Once;
+    records.frames.iter_mut().for_each(|frame| frame.start = 0);
+    expect![""].assert_eq(&assess(&records).warnings.join("\n"));
+    records.frames[1].start = 1;
     assert_eq!(assess(&records).warnings, Vec::<String>::new());
 }
 
@@ -569,4 +571,49 @@ fn counters_that_only_one_arm_has() {
     "#]]
     .assert_eq(&text);
     assert!(!names(&records, 1).contains(&"wal_bytes".to_owned()));
+}
+
+/// Four starts of frames whose log per operation falls by `times` from the first to the last.
+fn falling(frames_each: u32, times: f64) -> Records {
+    let mut records = Invented { frames: 4 * frames_each, ..Invented::default() }.records();
+    records.plan.cells[0].starts = Starts::Several(4);
+    for frame in &mut records.frames {
+        frame.start = frame.frame / frames_each;
+        let share = f64::from(frame.frame % frames_each) / f64::from(frames_each - 1);
+        for arm in &mut frame.arms {
+            arm.counters.wal_bytes = Some((arm.operations as f64 * 1000.0 * times.powf(-share)) as u64);
+        }
+    }
+    records
+}
+
+#[test]
+fn the_log_over_a_start_is_told_where_it_changes_by_more_than_a_tenth() {
+    let told = |records: &Records| {
+        let analysis = assess(records);
+        let course = &analysis.cells[0].log_over_start;
+        let row = |at: &tithe_analysis::LogAt| format!("{}: {:.0}\n", at.place, at.arms[1].expect("seen"));
+        let warnings = analysis.warnings.iter().filter(|warning| warning.contains("the log per operation"));
+        course.iter().map(row).chain(warnings.cloned()).collect::<String>()
+    };
+    expect![[r#"
+        first frame: 1000
+        a quarter: 673
+        half way: 500
+        three quarters: 336
+        last frame: 250
+        c: the log per operation of arm `protected 2` fell from 1000 bytes in the first frame of each start to 250 in the last: the figures are a mean over that; all arms had done as many operations since their start."#]].assert_eq(&told(&falling(15, 4.0)));
+    expect![[r#"
+        first frame: 1000
+        last frame: 2000
+        c: the log per operation of arm `protected 2` rose from 1000 bytes in the first frame of each start to 2000 in the last: the figures are a mean over that; all arms had done as many operations since their start."#]].assert_eq(&told(&falling(4, 0.5)));
+    assert_eq!(told(&falling(15, 1.05)), "");
+    // Nothing is told where starts have one frame each, or no log is seen.
+    let mut records = falling(15, 4.0);
+    records.frames.iter_mut().for_each(|frame| frame.start = frame.frame);
+    assert_eq!(told(&records), "");
+    let mut records = falling(15, 4.0);
+    let arms = records.frames.iter_mut().flat_map(|frame| &mut frame.arms);
+    arms.for_each(|arm| arm.counters.wal_bytes = None);
+    assert_eq!(told(&records), "");
 }

@@ -3,7 +3,11 @@
 //! The noise is that of the method's model, fitted to a busy machine: log-normal slots of two arms, a cost per
 //! operation that in one slot of fifty holds a long stall. What both arms share cancels and is left out.
 
-use tithe_analysis::statistics::{inference::infer, order::midmean};
+use tithe_analysis::statistics::{
+    inference::infer,
+    order::midmean,
+    starts::{Asked, KnownSpread, OnStart, OverStarts, infer_over_starts},
+};
 
 use crate::synthetic::Noise;
 
@@ -35,5 +39,103 @@ fn five_percent_of_intervals_are_wrong() {
     {
         let wrong = wrong(seed, frames, spread, stalls, effect);
         assert!((4.0..=6.0).contains(&wrong), "seed {seed}: {wrong} % of the intervals miss the truth");
+    }
+}
+
+/// A cell: how many starts, how many frames on each.
+#[derive(Clone, Copy)]
+struct Shape {
+    starts: u32,
+    frames: u32,
+}
+
+/// Standard deviation of a frame's effect.
+const OF_FRAME: f64 = 0.01;
+
+/// Effects without a true cost: each start has an effect of its own, `spread` wide, and shows it with the noise of its
+/// frames. With `heavy` tails both are drawn from Student's t with three degrees of freedom, of the same variance.
+fn cell(noise: &mut Noise, shape: Shape, spread: f64, heavy: bool) -> Vec<OnStart> {
+    let mut draw = || {
+        let normal = noise.normal();
+        if !heavy {
+            return normal;
+        }
+        let squares: f64 = (0..3).map(|_| noise.normal().powi(2)).sum();
+        normal / (squares / 3.0).sqrt() / 3f64.sqrt()
+    };
+    let mut effects = Vec::new();
+    for start in 0..shape.starts {
+        let of_start = spread * draw();
+        effects.extend((0..shape.frames).map(|_| OnStart { start, effect: of_start + OF_FRAME * draw() }));
+    }
+    effects
+}
+
+fn misses(OverStarts { inference, .. }: &OverStarts) -> bool {
+    inference.interval.low > 0.0 || inference.interval.high < 0.0
+}
+
+/// Percent of 2,000 cells whose interval leaves out the truth.
+fn wrong_over_starts(seed: u64, shape: Shape, spread: f64, heavy: bool) -> f64 {
+    let mut noise = Noise::new(seed);
+    let missed = (0..EXPERIMENTS).filter(|_| {
+        // What is known was found in another run of 8 starts and three arms: it errs as such a run does.
+        let squares: f64 = (0..21).map(|_| noise.normal().powi(2)).sum();
+        let known = Some(KnownSpread { spread: spread * (squares / 21.0).sqrt(), degrees: 21.0 });
+        let asked = Asked { alpha: 0.05, by_decision: false, known };
+        misses(&infer_over_starts(&cell(&mut noise, shape, spread, heavy), asked))
+    });
+    100.0 * missed.count() as f64 / EXPERIMENTS as f64
+}
+
+/// Three standard errors of 2,000 experiments above five percent.
+const TOLERATED: f64 = 6.5;
+
+#[test]
+fn intervals_over_starts_hold_in_every_corner() {
+    let mut seed = 100;
+    let mut report = Vec::new();
+    for spread in [0.003, 0.02, 0.1] {
+        for starts in [1, 2, 3, 4, 8, 20] {
+            for frames in [2, 20] {
+                // Fewer frames in all than an interval needs are never told.
+                if starts * frames < 15 {
+                    continue;
+                }
+                for heavy in [false, true] {
+                    seed += 1;
+                    let wrong = wrong_over_starts(seed, Shape { starts, frames }, spread, heavy);
+                    report.push(format!("{spread} {starts} x {frames} heavy {heavy}: {wrong}"));
+                    assert!(wrong <= TOLERATED, "{}", report.join("\n"));
+                }
+            }
+        }
+    }
+    assert_eq!(report.len(), 3 * 2 * 8);
+}
+
+#[test]
+fn one_start_without_what_is_known_of_starts_would_err_often() {
+    let mut noise = Noise::new(7);
+    let asked = Asked { alpha: 0.05, by_decision: false, known: None };
+    let shape = Shape { starts: 1, frames: 30 };
+    let missed = (0..500).filter(|_| misses(&infer_over_starts(&cell(&mut noise, shape, 0.01, false), asked)));
+    assert!(missed.count() > 250);
+}
+
+#[test]
+fn stopping_at_a_narrow_start_costs_no_more_than_it_may() {
+    // As a run does: 24 starts are planned, and from eight on the width is looked at after each.
+    let mut noise = Noise::new(8);
+    for target in [0.004, 0.006, 0.010] {
+        let asked = Asked { alpha: 0.04, by_decision: false, known: None };
+        let stopped_wrong = (0..EXPERIMENTS).filter(|_| {
+            let effects = cell(&mut noise, Shape { starts: 24, frames: 3 }, 0.008, false);
+            let looks = (8..=24).map(|starts| infer_over_starts(&effects[..starts * 3], asked));
+            let mut narrow = looks.skip_while(|over| over.inference.interval.half_width() > target);
+            narrow.next().is_some_and(|over| misses(&over))
+        });
+        let wrong = 100.0 * stopped_wrong.count() as f64 / EXPERIMENTS as f64;
+        assert!(wrong <= TOLERATED, "{target}: {wrong} %");
     }
 }

@@ -134,10 +134,10 @@ fn carry_over_is_flagged_where_it_moves_a_figure() {
 fn an_answer_may_be_looked_at_after_every_frame() {
     let mut records = Invented { effects: vec![0.0, 0.08], frames: 60, ..Invented::default() }.records();
     records.plan.experiment.measure.until_decided = true;
-    let mut live = Live::new(&records.plan.cells[0], &records.plan.experiment.measure, 2);
+    let mut live = Live::new(&records.plan, 0);
     let frames: Vec<&[Slot]> = records.slots.chunk_by(|a, b| a.frame == b.frame).collect();
     let last = frames.iter().find_map(|slots| {
-        live.push(slots);
+        live.push(slots[0].frame, slots);
         let decision = live.decide();
         decision.enough.then_some(decision)
     });
@@ -153,8 +153,8 @@ fn an_answer_may_be_looked_at_after_every_frame() {
 #[test]
 fn the_width_that_the_budget_buys_falls_with_the_root_of_the_frames() {
     let records = Invented { frames: 80, ..Invented::default() }.records();
-    let mut live = Live::new(&records.plan.cells[0], &records.plan.experiment.measure, 3);
-    records.slots.chunk_by(|a, b| a.frame == b.frame).take(20).for_each(|slots| live.push(slots));
+    let mut live = Live::new(&records.plan, 0);
+    records.slots.chunk_by(|a, b| a.frame == b.frame).take(20).for_each(|slots| live.push(slots[0].frame, slots));
     let decision = live.decide();
     let now = decision.arms[decision.widest - 1].half_width();
     assert_eq!(decision.bought, Some(now / 2.0), "four times the frames");

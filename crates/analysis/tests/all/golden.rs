@@ -15,8 +15,9 @@ use tithe_analysis::{
         inference::{Inference, holm, infer, lag1, sidak, t_interval},
         order::{hodges_lehmann, midmean, quantile7, signed_rank_cut, signed_rank_p},
         pairing::{MIN_PAIRS, frame_effect, frame_spent, ratio_effect},
-        percentile::{group_frames, order_statistic_ranks, quantile_effect},
+        percentile::{Pair, Samples, group_frames, order_statistic_ranks, quantile_effect},
         precision::{confidence_sequence, predict_more, stop_by_precision},
+        starts::Asked,
         verdict::verdict,
     },
 };
@@ -225,6 +226,11 @@ fn histograms() {
     }
 }
 
+/// As many frames as asked for, each on a start of its own.
+fn each_on_its_start(frames: u32, count: (u64, u64)) -> Vec<Samples> {
+    (0..frames).map(|start| Samples { start, count }).collect()
+}
+
 #[test]
 fn percentiles() {
     for case in list(&golden()["order_stat_ci"]) {
@@ -234,7 +240,7 @@ fn percentiles() {
     let synthetic = synthetic();
     let extra = &synthetic["extra"];
     for case in list(&extra["groups"]) {
-        let groups: Vec<Value> = group_frames(&[(600, 600); 60], number(&case[0]), 50.0)
+        let groups: Vec<Value> = group_frames(&each_on_its_start(60, (600, 600)), number(&case[0]), 50.0)
             .into_iter()
             .map(|(first, last)| Value::from(vec![first, last]))
             .collect();
@@ -252,9 +258,11 @@ fn percentiles() {
             (plain, protected)
         })
         .collect();
-    let pairs: Vec<_> = frames.iter().map(|(plain, protected)| (plain, protected)).collect();
+    let numbered = (0..).zip(&frames);
+    let pairs: Vec<_> = numbered.map(|(start, (plain, protected))| Pair { start, plain, protected }).collect();
+    let asked = Asked { alpha: 0.05, by_decision: false, known: None };
     for case in list(&extra["quantile_effect"]) {
-        near_inference(&quantile_effect(&pairs, number(&case[0]), 0.05), &case[1]);
+        near_inference(&quantile_effect(&pairs, number(&case[0]), asked).inference, &case[1]);
     }
 }
 

@@ -7,7 +7,8 @@ use tithe_analysis::{
         inference::{infer, t_interval},
         order::{hodges_lehmann, median_interval, midmean},
         pairing::{Spent, frame_difference, frame_effect, ratio_effect, total_difference},
-        percentile::{pooled, quantile_difference, quantile_effect},
+        percentile::{Pair, pooled, quantile_difference, quantile_effect},
+        starts::Asked,
     },
 };
 use tithe_model::{
@@ -165,13 +166,21 @@ proptest! {
         let latency = |i: u64, salt: u64| 10_000 + (seed * 31 + i * i * 7 + salt) % 9001;
         let sample = |salt: u64| histogram(&(0..200).map(|i| latency(i, salt)).collect::<Vec<_>>());
         let frames: Vec<_> = (0..20).map(|frame| (sample(frame), sample(frame * frame + 5))).collect();
-        let pairs: Vec<_> = frames.iter().map(|(a, b)| (a, b)).collect();
-        let swapped: Vec<_> = frames.iter().map(|(a, b)| (b, a)).collect();
-        let (there, back) = (quantile_effect(&pairs, 0.5, 0.05), quantile_effect(&swapped, 0.5, 0.05));
-        prop_assert!(mirrored(there.interval, back.interval));
-        let there = quantile_difference(&pairs, 0.5, 0.05);
-        let back = quantile_difference(&swapped, 0.5, 0.05);
-        prop_assert!(mirrored(there.interval, back.interval));
+        // Frames on starts of their own, and four on each.
+        for frames_each in [1, 4] {
+            let starts = (0..).map(|frame: u32| frame / frames_each);
+            let numbered = || starts.clone().zip(&frames);
+            let pairs: Vec<_> =
+                numbered().map(|(start, (a, b))| Pair { start, plain: a, protected: b }).collect();
+            let swapped: Vec<_> =
+                numbered().map(|(start, (a, b))| Pair { start, plain: b, protected: a }).collect();
+            let asked = Asked { alpha: 0.05, by_decision: false, known: None };
+            let (there, back) = (quantile_effect(&pairs, 0.5, asked), quantile_effect(&swapped, 0.5, asked));
+            prop_assert!(mirrored(there.inference.interval, back.inference.interval));
+            let there = quantile_difference(&pairs, 0.5, asked);
+            let back = quantile_difference(&swapped, 0.5, asked);
+            prop_assert!(mirrored(there.inference.interval, back.inference.interval));
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::synthetic::Invented;
 
 fn live(records: &Records) -> Live {
     let plan = &records.plan;
-    Live::new(&plan.cells[0], &plan.experiment.measure, plan.experiment.arms.len())
+    Live::new(plan, 0)
 }
 
 fn frames(records: &Records) -> impl Iterator<Item = &[Slot]> {
@@ -22,7 +22,7 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
     let mut page_data = String::new();
     let mut decision = live.decide();
     for slots in frames(&records) {
-        live.push(slots);
+        live.push(slots[0].frame, slots);
         decision = live.decide();
         if live.frames().is_multiple_of(6) || decision.enough {
             let widest = decision.arms[decision.widest - 1];
@@ -68,14 +68,14 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
         // A run that was interrupted has not ended its cell.
         records.cells[0].ending = Some(ending.clone()).filter(|ending| *ending != CellEnding::Interrupted);
         let mut live = live(&records);
-        frames(&records).for_each(|slots| live.push(slots));
+        frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
         let told = live.ended(&ending).expect("enough frames");
         let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
         assert_eq!(told, tabled, "{ending}");
     }
     let records = Invented { frames: 14, ..Invented::default() }.records();
     let mut live = live(&records);
-    frames(&records).for_each(|slots| live.push(slots));
+    frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
     assert_eq!(live.ended(&CellEnding::Budget), None, "14 frames make no interval, live as in the table");
 }
 
@@ -85,7 +85,7 @@ fn never_stops_before_fifteen_frames_or_between_looks() {
     let mut live = live(&records);
     let mut enough = Vec::new();
     for slots in frames(&records) {
-        live.push(slots);
+        live.push(slots[0].frame, slots);
         if live.decide().enough {
             enough.push(live.frames());
         }
@@ -98,7 +98,7 @@ fn where_neighbours_are_not_seen_processor_time_decides() {
     let records = Invented { frames: 1, clients: 8, ..Invented::default() }.records();
     let mut live = live(&records);
     assert_eq!((live.metric(), live.decide().enough), (None, false));
-    frames(&records).for_each(|slots| live.push(slots));
+    frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
     assert_eq!(live.metric(), Some(Metric::Cpu));
     // One frame gives an estimate and no interval.
     let decision = live.decide();

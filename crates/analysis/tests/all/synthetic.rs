@@ -8,7 +8,7 @@ use tithe_model::{
         Arm, Arrivals, Data, Design, Experiment, Load, Measure, Metric, Protection, Resources, Values, Workload,
     },
     histogram::Histogram,
-    plan::{Cell, Plan},
+    plan::{Cell, Plan, Starts, WarmUp},
     record::{ArmFacts, ArmFrame, Counters, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
     records::{CellFacts, Records},
     schedule::SplitMix64,
@@ -104,6 +104,7 @@ impl Invented {
                 notes: vec![("requestdistribution".to_owned(), "zipfian".to_owned())],
                 ending: Some(CellEnding::Budget),
                 arms: facts.collect(),
+                warm_ups: Vec::new(),
             }],
             events: vec![Event::RunStarted { tithe: "0.1.0".to_owned(), resumed: false }],
             damage: Vec::new(),
@@ -134,7 +135,8 @@ impl Invented {
             frames_max: self.frames,
             epochs: 1,
             design: Design::Interleaved,
-            restarts: true,
+            starts: Starts::EveryFrame,
+            after_start: WarmUp::None,
             pinned: true,
             free_frames: 0,
             reconnect_every: None,
@@ -164,6 +166,7 @@ impl Invented {
                 margin: 1.03_f64.ln(),
                 primary: self.primary,
                 epochs: Some(1),
+                starts: None,
                 slot_ms: None,
                 warmup_s: None,
                 design: Design::Interleaved,
@@ -172,10 +175,11 @@ impl Invented {
             },
             published: Vec::new(),
         };
-        Plan { format: tithe_model::plan::FORMAT, experiment, cells: vec![cell] }
+        Plan { format: tithe_model::plan::FORMAT, experiment, cells: vec![cell], start_spread: Vec::new() }
     }
 
-    fn slots(&self, frame: u32, noise: &mut Noise) -> Vec<Slot> {
+    /// The slots of one frame of the first cell.
+    pub fn slots(&self, frame: u32, noise: &mut Noise) -> Vec<Slot> {
         let mut slots = Vec::new();
         let machine = 0.3 * noise.normal();
         for (block, client) in (0..BLOCKS).flat_map(|block| (0..LANES).map(move |client| (block, client))) {
@@ -240,6 +244,7 @@ impl Invented {
             cell: 0,
             frame: number,
             epoch: 0,
+            start: number,
             start_unix_ns: 1_700_000_000_000_000_000 + u64::from(number) * 1_000_000_000,
             duration_ns: 900_000_000,
             invalid: None,

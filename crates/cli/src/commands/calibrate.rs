@@ -1,56 +1,182 @@
 //! `tithe calibrate`: the baseline against its own second instance.
 //!
-//! Whatever is found is the instrument's own doing. The same schedule, the same estimator and the same records as a
-//! run.
+//! Whatever is found is the instrument's own doing, or the luck of a start. The same schedule, the same estimator and
+//! the same records as a run.
 
-use tithe_analysis::{assess::resolution::resolutions, report::calibration};
+use std::path::{Path, PathBuf};
+
+use tithe_analysis::{
+    assess::resolution::{
+        resolutions,
+        spread::{CellSpread, lines, spreads},
+    },
+    report::calibration,
+};
 use tithe_harness::{
     folder,
     run::{Ending, Run},
 };
-use tithe_model::{experiment::Experiment, parse::aa_arm_of};
+use tithe_model::{
+    experiment::Experiment,
+    parse::aa_arm_of,
+    plan::{Plan, STARTS_MIN},
+    records::Records,
+    start_spread,
+};
 
 use crate::{
     CalibrateArgs,
-    commands::run::{create, enough_disk},
+    commands::{
+        apart,
+        run::{create, enough_disk},
+    },
     exit::{self, Stop},
     interrupt,
     prepare::{self, Prepared},
     progress::Progress,
+    spread_file,
 };
+
+/// Seconds of load without `--seconds`: of a cell, and for each of `--starts`.
+const SECONDS: u32 = 60;
+const SECONDS_A_START: u32 = 10;
+
+/// Fewest frames of a start: the true spread is told apart from what frames scatter by several of them on one start.
+const FRAMES_A_START: u32 = 3;
 
 /// Runs the command; returns the exit status.
 pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
-    let prepared = prepare::prepare_changed(&arguments.experiment, |experiment| {
-        against_itself(experiment, f64::from(arguments.seconds));
-    })?;
-    enough_disk(&prepared.plan, &arguments.experiment.runs)?;
-    let mut folder = create(&prepared, &arguments.experiment.runs)?;
-    let Prepared { plan, database, install, workloads, .. } = prepared;
-    let mut observer = Progress::new(&plan, arguments.quiet, None);
-    let run = Run::new(database, install, &plan, &workloads, interrupt::listen())?;
-    let ending = run.carry_out(&mut folder, None, &mut observer)?;
-    let path = folder.path().to_owned();
-    drop(folder);
-    let resolutions = resolutions(&folder::read(&path)?);
-    anstream::print!("{}", calibration::render(&resolutions));
+    arguments.to.as_deref().map_or(Ok(()), spread_file::check)?;
+    let text = text(arguments.experiment.file.as_deref())?;
+    let prepared = prepare::prepare_text(text, &arguments.experiment, |experiment| change(experiment, arguments))?;
+    if let Some(starts) = arguments.starts {
+        starts_are_told_apart(&prepared.plan, starts)?;
+    }
+    let (path, ending) = measure(arguments, prepared)?;
+    let records = folder::read(&path)?;
+    let in_order = match arguments.starts {
+        Some(_) => tell_starts(&records, ending, arguments.to.as_deref())?,
+        None => tell_resolutions(&records),
+    };
     anstream::println!("\nrun folder  {}", path.display());
     Ok(match ending {
         Ending::Interrupted => exit::INTERRUPTED,
         Ending::Failed => exit::FAILED,
-        Ending::Complete if resolutions.iter().all(|cell| cell.passes()) => exit::OK,
-        Ending::Complete => exit::DISPROVEN,
+        Ending::Complete => in_order,
     })
 }
 
-/// Leaves the baseline and a second instance of it, `seconds` of load a cell, and no precision to stop at.
-fn against_itself(experiment: &mut Experiment, seconds: f64) {
+/// The experiment file, or Tithe's own where its place holds the name of a database and there is no such file.
+fn text(file: Option<&Path>) -> Result<(String, String), Stop> {
+    let named = file.filter(|path| !path.is_file()).and_then(Path::to_str);
+    match named.filter(|id| prepare::catalogue().database(id).is_some()) {
+        Some(id) => Ok((format!("workload A on {id}"), workload_a(id))),
+        None => prepare::read(file),
+    }
+}
+
+fn workload_a(database: &str) -> String {
+    format!(
+        r#"title = "workload A on {database}"
+database = "{database}"
+[data]
+records = 50_000
+[load]
+clients = 2
+[[workload]]
+ycsb = "a"
+[[arm]]
+name = "plain"
+[[arm]]
+name = "plain again"
+"#
+    )
+}
+
+/// Leaves the baseline and a second instance of it, the load that was asked for, and no precision to stop at.
+///
+/// Not more than two arms: all would be compared with the same plain one, whose luck is in every comparison, so that
+/// they would count as one where nothing is to be taken for better known than it is.
+fn change(experiment: &mut Experiment, arguments: &CalibrateArgs) {
     experiment.title = format!("Calibration: {}", experiment.title);
     experiment.arms.truncate(1);
     let second = aa_arm_of(&experiment.arms);
     experiment.arms.extend(second);
     let cells = experiment.workloads.len() * experiment.resources.len();
-    experiment.measure.budget_s = seconds * cells.max(1) as f64;
+    let usual_s = arguments.starts.map_or(SECONDS, |starts| SECONDS_A_START * starts);
+    experiment.measure.budget_s = f64::from(arguments.seconds.unwrap_or(usual_s)) * cells.max(1) as f64;
     experiment.measure.precision = f64::MIN_POSITIVE;
     experiment.measure.until_decided = false;
+    if arguments.starts.is_some() {
+        (experiment.measure.starts, experiment.measure.epochs) = (arguments.starts, None);
+    }
+}
+
+/// Refuses a plan whose frames do not tell one start from another.
+fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
+    let refused = |words: String| Err(Stop::new(exit::USAGE, format!("--starts: {words}; nothing was started")));
+    for cell in &plan.cells {
+        if cell.epochs * cell.starts_per_epoch() < STARTS_MIN {
+            let database = &plan.experiment.database;
+            return refused(format!("cell `{}`: Tithe does not start {database} anew while it measures it", cell.id));
+        }
+        if cell.frames_max < starts * FRAMES_A_START {
+            let frame_s = cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9;
+            return refused(format!(
+                "cell `{}`: {} frames on {starts} starts do not tell starts from frames; write `--seconds {:.0}` at \
+                 least",
+                cell.id,
+                cell.frames_max,
+                (frame_s * f64::from(starts * FRAMES_A_START)).ceil()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Measures, and says where its records are and how it ended.
+fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, Ending), Stop> {
+    enough_disk(&prepared.plan, &arguments.experiment.runs)?;
+    let mut folder = create(&prepared, &arguments.experiment.runs)?;
+    let Prepared { plan, database, install, workloads, .. } = prepared;
+    let mut observer = Progress::new(&plan, arguments.quiet, None);
+    let run = Run::new(database, install, &plan, &workloads, interrupt::listen())?
+        .apart(apart::program(&arguments.experiment.machine));
+    let ending = run.carry_out(&mut folder, None, &mut observer)?;
+    Ok((folder.path().to_owned(), ending))
+}
+
+/// Tells what can be told apart; the exit status that it deserves.
+fn tell_resolutions(records: &Records) -> i32 {
+    let resolutions = resolutions(records);
+    anstream::print!("{}", calibration::render(&resolutions));
+    if resolutions.iter().all(|cell| cell.passes()) { exit::OK } else { exit::DISPROVEN }
+}
+
+/// Tells how much starts differ, and writes it `to` a file where all was measured; the exit status that it deserves.
+fn tell_starts(records: &Records, ending: Ending, to: Option<&Path>) -> Result<i32, Stop> {
+    let cells = spreads(records);
+    anstream::print!("{}", calibration::render_spreads(&cells));
+    let lines = lines(records, &cells, &today());
+    let database = &records.plan.experiment.database;
+    anstream::println!();
+    lines.iter().for_each(|line| anstream::println!("{}", start_spread::line(database, line)));
+    if ending != Ending::Complete || !cells.iter().all(is_told) {
+        return Ok(exit::FAILED);
+    }
+    if let Some(path) = to {
+        spread_file::put(path, database, &lines)?;
+        anstream::println!("\nwritten to  {}, for `tithe run FILE --start-spread {0}`", path.display());
+    }
+    Ok(exit::OK)
+}
+
+fn is_told(cell: &CellSpread) -> bool {
+    !cell.metrics.is_empty()
+}
+
+/// The date, as `2026-11-23`.
+fn today() -> String {
+    let (year, month, day) = time::OffsetDateTime::now_utc().to_calendar_date();
+    format!("{year:04}-{:02}-{day:02}", u8::from(month))
 }

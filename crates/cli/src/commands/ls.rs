@@ -10,6 +10,12 @@ use crate::{
     pages, prepare,
 };
 
+/// The arm that no file has to name.
+const AA_ARM: &str = "
+arm \"A/A\"  the plain arm again, the negative control: no cost is the truth
+  aa_arm = true | false  in [measure]; by itself where it takes at most a fifth of the load of servers that tithe launches
+";
+
 /// Runs the command; returns the exit status.
 pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
     if let Some(folder) = &arguments.markdown {
@@ -23,6 +29,7 @@ pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
     for workload in &catalogue.workloads {
         describe_workload(workload, &mut text);
     }
+    text.push_str(AA_ARM);
     anstream::print!("{text}");
     Ok(exit::OK)
 }

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod apart;
 pub mod calibrate;
 pub mod compare;
 pub mod doctor;

@@ -2,11 +2,16 @@
 
 use std::path::PathBuf;
 
+use tithe_analysis::{report::number, statistics::starts::KnownSpread, stopping};
 use tithe_harness::{
     arms::{self, Resolved},
     volumes::own_swap,
 };
 use tithe_machine::{launch::Place, watch::swap};
+use tithe_model::{
+    plan::{Cell, Plan, STARTS_MIN, Starts},
+    start_spread,
+};
 use tithe_plugin::configuration::configuration;
 
 use crate::{
@@ -20,9 +25,43 @@ use crate::{
 pub fn plan(arguments: &ExperimentArgs) -> Result<i32, Stop> {
     let prepared = prepare::prepare(arguments)?;
     anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &prepare::catalogue()));
+    anstream::print!("{}", few_starts(&prepared.plan));
     anstream::print!("{}", swap(&prepared));
     anstream::print!("{}", differences(&prepared)?);
     Ok(exit::OK)
+}
+
+/// What is known from elsewhere of how much starts differ, for cells whose own are too few to tell; by how much it
+/// widens their intervals.
+fn few_starts(plan: &Plan) -> String {
+    let Some(known) = start_spread::of_metric(&plan.start_spread, plan.experiment.measure.primary) else {
+        return String::new();
+    };
+    let spread = KnownSpread { spread: known.spread, degrees: known.degrees };
+    let alpha = stopping::alpha(plan.experiment.arms.len().saturating_sub(1), false);
+    let widened = |cell: &Cell| {
+        let starts = starts(cell)?;
+        let times = if starts == 1 { "one start".to_owned() } else { format!("{starts} starts") };
+        let least = number::digits(number::percent(spread.widening(starts as usize, alpha)));
+        Some(format!("Few starts        cell {}: {times}, so its intervals reach ±{least}% at least\n", cell.id))
+    };
+    let cells: String = plan.cells.iter().filter_map(widened).collect();
+    if cells.is_empty() {
+        return cells;
+    }
+    let attached = plan.experiment.arms.iter().any(|arm| arm.url.is_some());
+    let advice = if attached { "" } else { "; with four `starts` or more their own spread is used" };
+    format!(
+        "{cells}                  because starts differ by {} ({}){advice}\n",
+        number::share(known.spread),
+        known.source
+    )
+}
+
+/// Starts of a cell whose intervals do not stand on the spread of its own: fewer than four, each with several frames.
+fn starts(cell: &Cell) -> Option<u32> {
+    let starts = cell.epochs * cell.starts_per_epoch();
+    (cell.starts != Starts::EveryFrame && starts < STARTS_MIN).then_some(starts)
 }
 
 /// What this machine swaps to, what is set up for the run, and what to know about it. Nothing is run for a simulated

@@ -21,6 +21,7 @@ use tithe_model::{
 
 use crate::{
     RunArgs,
+    commands::apart,
     exit::{self, Stop},
     interrupt,
     prepare::{self, Prepared},
@@ -42,7 +43,8 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let cancelled = interrupt::listen();
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?;
+    let run =
+        Run::new(database, install, &plan, &workloads, cancelled)?.apart(apart::program(&arguments.experiment.machine));
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);

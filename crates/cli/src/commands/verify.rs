@@ -15,6 +15,7 @@ use tithe_model::{
 
 use crate::{
     ExperimentArgs,
+    commands::apart,
     exit::{self, Stop},
     interrupt,
     prepare::{self, Prepared},
@@ -35,7 +36,8 @@ pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
     let mut verifier = Verifier { prepared: &prepared, findings: Vec::new(), claims: Claims::default(), invalid: 0 };
     let cancelled = interrupt::listen();
     let Prepared { plan, database, install, workloads, .. } = &prepared;
-    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?;
+    let run =
+        Run::new(*database, install.clone(), plan, workloads, cancelled)?.apart(apart::program(&arguments.machine));
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();

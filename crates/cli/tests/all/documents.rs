@@ -49,7 +49,7 @@ fn reports_of_a_document_are_those_of_its_run_folder() {
 fn what_is_no_document_is_refused_with_its_place() {
     let (bench, _, document) = measured("no-document");
     let whole = std::fs::read_to_string(&document).expect("the document");
-    let newer = whole.replacen("\"format\": 2", "\"format\": 99", 1);
+    let newer = whole.replacen("\"format\": 3", "\"format\": 99", 1);
     assert_ne!(newer, whole);
     for (text, words) in [
         (newer, "it is of format 99, which a newer tithe wrote"),

@@ -2,6 +2,7 @@
 //!
 //! Tests run in the order of their names: the long ones of `installed` first, the short ones last.
 
+mod apart;
 mod documents;
 mod edited;
 mod refused;
@@ -19,6 +20,7 @@ mod installed {
     mod postgres;
     pub mod programs;
     pub mod rotation;
+    mod starts;
     mod volumes;
     #[cfg(feature = "wiredtiger")]
     mod wiredtiger;

@@ -4,6 +4,7 @@ mod costs;
 mod failures;
 mod records;
 mod shown;
+mod starts;
 
 use crate::support;
 

@@ -12,7 +12,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_machine::launch::{Address, Command, Content, Install, Launch, Paths, Place, Step};
+use tithe_machine::launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored};
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
@@ -129,6 +129,42 @@ const OPENED: [&str; 15] = [
     "java.base/sun.nio.ch",
 ];
 
+/// Settings that leave no trace in the data files of a node that is stopped: memory, threads, caches, what is logged,
+/// how nodes and clients talk. The commit log is empty then.
+const STORAGE_NEUTRAL: [&str; 18] = [
+    AUDIT,
+    BETWEEN_NODES,
+    COMMITLOG_CIPHER,
+    CONSISTENCY,
+    HEAP,
+    "commitlog_segment_size",
+    "commitlog_sync",
+    "commitlog_sync_group_window",
+    "commitlog_sync_period",
+    "concurrent_reads",
+    "concurrent_writes",
+    "credentials_validity",
+    "file_cache_size",
+    "key_cache_size",
+    "native_transport_max_threads",
+    "permissions_validity",
+    "roles_validity",
+    "row_cache_size",
+];
+
+/// What a stopped cluster of one node leaves: it has written all tables to their files, and nothing is in its commit
+/// log. The accounts are tables. `None` for several nodes, which know each other by their ports.
+pub fn stored(setup: &Setup) -> Option<Stored> {
+    if Cluster::of(setup).is_ok_and(|cluster| cluster.nodes > 1) {
+        return None;
+    }
+    let asks = matches!(setup.authentication, Authentication::Password { .. });
+    let mut storage_settings = vec![format!("accounts = {asks}")];
+    let traced = setup.settings.iter().filter(|(name, _)| !STORAGE_NEUTRAL.contains(&name.as_str()));
+    storage_settings.extend(traced.map(|(name, value)| format!("{name} = {value}")));
+    Some(Stored { paths: vec!["node1/data".to_owned()], storage_settings })
+}
+
 /// Everything that starts the cluster of this arm in `place`.
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     // What does not fit was refused before; a launch that is shown all the same has one node.
@@ -152,6 +188,8 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         steps,
         server: Some(server),
         stop_signal: libc::SIGTERM,
+        // Whoever starts several nodes has to tell them.
+        discard_signal: if nodes.len() > 1 { libc::SIGTERM } else { libc::SIGKILL },
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { data: all("data"), journal: [all("commitlog"), all("hints")].concat(), logs },
     }
@@ -291,8 +329,7 @@ impl Node<'_> {
         }
         let mut own = |name: &str, value: String| drop(lines.insert(name.to_owned(), value));
         let port = self.place.port;
-        let name = self.place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        own("cluster_name", format!("'tithe {} {port}'", name.replace('\'', "")));
+        own("cluster_name", self.cluster_name());
         own("listen_address", format!("127.0.0.1{}", self.number));
         own("storage_port", port.to_string());
         own("rpc_address", format!("127.0.0.{}", self.number));
@@ -331,6 +368,16 @@ impl Node<'_> {
             own(COMMITLOG_CIPHER, encryption(cipher, &store_file(self.setup, self.place)));
         }
         lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+    }
+
+    /// A node refuses data that another cluster has written. One node has no other to take for one of its own, and its
+    /// data are copied to further clusters; those of several have a name that no other cluster has.
+    fn cluster_name(&self) -> String {
+        if Cluster::of(self.setup).is_ok_and(|cluster| cluster.nodes == 1) {
+            return "'tithe'".to_owned();
+        }
+        let name = self.place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        format!("'tithe {} {}'", name.replace('\'', ""), self.place.port)
     }
 
     /// `options` of TLS with the files that it needs.

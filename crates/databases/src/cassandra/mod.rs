@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use tithe_machine::{
     fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server},
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
     catalogue::{DatabaseEntry, WireProtocol},
@@ -46,9 +46,12 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "cassandra",
     title: "Apache Cassandra",
     schemes: &["cassandra"],
+    keeps_data: true,
     reserved_settings: launch::RESERVED,
     known_settings: launch::KNOWN,
+    compiles: true,
     wire_protocol: Some(WireProtocol::Cql),
+    start_s: 25.0,
     ..DatabaseEntry::BARE
 };
 
@@ -75,6 +78,10 @@ impl Database for Cassandra {
 
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
         launch::launch(install, setup, place)
+    }
+
+    fn stored(&self, setup: &Setup) -> Option<Stored> {
+        launch::stored(setup)
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {

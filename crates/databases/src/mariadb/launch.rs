@@ -128,7 +128,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     steps.push(Step::Write { path: configuration.clone(), content: Content::Text(text(setup, place)), mode: 0o600 });
     let accounts = Content::Secret(Secret::new(accounts(setup)));
     steps.push(Step::Write { path: place.folder.join("accounts.sql"), content: accounts, mode: 0o600 });
-    steps.push(Step::Run(installer(install, &configuration)));
+    steps.push(Step::MakeData(installer(install, &configuration)));
     Launch {
         steps,
         server: Some(Command {
@@ -141,6 +141,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
             environment: environment(),
         }),
         stop_signal: libc::SIGTERM,
+        discard_signal: libc::SIGKILL,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths {
             journal: vec![data.join("ib_logfile0"), data.join("aria_log.00000001"), place.folder.join("binlog")],

@@ -82,6 +82,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
             environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
         }),
         stop_signal: libc::SIGTERM,
+        discard_signal: libc::SIGKILL,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { journal: vec![data.join("journal")], data: vec![data], logs },
     }

@@ -42,6 +42,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     title: "MongoDB",
     schemes: &["mongodb", "mongodb+srv"],
     reserved_settings: launch::RESERVED,
+    start_s: 2.0,
     ..DatabaseEntry::BARE
 };
 

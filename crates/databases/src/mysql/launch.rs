@@ -162,12 +162,13 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         environment: environment(),
     };
     // Its administrator has no password, and is gone before anyone can connect.
-    steps.push(Step::Run(command("--initialize-insecure".to_owned())));
+    steps.push(Step::MakeData(command("--initialize-insecure".to_owned())));
     let below = |names: &[&str]| names.iter().map(|name| data.join(name)).collect::<Vec<_>>();
     Launch {
         steps,
         server: Some(command(format!("--init-file={}", statements.display()))),
         stop_signal: libc::SIGTERM,
+        discard_signal: libc::SIGKILL,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths {
             journal: [below(&REDO_FILES), below(&UNDO_FILES), vec![binlog]].concat(),

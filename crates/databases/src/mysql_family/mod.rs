@@ -41,8 +41,13 @@ use crate::target::{Product, Target};
 pub struct Family(pub &'static Flavour);
 
 /// What both products say of themselves.
-pub const ENTRY: DatabaseEntry =
-    DatabaseEntry { restarts: true, keeps_data: true, wire_protocol: Some(WireProtocol::MySql), ..DatabaseEntry::BARE };
+pub const ENTRY: DatabaseEntry = DatabaseEntry {
+    restarts: true,
+    keeps_data: true,
+    wire_protocol: Some(WireProtocol::MySql),
+    start_s: 2.5,
+    ..DatabaseEntry::BARE
+};
 
 /// What differs between the products of the family.
 pub struct Flavour {

@@ -112,7 +112,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         let content = Content::Secret(setup.credentials.password.clone());
         steps.push(Step::Write { path: place.folder.join("password"), content, mode: 0o600 });
     }
-    steps.push(Step::Run(initdb(install, setup, place)));
+    steps.push(Step::MakeData(initdb(install, setup, place)));
     steps.push(write("postgresql.conf", conf_text(&settings(setup, place))));
     steps.push(write("pg_hba.conf", hba(setup)));
     Launch {
@@ -124,6 +124,8 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         }),
         // "Fast shutdown": disconnects the clients and writes a checkpoint (documentation, "Shutting Down the Server").
         stop_signal: libc::SIGINT,
+        // "Immediate shutdown": no checkpoint, and its shared memory goes (the same page).
+        discard_signal: libc::SIGQUIT,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths {
             data: DATA_FOLDERS.iter().map(|name| data.join(name)).collect(),

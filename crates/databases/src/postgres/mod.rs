@@ -52,6 +52,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     keeps_data: true,
     reserved_settings: launch::RESERVED,
     wire_protocol: Some(WireProtocol::Postgres),
+    start_s: 0.7,
     ..DatabaseEntry::BARE
 };
 
@@ -108,6 +109,10 @@ impl Database for Postgres {
 
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         schema::quiesce(server, setup, table)
+    }
+
+    fn run_in(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::run_in(server, setup, &schema::YCSB_DIALECT.qualified(table))
     }
 
     fn write_out(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {

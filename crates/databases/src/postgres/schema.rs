@@ -179,6 +179,32 @@ pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Faul
     }
 }
 
+/// Writes one row of each page of the table `name` anew and vacuums it, on a launched server whose last checkpoint has
+/// just been.
+///
+/// The first change of a page after a checkpoint logs the page whole ("full_page_writes"), and an update that finds no
+/// room in its page goes to another one and to the index as well. Until every page has seen both, the log per operation
+/// falls: on 50,000 records from 5,567 bytes to 1,754 after 11,600 updates, and on. Afterwards each page of the table
+/// and of its index has been logged, and has room for a row, as in a table that is written to and vacuumed all the
+/// time.
+///
+/// # Errors
+/// The server's error.
+pub fn run_in(server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {
+    if !is_local(server) {
+        return Ok(());
+    }
+    let mut session = administrator(server, setup)?;
+    let column = session.value(&format!(
+        "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = '{name}'::regclass AND attnum = 1"
+    ))?;
+    session.run(&format!(
+        "UPDATE {name} SET {column} = {column} WHERE ctid = ANY(ARRAY(SELECT format('(%s,1)', page)::tid FROM \
+         generate_series(0, pg_relation_size('{name}') / current_setting('block_size')::bigint - 1) AS page))"
+    ))?;
+    session.run(&format!("VACUUM {name}")).map(drop)
+}
+
 /// Has an attached server write all changed pages to their files.
 ///
 /// # Errors

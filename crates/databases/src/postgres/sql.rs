@@ -67,4 +67,8 @@ impl SqlDatabase for Postgres {
         let mut session = schema::own_schema(server, setup)?;
         names.iter().try_for_each(|name| session.run(&format!("VACUUM (ANALYZE) {name}")).map(drop))
     }
+
+    fn run_in(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        names.iter().try_for_each(|name| schema::run_in(server, setup, &format!("tithe.{name}")))
+    }
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use ring::digest::{SHA256, digest};
 use tithe_machine::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
     secret::{Secret, hex},
 };
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
@@ -55,6 +55,19 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("user", "decided by the protection `acl`"),
 ];
 
+/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, and when the
+/// append-only file reaches the disk.
+const STORAGE_NEUTRAL: [&str; 6] =
+    ["appendfsync", "hz", "io-threads", "maxclients", "maxmemory", "no-appendfsync-on-rewrite"];
+
+/// What a stopped server leaves: a snapshot, and the append-only file where there is one, without which a server that
+/// is to have one starts empty. Accounts and passwords are in files of the set-up.
+pub fn stored(setup: &Setup) -> Stored {
+    let traced = setup.settings.iter().filter(|(name, _)| !STORAGE_NEUTRAL.contains(&name_of(name).as_str()));
+    let storage_settings = traced.map(|(name, value)| format!("{name} = {value}")).collect();
+    Stored { paths: vec!["data".to_owned()], storage_settings }
+}
+
 /// Everything that starts one server of this arm in `place`.
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
@@ -73,6 +86,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
             environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
         }),
         stop_signal: libc::SIGTERM,
+        discard_signal: libc::SIGKILL,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths {
             // Before Redis 7 the append-only file is one file in the data folder.

@@ -16,7 +16,7 @@ mod target;
 
 use tithe_machine::{
     fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server},
+    launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
     catalogue::{DatabaseEntry, WireProtocol},
@@ -41,8 +41,10 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "redis",
     title: "Redis",
     schemes: &["redis", "rediss"],
+    keeps_data: true,
     reserved_settings: launch::RESERVED,
     wire_protocol: Some(WireProtocol::Redis),
+    start_s: 0.5,
     ..DatabaseEntry::BARE
 };
 
@@ -61,6 +63,10 @@ impl Database for Redis {
 
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
         launch::launch(install, setup, place)
+    }
+
+    fn stored(&self, setup: &Setup) -> Option<Stored> {
+        Some(launch::stored(setup))
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
@@ -82,6 +88,10 @@ impl Database for Redis {
 
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         store::quiesce(server, setup)
+    }
+
+    fn condense(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
+        store::condense(server, setup)
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {

@@ -4,7 +4,10 @@
 //! says that these names are Tithe's. Where such names exist without the mark they are somebody else's: refused, and
 //! never removed.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::record::ArmFacts;
@@ -22,6 +25,9 @@ const MARKED: &str = "tithe";
 const MARK: &str = "made by tithe";
 /// Records removed at a time.
 const REMOVED_AT_ONCE: &str = "999";
+
+/// How long a server may take to write its append-only file anew.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings whose values go into the report, where the server has them. None of them is a secret.
 const REPORTED: [&str; 16] = [
@@ -162,6 +168,32 @@ pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
         return Ok(());
     }
     administrator(server, setup)?.call(&["SAVE"]).map(drop)
+}
+
+/// Has the server write its append-only file anew, where it has one: what begins with a snapshot is read in the way a
+/// snapshot is, sooner than a command for each record, and records then lie in memory as on a server that has none.
+///
+/// # Errors
+/// The server's error; [`Fault::Server`] when the file is not written in time.
+pub fn condense(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    let mut connection = administrator(server, setup)?;
+    let mut told = |name: &str| info(&mut connection, "persistence", name).map(Option::unwrap_or_default);
+    if told("aof_enabled")? != "1" {
+        return Ok(());
+    }
+    administrator(server, setup)?.call(&["BGREWRITEAOF"])?;
+    let begun = Instant::now();
+    while told("aof_rewrite_in_progress")? != "0" || told("aof_rewrite_scheduled")? != "0" {
+        if begun.elapsed() > TIMEOUT {
+            let waited = TIMEOUT.as_secs();
+            return Err(Fault::Server(format!("the append-only file is not written anew after {waited} s")));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    match told("aof_last_bgrewrite_status")?.as_str() {
+        "ok" => Ok(()),
+        status => Err(Fault::Server(format!("the append-only file was not written anew: {status}"))),
+    }
 }
 
 /// One value of `INFO`.

@@ -1,4 +1,5 @@
-//! SQLite with SQLite3 Multiple Ciphers, inside Tithe's own process.
+//! SQLite with SQLite3 Multiple Ciphers, inside Tithe's own processes: one that loads and looks, one for each start
+//! that measures.
 //!
 //! One library serves every arm: without a key it is plain SQLite. There is no server, no wire and no account, so what
 //! can be protected is the file and the values in it. A running application's file is never attached to.
@@ -44,6 +45,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "sqlite",
     title: "SQLite",
     embedded: true,
+    keeps_data: true,
+    start_s: 0.3,
     reserved_settings: &[
         ("application_id", "it marks the file as Tithe's own"),
         ("cipher", "it is an option of the protection page-encryption"),
@@ -253,7 +256,7 @@ fn check_encryption(connection: &mut Connection, path: &Path, setup: &Setup) -> 
 ///
 /// Closing any descriptor of a file drops the POSIX locks that this process holds on it, SQLite's too
 /// (<https://sqlite.org/howtocorrupt.html>, section 2.2). Among its own connections SQLite does not rely on them, and
-/// no other process has business with a file of Tithe's.
+/// no other process has a file of Tithe's open at the same time.
 fn header(path: &Path) -> Result<[u8; 16], Fault> {
     let mut bytes = [0; 16];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests start what they look at")]
 
 mod at_end;
+mod put_back;
 /// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {
     use super::*;

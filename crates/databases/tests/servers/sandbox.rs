@@ -2,7 +2,7 @@
 
 mod made;
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use tithe_harness::{
     arms::named,
@@ -23,9 +23,11 @@ pub struct Sandbox {
     pub database: &'static dyn Product,
     pub setup: Setup,
     pub server: Server,
-    _running: Option<Running>,
+    install: Install,
+    launch: Launch,
+    running: Option<Running>,
     _volume: Option<Mounted>,
-    _folder: Folder,
+    folder: Folder,
 }
 
 /// What is missing fails the tests where `CI` is set; elsewhere they say loudly that they are skipped.
@@ -122,14 +124,32 @@ impl Sandbox {
         // afterwards.
         let as_usual = mistakes.is_empty() || database.id() == "postgres";
         let kind = as_usual.then(|| made::kind(database, install, &setup)).flatten();
-        if database.id() == "cassandra" {
-            // What the second compiler of its virtual machine makes pays after minutes, and no test takes that long.
-            replace(&mut launch, "-XX:+UseG1GC", "-XX:+UseG1GC\n-XX:TieredStopAtLevel=1");
-        }
+        warm_up_soon(database, &mut launch);
         mistakes.iter().for_each(|(right, wrong)| replace(&mut launch, right, wrong));
         made::prepare(&folder, &place, &launch, kind);
         let (server, running) = serve::serve(database, &folder, &place, &launch, &setup).expect("the server starts");
-        Self { database, setup, server, _running: running, _volume: volume, _folder: folder }
+        Self { database, setup, server, install: install.clone(), launch, running, _volume: volume, folder }
+    }
+
+    /// Ends the server, cleanly or at once where it may `discard` what it has not written, and starts it again on
+    /// another port when `meanwhile` has worked in its folder.
+    pub fn start_again(&mut self, discard: bool, meanwhile: impl FnOnce(&Path)) {
+        let mut running = self.running.take().expect("a server that runs");
+        if discard {
+            running.discard(self.launch.discard_signal);
+            drop(running);
+        } else {
+            running.stop_cleanly().expect("it stops cleanly");
+        }
+        meanwhile(&self.server.folder);
+        let place = self.folder.place_again(self.server.folder.clone()).expect("a port");
+        self.launch = self.database.launch(&self.install, &self.setup, &place);
+        warm_up_soon(self.database, &mut self.launch);
+        self.folder.prepare_again(&self.launch).expect("everything is prepared");
+        let (server, running) =
+            serve::serve(self.database, &self.folder, &place, &self.launch, &self.setup).expect("it comes back");
+        assert_ne!(server.process, self.server.process);
+        (self.server, self.running) = (server, running);
     }
 
     /// Starts what `launch` makes of a folder, the credentials in it and a place, as a server of `database`: for a
@@ -148,12 +168,19 @@ impl Sandbox {
         let place = folder.place(database.id()).expect("a place");
         let launch = launch(&setup, &place);
         let (server, running) = serve::start(database, &folder, &place, &launch, &setup).expect("the stand-in starts");
-        Self { database, setup, server, _running: running, _volume: None, _folder: folder }
+        Self { database, setup, server, install: Install::default(), launch, running, _volume: None, folder }
     }
 
     /// What the server has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.server.folder.join(serve::LOG)).expect("a log")
+    }
+}
+
+/// What the second compiler of Cassandra's virtual machine makes pays after minutes, and no test takes that long.
+fn warm_up_soon(database: &dyn Product, launch: &mut Launch) {
+    if database.id() == "cassandra" {
+        replace(launch, "-XX:+UseG1GC", "-XX:+UseG1GC\n-XX:TieredStopAtLevel=1");
     }
 }
 

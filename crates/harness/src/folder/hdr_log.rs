@@ -123,6 +123,7 @@ mod tests {
             cell: 0,
             frame: 0,
             epoch: 0,
+            start: 0,
             start_unix_ns: START_UNIX_NS,
             duration_ns: 1_234_567_890,
             invalid: None,

@@ -16,6 +16,7 @@ mod slices;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod warm_up;
 mod watch;
 
 use std::{
@@ -26,6 +27,7 @@ use std::{
     },
 };
 
+use serde::{Deserialize, Serialize};
 use tithe_machine::{fault::Fault, launch::Server, sandbox::companion::Companion, watch::process};
 use tithe_model::{
     plan::Cell,
@@ -62,7 +64,7 @@ pub struct StartedArm {
 pub struct CellRunner<'a> {
     context: CellContext<'a>,
     offer: Offer<'a>,
-    /// Operations of each arm since its data was loaded, warm-up included.
+    /// Operations of each arm since its data was loaded or put back, warm-up included.
     done: Vec<u64>,
     /// Load before the next frame beside that of every frame, per arm, ns.
     extra_warmup_ns: u64,
@@ -74,6 +76,29 @@ enum Offer<'a> {
     Lanes(Box<Lanes<'a>>),
     /// By another program, one slice after the other.
     Slices(Slices<'a>),
+}
+
+/// What frames leave behind for those that follow, where another process measures these.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Learnt {
+    /// Operations of each arm since its data was loaded, warm-up included.
+    done: Vec<u64>,
+    /// Further load before the next frame, per arm, ns.
+    extra_warmup_ns: u64,
+    slot_ns: u64,
+    settling_ns: u64,
+    blocks: u32,
+    /// `None` where another program offers the load.
+    by_lanes: Option<ByLanes>,
+}
+
+/// What Tithe's own clients have come to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct ByLanes {
+    shown: growth::Shown,
+    /// What the clients of each arm share, as [`ArmState::reached`](tithe_plugin::workload::ArmState::reached) tells
+    /// it.
+    states: Vec<Vec<i64>>,
 }
 
 /// One frame as it is asked for.
@@ -152,6 +177,14 @@ impl<'a> CellRunner<'a> {
         self
     }
 
+    /// The same, whose databases have just been opened: the caches that their sessions share are filled before the
+    /// first frame.
+    #[must_use]
+    pub fn freshly_started(mut self) -> Self {
+        self.context.fresh = true;
+        self
+    }
+
     /// The same, whose frames grow with their slots to `longest_ns` and no further, as far as one block allows it.
     #[must_use]
     pub fn in_frames_of(mut self, longest_ns: u64) -> Self {
@@ -159,6 +192,39 @@ impl<'a> CellRunner<'a> {
             lanes.growth.longest_ns = longest_ns;
         }
         self
+    }
+
+    /// What its frames have come to so far.
+    pub fn learnt(&self) -> Learnt {
+        let by_lanes = match &self.offer {
+            Offer::Lanes(lanes) => Some(ByLanes {
+                shown: lanes.growth.shown.clone(),
+                states: lanes.states.iter().map(|state| state.reached()).collect(),
+            }),
+            Offer::Slices(_) => None,
+        };
+        let Cell { slot_ns, settling_ns, blocks, .. } = self.context.cell;
+        Learnt {
+            done: self.done.clone(),
+            extra_warmup_ns: self.extra_warmup_ns,
+            slot_ns,
+            settling_ns,
+            blocks,
+            by_lanes,
+        }
+    }
+
+    /// Goes on after the frames of another runner of the same cell, which have come to `learnt`.
+    pub fn go_on(&mut self, learnt: Learnt) {
+        let Learnt { done, extra_warmup_ns, slot_ns, settling_ns, blocks, by_lanes } = learnt;
+        self.done = done;
+        self.extra_warmup_ns = extra_warmup_ns;
+        let cell = &mut self.context.cell;
+        (cell.slot_ns, cell.settling_ns, cell.blocks) = (slot_ns, settling_ns, blocks);
+        if let (Offer::Lanes(lanes), Some(ByLanes { shown, states })) = (&mut self.offer, by_lanes) {
+            lanes.growth.shown = shown;
+            lanes.states.iter().zip(&states).for_each(|(state, reached)| state.go_on(reached));
+        }
     }
 
     /// Length of the next frame's slots, ns.
@@ -186,6 +252,14 @@ impl<'a> CellRunner<'a> {
         &mut self.context.arms
     }
 
+    /// Says that the data of every arm are those that were loaded, again: clients know nothing that they wrote.
+    pub fn data_put_back(&mut self) {
+        if let Offer::Lanes(lanes) = &mut self.offer {
+            lanes.states = lanes::states(lanes.clients, &self.context.arms);
+        }
+        self.done.fill(0);
+    }
+
     /// Has the next frame, and no other, begin with `length_ns` of further load on each arm: its servers have just
     /// started.
     pub fn warm_up_next(&mut self, length_ns: u64) {
@@ -201,25 +275,38 @@ impl<'a> CellRunner<'a> {
     pub fn frame(
         &mut self,
         number: u32,
-        epoch: u32,
+        (epoch, start): (u32, u32),
         free: bool,
         cancelled: &AtomicBool,
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
         let warmup_ns = self.context.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
+        let measured = self.measure(number, free, warmup_ns, cancelled)?;
+        self.context.fresh = false;
+        Ok(measured
+            .map(|(start_unix_ns, measured)| self.recorded((number, epoch, start, free), start_unix_ns, measured)))
+    }
+
+    /// Measures one frame; when it began, ns since 1970 or of invented time, and what it came to.
+    fn measure(
+        &self,
+        number: u32,
+        free: bool,
+        warmup_ns: u64,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<(u64, Measured)>, Fault> {
         let asked = Asked { number, free, warmup_ns, done: &self.done, cancelled };
         let watch = Watch::begin(&self.context);
         let measured = match &self.offer {
             Offer::Lanes(lanes) => lanes.measure(&self.context, &watch, &asked)?,
             Offer::Slices(slices) => slices.measure(&self.context, &watch, &asked)?,
         };
-        let start_unix_ns = watch.start_unix_ns();
-        Ok(measured.map(|measured| self.recorded((number, epoch, free), start_unix_ns, measured)))
+        Ok(measured.map(|measured| (watch.start_unix_ns(), measured)))
     }
 
     /// The record of a frame, from which the next one learns.
     fn recorded(
         &mut self,
-        (number, epoch, free): (u32, u32, bool),
+        (number, epoch, start, free): (u32, u32, u32, bool),
         start_unix_ns: u64,
         measured: Measured,
     ) -> (Frame, Vec<Slot>) {
@@ -229,6 +316,7 @@ impl<'a> CellRunner<'a> {
             cell: self.context.cell_index,
             frame: number,
             epoch,
+            start,
             start_unix_ns,
             duration_ns: grown.duration_ns,
             invalid: invalid(&grown, &arms),

@@ -11,7 +11,8 @@ pub mod frame;
 pub mod lane;
 mod meeting;
 pub mod pause_gate;
-mod reading;
+mod placement;
+pub(crate) mod reading;
 pub mod recorder;
 
 use tithe_model::{

@@ -42,7 +42,7 @@ impl Reading {
 }
 
 /// Length and allocated size of all files at and below `paths`, bytes. Files that vanish meanwhile do not count.
-pub(super) fn sizes(paths: &[PathBuf]) -> (u64, u64) {
+pub(crate) fn sizes(paths: &[PathBuf]) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
     let mut sum = (0, 0);
     let mut waiting = paths.to_vec();

@@ -1,33 +1,52 @@
 //! Loaded data sets, kept so that the next server which stores the same in the same way starts on a copy of them.
 //!
-//! As soon as one data set of an epoch will be needed twice, by another arm, epoch or cell, every arm of it starts on a
-//! copy of a kept one, also the arm that has just loaded it: no arm has another history on the disk than the others.
+//! As soon as one data set of an epoch will be needed twice, by another arm, epoch or cell, or by a further start of
+//! the same servers, every arm of it starts on a copy of a kept one, also the arm that has just loaded it: no arm has
+//! another history on the disk than the others.
 //!
 //! A kept set is complete or not there: it is gathered under another name, and gets its own when all of it is on the
 //! disk. It lies in a sandbox, which vanishes with Tithe, however that ends. It is not used by a run that is taken up
 //! again: the keys and passwords that go with it were in memory alone.
+//!
+//! A set of an arm on a volume lies on that volume, under the same protection, and goes with it: it is kept for further
+//! starts of this arm within its epoch, and for nobody else.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt,
+    io,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
 };
 
 use tithe_machine::{
     credentials::Credentials,
     fault::Fault,
+    launch::Paths,
     sandbox::{
         Sandbox,
         copy::{self, How},
     },
     secret::Secret,
+    watch::host,
 };
+use tithe_model::experiment::Arm;
 use tithe_plugin::setup::{AtRest, Columns, Setup};
 
+use self::renew::{remove, renew};
 use super::{EpochPlan, Run};
+use crate::load::reading::sizes;
+
+mod renew;
 
 /// File of a kept set that says what it holds.
 const MARKER: &str = "holds";
+
+/// Folder of a set that is kept on the volume of its arm, below the server's.
+const ON_VOLUME: &str = "kept-set";
+
+/// Room that a volume must have for each byte of a set that is to be kept on it: its copy, and what that grows by.
+const ROOM: u64 = 2;
 
 /// The data sets that are kept.
 pub(super) struct DataSets {
@@ -55,12 +74,14 @@ pub(super) struct Fingerprint {
     /// For the marker: everything but the keys.
     words: String,
     keys: Vec<Secret>,
+    /// The arm whose volume it lies on, and the epoch; `None` where it lies on none.
+    on_volume: Option<(usize, u32)>,
 }
 
 impl Fingerprint {
-    /// What the files of an arm with `setup` hold when workload `workload` has been loaded; `None` where no copy of
-    /// them is to be started on.
-    fn of(run: &Run<'_>, workload: usize, setup: &Setup) -> Option<Self> {
+    /// What the files of arm `arm` with `setup` hold in epoch `epoch` when workload `workload` has been loaded; `None`
+    /// where no copy of them is to be started on.
+    fn of(run: &Run<'_>, workload: usize, (arm, epoch): (usize, u32), setup: &Setup) -> Option<Self> {
         // All of a set-up is named, here and below: what is forgotten would be shared silently. Whoever adds something
         // says what of it is in the files.
         let Setup {
@@ -84,10 +105,11 @@ impl Fingerprint {
             // used.
             credentials: _,
         } = setup;
-        // On an encrypted volume a copy would leave its protection.
-        if volume.is_some() || key_server.is_some() {
+        if key_server.is_some() {
             return None;
         }
+        // A copy elsewhere would leave the protection of the volume.
+        let on_volume = volume.as_ref().map(|_| (arm, epoch));
         let stored = run.product.stored(setup)?;
         let mut lines = vec![format!("workload {workload}"), run.install.version.clone()];
         lines.extend(stored.storage_settings);
@@ -105,7 +127,7 @@ impl Fingerprint {
             lines.push(format!("columns {share} {} encrypted {mode}with {}", names.join(","), cipher.name()));
             keys.push(key.clone());
         }
-        Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys })
+        Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys, on_volume })
     }
 }
 
@@ -123,52 +145,80 @@ impl DataSets {
         (credentials.password, credentials.key) = self.secrets.get_or_insert_with(own).clone();
     }
 
-    /// What each arm of an epoch holds; nothing where no data set will be needed twice.
-    pub(super) fn plan(&self, run: &Run<'_>, part: &EpochPlan<'_>, setups: &[Setup]) -> Vec<Option<Fingerprint>> {
+    /// What each arm of an epoch holds; nothing where no data set will be needed twice. `again`: further starts of the
+    /// epoch's servers will need them.
+    pub(super) fn plan(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        setups: &[Setup],
+        again: bool,
+    ) -> Vec<Option<Fingerprint>> {
+        // What lay on the volumes of an earlier epoch has gone with them.
+        self.sets.retain(|set| set.fingerprint.on_volume.is_none());
         let workload = part.cell.workload;
-        let arms = setups.iter().zip(&run.plan.experiment.arms);
-        let all: Vec<_> = arms
-            .map(|(setup, arm)| arm.url.is_none().then(|| Fingerprint::of(run, workload, setup)).flatten())
-            .collect();
+        let arms = setups.iter().zip(&run.plan.experiment.arms).enumerate();
+        let of = |(number, (setup, arm)): (usize, (&Setup, &Arm))| {
+            let launched = arm.url.is_none();
+            launched.then(|| Fingerprint::of(run, workload, (number, part.epoch), setup)).flatten()
+        };
+        let all: Vec<_> = arms.map(of).collect();
         let later = part.epoch + 1 < part.cell.epochs
             || run.plan.cells[part.number + 1..].iter().any(|cell| cell.workload == workload);
         let twice = |fingerprint: &Fingerprint| all.iter().flatten().filter(|other| *other == fingerprint).count() > 1;
-        if all.iter().flatten().any(|fingerprint| later || self.find(fingerprint).is_some() || twice(fingerprint)) {
-            all
-        } else {
-            vec![None; setups.len()]
-        }
+        let shared = |fingerprint: &Fingerprint| {
+            fingerprint.on_volume.is_none() && (later || self.has(fingerprint) || twice(fingerprint))
+        };
+        if again || all.iter().flatten().any(shared) { all } else { vec![None; setups.len()] }
+    }
+
+    /// True when a set is kept that is what `fingerprint` says.
+    pub(super) fn has(&self, fingerprint: &Fingerprint) -> bool {
+        self.find(fingerprint).is_some()
     }
 
     fn find(&self, fingerprint: &Fingerprint) -> Option<&Set> {
         self.sets.iter().find(|set| set.fingerprint == *fingerprint)
     }
 
-    /// Keeps what a stopped server in the folder `from` has left, by moving it: the server goes on with a copy.
+    /// Keeps what a stopped server in the folder `from` has left, by moving it: the server goes on with a copy. Keeps
+    /// nothing, and moves nothing, where a volume has no room for that copy.
     ///
     /// # Errors
     /// When the disk refuses. Nothing is kept then.
     pub(super) fn keep(&mut self, fingerprint: &Fingerprint, by: &str, from: &Path) -> Result<(), Fault> {
-        let sandbox = match &mut self.sandbox {
-            Some(sandbox) => sandbox,
-            none => none.insert(Sandbox::new(&self.folder)?),
+        let failed = |error| Fault::machine(format!("cannot keep the data set of arm {by}"), error);
+        let folder = if fingerprint.on_volume.is_some() {
+            if !has_room(fingerprint, from) {
+                return Ok(());
+            }
+            from.join(ON_VOLUME)
+        } else {
+            self.made += 1;
+            let name = format!("set-{}", self.made);
+            self.sandbox()?.folder().join(name)
         };
-        self.made += 1;
-        let folder = sandbox.folder().join(format!("set-{}", self.made));
         let gathering = folder.with_extension("part");
-        gather(fingerprint, from, &gathering)
-            .and_then(|()| fs::rename(&gathering, &folder))
-            .map_err(|error| Fault::machine(format!("cannot keep the data set of arm {by}"), error))?;
+        gather(fingerprint, from, &gathering).and_then(|()| fs::rename(&gathering, &folder)).map_err(failed)?;
         self.sets.push(Set { fingerprint: fingerprint.clone(), by: by.to_owned(), folder });
         Ok(())
     }
 
-    /// Copies the kept set that is what `fingerprint` says into the folder `to` of a server; returns where it came from
-    /// in words, `None` where no such set is kept.
+    /// Where sets are kept that lie on no volume.
+    fn sandbox(&mut self) -> Result<&Sandbox, Fault> {
+        Ok(match &mut self.sandbox {
+            Some(sandbox) => sandbox,
+            none => none.insert(Sandbox::new(&self.folder)?),
+        })
+    }
+
+    /// Copies the kept set that is what `fingerprint` says into the folder `to` of a stopped server, in place of all
+    /// data that it has at `paths`; returns where it came from in words, `None` where no such set is kept. Several may
+    /// be copied at the same time, and are to be brought to the disk afterwards: [`sync`].
     ///
     /// # Errors
     /// When the disk refuses, or what is kept is not what it was.
-    pub(super) fn restore(&self, fingerprint: &Fingerprint, to: &Path) -> Result<Option<String>, Fault> {
+    pub(super) fn restore(&self, fingerprint: &Fingerprint, to: &Path, paths: &Paths) -> Result<Option<String>, Fault> {
         let Some(set) = self.find(fingerprint) else { return Ok(None) };
         let failed = |error| Fault::machine(format!("cannot copy the data set of arm {}", set.by), error);
         if fs::read_to_string(set.folder.join(MARKER)).map_err(failed)? != fingerprint.words {
@@ -176,12 +226,15 @@ impl DataSets {
         }
         let mut how = How::Reflink;
         for path in &fingerprint.paths {
-            let from = set.folder.join(path);
-            if from.exists() {
-                how = how.max(copy::tree(&from, &to.join(path)).map_err(failed)?);
+            let (kept, there) = (set.folder.join(path), to.join(path));
+            if kept.exists() {
+                make_parents(to, path).map_err(failed)?;
+                how = how.max(renew(&kept, &there).map_err(failed)?);
+            } else {
+                remove(&there).map_err(failed)?;
             }
         }
-        copy::sync(to).map_err(failed)?;
+        clear(fingerprint, to, paths).map_err(failed)?;
         Ok(Some(format!("loaded by {}, copied ({})", set.by, how.name())))
     }
 
@@ -194,12 +247,58 @@ impl DataSets {
     }
 }
 
+/// Brings what was copied into the folders `to` to the disk, each file system once.
+///
+/// # Errors
+/// When the disk refuses.
+pub(super) fn sync<'p>(to: impl Iterator<Item = &'p Path>) -> Result<(), Fault> {
+    let failed = |error| Fault::machine("cannot bring copied data sets to the disk", error);
+    let mut synced = BTreeSet::new();
+    for folder in to {
+        if synced.insert(fs::metadata(folder).map_err(failed)?.dev()) {
+            copy::sync(folder).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what the stopped server in `folder` has written at `paths` beside its logs and what is kept of such a
+/// server.
+fn clear(fingerprint: &Fingerprint, folder: &Path, paths: &Paths) -> io::Result<()> {
+    let is_kept = |path: &Path| fingerprint.paths.iter().any(|kept| path.starts_with(folder.join(kept)));
+    let written = paths.data.iter().chain(&paths.journal);
+    written.filter(|path| path.starts_with(folder) && !is_kept(path)).try_for_each(|path| remove(path))
+}
+
+/// Makes the folders of `path` above its last part in `folder`, where they are missing, for whoever `folder` belongs
+/// to.
+fn make_parents(folder: &Path, path: &str) -> io::Result<()> {
+    let owner = fs::metadata(folder)?;
+    let mut parents: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
+    // The last one is empty: the folder itself.
+    parents.pop();
+    for parent in parents.into_iter().rev().map(|parent| folder.join(parent)).filter(|parent| !parent.exists()) {
+        fs::create_dir(&parent)?;
+        fs::set_permissions(&parent, Permissions::from_mode(0o700))?;
+        chown(&parent, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    Ok(())
+}
+
+/// True when the file system of `from` has room for another copy of what is kept of the server there.
+fn has_room(fingerprint: &Fingerprint, from: &Path) -> bool {
+    let paths: Vec<PathBuf> = fingerprint.paths.iter().map(|path| from.join(path)).collect();
+    let (_, bytes) = sizes(&paths);
+    host::free_bytes(from).is_some_and(|free| free >= ROOM.saturating_mul(bytes))
+}
+
 /// Moves the files of `fingerprint` from the folder `from` into the new folder `to`, and says there what they are.
-fn gather(fingerprint: &Fingerprint, from: &Path, to: &Path) -> std::io::Result<()> {
+fn gather(fingerprint: &Fingerprint, from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     fs::set_permissions(to, Permissions::from_mode(0o700))?;
     for path in &fingerprint.paths {
         if from.join(path).exists() {
+            to.join(path).parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::rename(from.join(path), to.join(path))?;
         }
     }

@@ -1,23 +1,27 @@
 //! The arms of one epoch: started, loaded, started anew, and stopped.
+//!
+//! Servers are started from the thread that runs the epoch, because they die with the thread that starts them; what can
+//! go on at the same time (copying, waiting, filling caches) does so in threads of its own.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 use tithe_machine::{
-    cgroup::{self, GroupLimits},
+    cgroup,
     clock::Clock,
     fault::Fault,
-    launch::{Address, Launch, Server},
-    sandbox::{Sandbox, process::Running},
+    launch::{Address, Launch, Place, Server},
+    sandbox::Sandbox,
     watch::process,
 };
 use tithe_model::{
     experiment::{Arm, Arrivals, Design},
     fact::Fact,
-    plan::Cell,
+    plan::{Cell, Starts},
     record::{ArmFacts, Event},
 };
 use tithe_plugin::{
@@ -26,14 +30,19 @@ use tithe_plugin::{
     data,
     database::{Connect, Database},
     program::Program,
+    session::Session,
     setup::Setup,
     workload::{Clients, Load, Workload},
     workspace::Workspace,
 };
 
 use super::{
-    EpochPlan, EventLog, Observer, Run, cache,
-    data_sets::{DataSets, Fingerprint},
+    EpochPlan, EventLog, Observer, Run,
+    arm_server::ArmServer,
+    cache,
+    data_sets::{self, DataSets, Fingerprint},
+    draw::Draw,
+    together::together,
 };
 use crate::{
     arms::Resolved,
@@ -50,10 +59,15 @@ use crate::{
 /// The servers of one epoch; they stop when it is dropped.
 pub(super) struct EpochSetup<'a> {
     database: &'a dyn Database,
-    started_arms: Vec<StartedArm>,
-    /// Where another program works, by arm; empty where Tithe's own clients do.
-    workspaces: Vec<Workspace>,
-    servers: Vec<Started>,
+    /// By the arm's number, as all that follow.
+    started_arms: BTreeMap<usize, StartedArm>,
+    /// Where another program works; empty where Tithe's own clients do.
+    workspaces: BTreeMap<usize, Workspace>,
+    servers: BTreeMap<usize, ArmServer>,
+    /// What the data of each arm are a copy of, where all arms have one and it is put back with every start.
+    put_back: BTreeMap<usize, Fingerprint>,
+    /// All servers stand on copies, and nothing was written since they were started.
+    quiet: bool,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
     /// What each launched server says, by the arm's name in file names.
@@ -66,35 +80,50 @@ pub(super) struct EpochSetup<'a> {
     sandbox: Sandbox,
 }
 
-/// An arm that was started, and what is to be told of it.
-struct Begun {
-    server: Server,
+/// What a further start within an epoch is about.
+pub(super) struct Again<'r> {
+    pub run: &'r Run<'r>,
+    pub part: &'r EpochPlan<'r>,
+    pub data_sets: &'r DataSets,
+    /// Its number, counted over the cell's epochs.
+    pub start: u32,
+    /// Data were changed since the start before.
+    pub written: bool,
+    /// The page cache is emptied while no server runs, and caches are left as they are then.
+    pub cold: bool,
+}
+
+/// What a further start did.
+pub(super) struct Restarted {
+    /// How the page cache was emptied, if it was.
+    pub emptied: Option<&'static str>,
+    /// The data are those that were loaded, again.
+    pub put_back: bool,
+}
+
+/// An arm that is being started: where, as what, and what is to be told of it.
+struct Coming<'s> {
+    number: usize,
+    setup: &'s Setup,
+    /// What its data are to be a copy of.
+    fingerprint: Option<&'s Fingerprint>,
+    place: Place,
+    /// None for an attached server.
+    launch: Option<Launch>,
+    /// By how much the environment of its server is made larger, bytes.
+    padding: usize,
+    /// Everything beside its data was made here already.
+    prepared: bool,
     configuration: Vec<String>,
     /// Facts that the server itself does not know.
     notes: Vec<(Fact, String)>,
-    /// Where its data came from; `None` where they have yet to be loaded.
-    origin: Option<String>,
-}
-
-/// What an arm stands on.
-struct Started {
-    server: Server,
-    /// None for an embedded or attached database.
-    process: Option<(Running, Launch)>,
-}
-
-impl Started {
-    /// Stops the server so that its files are whole; what starts it again, `None` for an embedded database.
-    fn stop(&mut self) -> Result<Option<Launch>, Fault> {
-        let Some((running, launch)) = self.process.take() else { return Ok(None) };
-        running.stop_cleanly()?;
-        Ok(Some(launch))
-    }
 }
 
 impl Drop for EpochSetup<'_> {
     fn drop(&mut self) {
-        self.servers.iter().for_each(|started| self.database.close(&started.server));
+        // Their data go with the sandbox: none of them writes them out, and all end at once.
+        self.servers.values_mut().for_each(|standing| standing.ask_to_stop(true));
+        self.servers.values().for_each(|standing| self.database.close(&standing.server));
     }
 }
 
@@ -105,9 +134,11 @@ impl<'a> EpochSetup<'a> {
         let swap = swap_bytes.map(|bytes| own_swap::set_up(bytes, &sandbox)).transpose()?;
         Ok(Self {
             database,
-            started_arms: Vec::new(),
-            workspaces: Vec::new(),
-            servers: Vec::new(),
+            started_arms: BTreeMap::new(),
+            workspaces: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            put_back: BTreeMap::new(),
+            quiet: false,
             attached: Vec::new(),
             logs: Vec::new(),
             volumes: Vec::new(),
@@ -140,6 +171,9 @@ impl<'a> EpochSetup<'a> {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
                 facts.notes.push(("servers".to_owned(), turns));
             }
+            if run.measures_apart() {
+                facts.notes.push(("process".to_owned(), "one of its own for every start, for all arms".to_owned()));
+            }
             let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
             facts.notes.extend(swap.map(|layers| ("encrypted swap".to_owned(), layers)));
             if let Some(every) = cell.reconnect_every {
@@ -151,97 +185,263 @@ impl<'a> EpochSetup<'a> {
         data_sets.share_secrets(&mut credentials);
         let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &credentials);
         let setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
-        let fingerprint = match workload.offered_by() {
+        let again = workload.writes() && cell.starts_per_epoch() > 1;
+        let fingerprints = match workload.offered_by() {
             // What another program loads is loaded anew: its data are not known to be the same in every start.
             Load::Program(_) => vec![None; setups.len()],
-            Load::Clients(_) => data_sets.plan(run, part, &setups),
+            Load::Clients(_) => data_sets.plan(run, part, &setups, again),
         };
-        self.add_all(run, part, (&setups, &fingerprint, shared), data_sets, event_log)
-    }
-
-    /// Starts every arm with its set-up on loaded data: on what it holds, where that is kept. `shared`: all on one
-    /// server.
-    fn add_all(
-        &mut self,
-        run: &Run<'_>,
-        part: &EpochPlan<'_>,
-        (setups, fingerprint, shared): (&[Setup], &[Option<Fingerprint>], bool),
-        data_sets: &mut DataSets,
-        event_log: &mut EventLog<'_>,
-    ) -> Result<(), Fault> {
-        // Twins swap their roles from one epoch to the next: who starts and loads first, and so whose pages and ports
-        // come first, must not be a property of an arm.
-        let mut order: Vec<usize> = (0..setups.len()).collect();
-        let turned = part.epoch % 2 == 1 && !shared;
-        if turned {
-            order.reverse();
+        let mut coming = self.places(run, part, (&setups, &fingerprints, shared))?;
+        self.start_all(run, part, (&mut coming, shared), data_sets, event_log)?;
+        let is_kept = |fingerprint: &Fingerprint| data_sets.has(fingerprint);
+        let numbered = fingerprints.into_iter().enumerate();
+        let kept: BTreeMap<usize, Fingerprint> =
+            numbered.filter_map(|(number, fingerprint)| Some((number, fingerprint.filter(is_kept)?))).collect();
+        // All arms or none: like is compared with like.
+        if again && kept.len() == setups.len() {
+            self.put_back = kept;
         }
-        for arm in order {
-            if run.cancelled() {
-                break;
-            }
-            let loaded = shared && arm > 0;
-            self.add(run, part, arm, (&setups[arm], fingerprint[arm].as_ref(), loaded), data_sets, event_log)?;
-        }
-        if turned {
-            self.started_arms.reverse();
-            self.workspaces.reverse();
-            self.servers.reverse();
+        if cell.starts_per_epoch() > 1 {
+            let words = self.between_starts(workload.writes());
+            event_log.folder.cell(number, |facts| facts.notes.push(("data between starts".to_owned(), words)))?;
         }
         Ok(())
     }
 
-    /// Starts arm `number` on loaded data: those that it `fingerprint`, a copy of kept ones where there are some;
-    /// `loaded`: on those of the first arm, whose server it shares.
-    fn add(
+    /// What servers find when they are started anew within the epoch.
+    fn between_starts(&self, writes: bool) -> String {
+        match (writes, self.put_back.is_empty()) {
+            (false, _) => "as they were: nothing changes them",
+            (true, false) => "put back to what was loaded",
+            (true, true) => "as the start before left them: no data set is kept of some arm",
+        }
+        .to_owned()
+    }
+
+    /// A place for each arm, in the order in which they are to be started: drawn, so that who comes first is no
+    /// property of an arm. `shared`: all are on one server, that of the first.
+    fn places<'s>(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        (setups, fingerprints, shared): (&'s [Setup], &'s [Option<Fingerprint>], bool),
+    ) -> Result<Vec<Coming<'s>>, Fault> {
+        let draw = Draw::of(part.cell.seed, part.first_start, setups.len());
+        let order = if shared { (0..setups.len()).collect() } else { draw.order };
+        let mut coming = Vec::with_capacity(order.len());
+        for number in order {
+            let fingerprint = fingerprints[number].as_ref();
+            coming.push(self.place(run, part, number, (&setups[number], fingerprint), draw.paddings[number])?);
+        }
+        Ok(coming)
+    }
+
+    /// The place of one arm, with its volume and within its limits, and what is to be started there.
+    fn place<'s>(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
         number: usize,
-        (setup, fingerprint, loaded): (&Setup, Option<&Fingerprint>, bool),
-        data_sets: &mut DataSets,
-        event_log: &mut EventLog<'_>,
-    ) -> Result<(), Fault> {
+        (setup, fingerprint): (&'s Setup, Option<&'s Fingerprint>),
+        padding: usize,
+    ) -> Result<Coming<'s>, Fault> {
         let (cell, experiment) = (part.cell, &run.plan.experiment);
-        let workload = run.workloads[cell.workload].as_ref();
         let arm = &experiment.arms[number];
+        let name = file_name(&arm.name);
+        let place = self.sandbox.place(&name)?;
         let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
         // A process that served a connection and has ended is counted by its group alone.
         limits.account = cell.reconnect_every.is_some() && cgroup::counts();
-        let data_set = fingerprint.map(|fingerprint| (fingerprint, &*data_sets));
-        let Begun { mut server, configuration, notes, origin } = self.start(run, arm, setup, limits, data_set)?;
-        let loads = !loaded && origin.is_none();
-        if loads {
-            data::create(run.product, &server, &without_statements(setup, fingerprint), workload)?;
-            if matches!(server.address, Address::Attached(_)) {
+        let mut notes = Vec::new();
+        if let Some(bytes) = limits.memory_bytes {
+            let times = limits::data_bytes(experiment, cell.workload) as f64 / bytes as f64;
+            notes.push((Fact::DataPerMemory, format!("{times:.2} times the limit of memory")));
+        }
+        let (launch, configuration) = if let Some(url) = &arm.url {
+            let on = arm.on.iter().map(|statement| format!("on = {statement}"));
+            (None, std::iter::once(format!("url = {}", url.redacted())).chain(on).collect())
+        } else {
+            let mounted = setup.volume.as_ref().map(|asked| volumes::set_up(asked, &place.folder, &self.sandbox));
+            let mounted = mounted.transpose()?;
+            if limits != cgroup::GroupLimits::default() {
+                let helper = mounted.as_ref().and_then(Mounted::process);
+                let words = self.sandbox.confine(&place.folder, limits, helper)?;
+                notes.push((if limits.confine() { Fact::Limits } else { Fact::ControlGroup }, words));
+            }
+            notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
+            self.volumes.extend(mounted);
+            self.logs.push((name, place.folder.join(serve::LOG)));
+            let launch = run.product.launch(&run.install, setup, &place);
+            let configuration = configuration(&launch, setup, &place);
+            (Some(launch), configuration)
+        };
+        Ok(Coming { number, setup, fingerprint, place, launch, padding, prepared: false, configuration, notes })
+    }
+
+    /// Starts the arms that are `coming`: those whose data sets are kept all at once, when each set was loaded that is
+    /// not kept yet, then the others. Loading takes all processors, so it is done for one arm after the other.
+    fn start_all(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        (coming, shared): (&mut [Coming<'_>], bool),
+        data_sets: &mut DataSets,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        // In the experiment's order: who has loaded a set is no matter of luck.
+        let mut to_load: Vec<&mut Coming<'_>> = coming.iter_mut().filter(|arm| arm.fingerprint.is_some()).collect();
+        to_load.sort_by_key(|arm| arm.number);
+        for arm in to_load {
+            if run.cancelled() {
+                return Ok(());
+            }
+            self.load_set(run, part, arm, data_sets, event_log.observer)?;
+        }
+        let kept: Vec<&Coming<'_>> = coming.iter().filter(|arm| arm.fingerprint.is_some()).collect();
+        self.start_on_copies(run, part, &kept, data_sets, event_log)?;
+        let statements = kept.iter().any(|arm| !arm.setup.statements.is_empty());
+        self.quiet = kept.len() == coming.len() && !statements;
+        for arm in coming.iter().filter(|arm| arm.fingerprint.is_none()) {
+            if run.cancelled() {
+                return Ok(());
+            }
+            self.start_and_load(run, part, arm, shared && arm.number > 0, event_log)?;
+        }
+        Ok(())
+    }
+
+    /// Has one arm load what it holds, unless that is kept, and keeps it.
+    fn load_set(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        coming: &mut Coming<'_>,
+        data_sets: &mut DataSets,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Fault> {
+        let (Some(fingerprint), Some(launch)) = (coming.fingerprint, &coming.launch) else { return Ok(()) };
+        if data_sets.has(fingerprint) {
+            return Ok(());
+        }
+        let workload = run.workloads[part.cell.workload].as_ref();
+        self.sandbox.prepare(launch)?;
+        coming.prepared = true;
+        self.begin(coming)?;
+        let server = self.await_start(coming)?;
+        data::create(run.product, &server, &without_statements(coming.setup), workload)?;
+        self.load(run, part, coming.number, (&server, coming.setup, true), observer)?;
+        data::quiesce(run.product, &server, coming.setup, workload)?;
+        run.product.condense(&server, coming.setup)?;
+        self.servers.get_mut(&coming.number).map_or(Ok(()), ArmServer::stop_cleanly)?;
+        run.product.close(&server);
+        data_sets.keep(fingerprint, &run.plan.experiment.arms[coming.number].name, &server.folder)
+    }
+
+    /// Starts the arms `coming` on copies of what is kept for them, all at once.
+    fn start_on_copies(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        coming: &[&Coming<'_>],
+        data_sets: &DataSets,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        let sandbox = &self.sandbox;
+        let origins = together(coming, |arm| {
+            let (Some(fingerprint), Some(launch)) = (arm.fingerprint, &arm.launch) else { return Ok(None) };
+            let origin = data_sets.restore(fingerprint, &arm.place.folder, &launch.paths)?;
+            match arm.prepared {
+                true => sandbox.prepare_again(launch)?,
+                false => sandbox.prepare_on_copy(launch)?,
+            }
+            Ok(origin)
+        })?;
+        data_sets::sync(coming.iter().map(|arm| arm.place.folder.as_path()))?;
+        coming.iter().try_for_each(|arm| self.begin(arm))?;
+        let by_number: BTreeMap<usize, &Coming<'_>> = coming.iter().map(|arm| (arm.number, *arm)).collect();
+        let begun = self.servers.iter_mut().filter_map(|(number, standing)| Some((standing, *by_number.get(number)?)));
+        let (product, workload) = (run.product, run.workloads[part.cell.workload].as_ref());
+        let facts = together(begun, |(standing, arm)| {
+            standing.await_ready(product, arm.setup)?;
+            let facts = product.facts(&standing.server, arm.setup)?;
+            run_statements(product, &standing.server, arm.setup, workload)?;
+            fill_caches(product, &standing.server, arm.setup, workload)?;
+            Ok((arm.number, facts))
+        })?;
+        let mut facts: BTreeMap<usize, ArmFacts> = facts.into_iter().collect();
+        let mut in_order: Vec<_> = coming.iter().zip(origins).collect();
+        in_order.sort_by_key(|(arm, _)| arm.number);
+        for (arm, origin) in in_order {
+            let facts = facts.remove(&arm.number).unwrap_or_default();
+            tell(part, arm, (facts, origin), event_log)?;
+            self.has_started(run, arm);
+        }
+        Ok(())
+    }
+
+    /// Starts the arm that is `coming`, or finds the running server, and has its data loaded, unless they are `loaded`:
+    /// those of the first arm, whose server it shares.
+    fn start_and_load(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        coming: &Coming<'_>,
+        loaded: bool,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        let (setup, workload) = (coming.setup, run.workloads[part.cell.workload].as_ref());
+        let server = if let Some(launch) = &coming.launch {
+            self.sandbox.prepare(launch)?;
+            self.begin(coming)?;
+            self.await_start(coming)?
+        } else {
+            let url = run.plan.experiment.arms[coming.number].url.clone();
+            let address = url.map_or_else(Address::default, Address::Attached);
+            let folder = coming.place.folder.clone();
+            let server = Server { address, process: None, paths: Default::default(), folder };
+            self.servers.insert(coming.number, ArmServer::attached(server.clone()));
+            server
+        };
+        if !loaded {
+            data::create(run.product, &server, setup, workload)?;
+            if coming.launch.is_none() {
                 self.attached.push((server.clone(), setup.clone()));
             }
         }
-        let mut facts = run.product.facts(&server, setup)?;
-        facts.configuration.splice(0..0, configuration);
-        let origin = origin.map(|origin| (Fact::DataSet, origin));
-        notes.into_iter().chain(origin).for_each(|(fact, text)| facts.tell(fact, text));
-        if let Some(bytes) = limits.memory_bytes {
-            let times = limits::data_bytes(experiment, cell.workload) as f64 / bytes as f64;
-            facts.tell(Fact::DataPerMemory, format!("{times:.2} times the limit of memory"));
-        }
-        let version = facts.version.clone();
-        let started = Event::ArmStarted { cell: part.number as u32, epoch: part.epoch, arm: number as u32, version };
-        event_log.add(started)?;
-        event_log.folder.cell(part.number, |known| known.arms[number] = facts)?;
-        self.load(run, part, number, (&server, setup, loads), event_log.observer)?;
-        if let Some(fingerprint) = fingerprint {
-            if loads {
-                let origin = self.keep(run, workload, &arm.name, (setup, fingerprint), data_sets)?;
-                event_log.folder.cell(part.number, |known| {
-                    known.arms[number].tell(Fact::DataSet, origin);
-                })?;
-                server = self.servers[self.servers.len() - 1].server.clone();
-            }
-            make_ready(run.product, &server, setup, workload)?;
-        }
-        self.started_arms.push(StartedArm { server, setup: setup.clone(), on: arm.on.clone(), off: arm.off.clone() });
+        let facts = run.product.facts(&server, setup)?;
+        tell(part, coming, (facts, None), event_log)?;
+        self.load(run, part, coming.number, (&server, setup, !loaded), event_log.observer)?;
+        self.has_started(run, coming);
         Ok(())
+    }
+
+    /// Starts the server of the arm that is `coming`, without waiting for it.
+    fn begin(&mut self, coming: &Coming<'_>) -> Result<(), Fault> {
+        let Some(launch) = coming.launch.clone() else { return Ok(()) };
+        let standing = ArmServer::begin(launch, &coming.place.folder, coming.padding, &self.sandbox)?;
+        self.servers.insert(coming.number, standing);
+        Ok(())
+    }
+
+    /// Waits until the server of the arm that is `coming` answers.
+    fn await_start(&mut self, coming: &Coming<'_>) -> Result<Server, Fault> {
+        let standing = self.servers.get_mut(&coming.number);
+        let standing = standing.ok_or_else(|| Fault::Machine("a server was not started".to_owned()))?;
+        standing.await_ready(self.database, coming.setup)?;
+        Ok(standing.server.clone())
+    }
+
+    /// The arm that was `coming` is there, and can be measured.
+    fn has_started(&mut self, run: &Run<'_>, coming: &Coming<'_>) {
+        let Some(standing) = self.servers.get(&coming.number) else { return };
+        let (server, arm) = (standing.server.clone(), &run.plan.experiment.arms[coming.number]);
+        let started = StartedArm { server, setup: coming.setup.clone(), on: arm.on.clone(), off: arm.off.clone() };
+        self.started_arms.insert(coming.number, started);
+    }
+
+    /// True when nothing has to be brought to where it ends up: all servers stand on copies of what was.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Loads the data of arm `number`: those of Tithe's own clients where it `loads` them, those of another program in
@@ -262,7 +462,7 @@ impl<'a> EpochSetup<'a> {
         match workload.offered_by() {
             Load::Program(program) => {
                 tell(0);
-                self.prepare_program(run, program, workload, &run.plan.experiment.arms[number], server, setup)?;
+                self.prepare_program(run, program, workload, number, server, setup)?;
                 tell(of);
                 Ok(())
             }
@@ -271,50 +471,9 @@ impl<'a> EpochSetup<'a> {
         }
     }
 
-    /// Stops the server that was started last, whose data have just been loaded, keeps them, and starts it again on a
-    /// copy; returns where that came from.
-    fn keep(
-        &mut self,
-        run: &Run<'_>,
-        workload: &dyn Workload,
-        arm: &str,
-        (setup, fingerprint): (&Setup, &Fingerprint),
-        data_sets: &mut DataSets,
-    ) -> Result<String, Fault> {
-        let number = self.servers.len() - 1;
-        let server = self.servers[number].server.clone();
-        data::quiesce(run.product, &server, setup, workload)?;
-        let launch = self.servers[number].stop()?;
-        run.product.close(&server);
-        data_sets.keep(fingerprint, arm, &server.folder)?;
-        let origin = data_sets.restore(fingerprint, &server.folder)?.unwrap_or_default();
-        if let Some(launch) = launch {
-            self.go_on(number, launch)?;
-            self.await_start(number, setup)?;
-        }
-        Ok(origin)
-    }
-
-    /// Starts server `number` again on its data, without waiting for it.
-    fn go_on(&mut self, number: usize, launch: Launch) -> Result<(), Fault> {
-        let started = &mut self.servers[number];
-        let running = self.sandbox.start(&launch, &started.server.folder.join(serve::LOG))?;
-        started.server.process = running.as_ref().map(Running::process);
-        started.process = running.map(|running| (running, launch));
-        Ok(())
-    }
-
-    fn await_start(&mut self, number: usize, setup: &Setup) -> Result<(), Fault> {
-        let started = &mut self.servers[number];
-        match &mut started.process {
-            Some((running, _)) => serve::wait_until_ready(self.database, &started.server, setup, running),
-            None => Ok(()),
-        }
-    }
-
     /// The arms, ready to be measured.
     pub(super) fn take_arms(&mut self) -> Vec<StartedArm> {
-        std::mem::take(&mut self.started_arms)
+        std::mem::take(&mut self.started_arms).into_values().collect()
     }
 
     /// Where servers are paused while another arm is measured: in slices and where keys are rotated (`rotates`), and
@@ -334,100 +493,123 @@ impl<'a> EpochSetup<'a> {
         run: &Run<'_>,
         program: &dyn Program,
         workload: &dyn Workload,
-        arm: &Arm,
+        number: usize,
         server: &Server,
         setup: &Setup,
     ) -> Result<(), Fault> {
+        let arm = &run.plan.experiment.arms[number];
         let workspace = Workspace::new(program, run.product, server, setup, "program")?;
         self.logs.push((format!("{}--program", file_name(&arm.name)), workspace.log()));
         workspace.prepare(program, run.product, server, setup, workload, run.cancelled)?;
-        self.workspaces.push(workspace);
+        self.workspaces.insert(number, workspace);
         Ok(())
     }
 
     /// Where another program works, by arm; empty where Tithe's own clients do.
     pub(super) fn take_workspaces(&mut self) -> Vec<Workspace> {
-        std::mem::take(&mut self.workspaces)
+        std::mem::take(&mut self.workspaces).into_values().collect()
     }
 
-    /// Starts the server of one arm on its volume, within its limits and on a copy of a kept data set where there is
-    /// one; or finds the running one.
-    fn start(
+    /// Starts every server of `arms` anew: on the data that it has, or, where data were written and what was loaded is
+    /// kept, on that. Where the memory of a server lies and how its code meets the caches is luck that stays as long as
+    /// the server does, and would pass for a cost.
+    ///
+    /// All servers are asked to stop before the first is waited for, and started before the first is.
+    pub(super) fn restart(&mut self, again: &Again<'_>, arms: &mut [StartedArm]) -> Result<Restarted, Fault> {
+        let put_back = again.written && !self.put_back.is_empty();
+        let workload = again.run.workloads[again.part.cell.workload].as_ref();
+        if again.written && !put_back {
+            together(arms.iter(), |arm| data::quiesce(self.database, &arm.server, &arm.setup, workload))?;
+        }
+        let mut launches = self.stop_all(put_back);
+        if put_back {
+            self.put_data_back(again.data_sets)?;
+        }
+        let limits = again.run.plan.experiment.resources[again.part.cell.resources].limits;
+        // What Tithe has copied is on its own account, and would be a cache that the limit of no server holds.
+        let emptied = again.cold || (put_back && limits.memory.is_some());
+        let emptied = emptied.then(|| self.empty_cache()).transpose()?;
+        let draw = Draw::of(again.part.cell.seed, again.start, arms.len());
+        for number in draw.order {
+            let Some(launch) = launches.remove(&number) else { continue };
+            self.begin_again(again.run, workload, number, (launch, &arms[number].setup), draw.paddings[number])?;
+        }
+        self.await_all(again, put_back, arms)?;
+        for (number, arm) in arms.iter_mut().enumerate() {
+            let standing = self.servers.get(&number);
+            standing.into_iter().for_each(|standing| arm.server = standing.server.clone());
+        }
+        Ok(Restarted { emptied, put_back })
+    }
+
+    /// Stops every server that Tithe started, at once where it is to `discard` what it has not written; what starts
+    /// them again. Embedded databases are let go of.
+    fn stop_all(&mut self, discard: bool) -> BTreeMap<usize, Launch> {
+        self.servers.values_mut().for_each(|standing| standing.ask_to_stop(discard));
+        if self.database.embedded() {
+            self.servers.values().for_each(|standing| self.database.close(&standing.server));
+        }
+        let stopped = self.servers.iter_mut().filter_map(|(number, standing)| Some((*number, standing.stopped()?)));
+        stopped.collect()
+    }
+
+    /// Puts the data of every arm, whose server is stopped, back to what was loaded.
+    fn put_data_back(&self, data_sets: &DataSets) -> Result<(), Fault> {
+        together(&self.put_back, |(number, fingerprint)| {
+            let Some(standing) = self.servers.get(number) else { return Ok(()) };
+            data_sets.restore(fingerprint, &standing.server.folder, &standing.server.paths).map(drop)
+        })?;
+        data_sets::sync(self.servers.values().map(|standing| standing.server.folder.as_path()))
+    }
+
+    /// Starts the stopped server of arm `number` again, without waiting for it; on another port, where neither its data
+    /// nor another program hold the one before.
+    fn begin_again(
         &mut self,
         run: &Run<'_>,
-        arm: &Arm,
-        setup: &Setup,
-        limits: GroupLimits,
-        data_set: Option<(&Fingerprint, &DataSets)>,
-    ) -> Result<Begun, Fault> {
-        let name = file_name(&arm.name);
-        let place = self.sandbox.place(&name)?;
-        let mut notes = Vec::new();
-        let mut origin = None;
-        let (server, process, configuration) = if let Some(url) = &arm.url {
-            let address = Address::Attached(url.clone());
-            let server = Server { address, process: None, paths: Default::default(), folder: place.folder };
-            let mut configuration = vec![format!("url = {}", url.redacted())];
-            configuration.extend(arm.on.iter().map(|statement| format!("on = {statement}")));
-            (server, None, configuration)
-        } else {
-            let mounted = setup.volume.as_ref().map(|asked| volumes::set_up(asked, &place.folder, &self.sandbox));
-            let mounted = mounted.transpose()?;
-            if limits != GroupLimits::default() {
-                let helper = mounted.as_ref().and_then(Mounted::process);
-                let words = self.sandbox.confine(&place.folder, limits, helper)?;
-                notes.push((if limits.confine() { Fact::Limits } else { Fact::ControlGroup }, words));
-            }
-            notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
-            self.volumes.extend(mounted);
-            let launch = run.product.launch(&run.install, setup, &place);
-            self.logs.push((name, place.folder.join(serve::LOG)));
-            origin = data_set
-                .map(|(fingerprint, data_sets)| data_sets.restore(fingerprint, &place.folder))
-                .transpose()?
-                .flatten();
-            match origin {
-                Some(_) => self.sandbox.prepare_on_copy(&launch)?,
-                None => self.sandbox.prepare(&launch)?,
-            }
-            let (server, running) = serve::serve(run.product, &self.sandbox, &place, &launch, setup)?;
-            let configuration = configuration(&launch, setup, &place);
-            (server, running.map(|running| (running, launch)), configuration)
+        workload: &dyn Workload,
+        number: usize,
+        (mut launch, setup): (Launch, &Setup),
+        padding: usize,
+    ) -> Result<(), Fault> {
+        let Some(folder) = self.servers.get(&number).map(|standing| standing.server.folder.clone()) else {
+            return Ok(());
         };
-        self.servers.push(Started { server: server.clone(), process });
-        Ok(Begun { server, configuration, notes, origin })
+        if workload.offered_by().program().is_none() && run.product.stored(setup).is_some() {
+            let place = self.sandbox.place_again(folder.clone())?;
+            launch = run.product.launch(&run.install, setup, &place);
+            self.sandbox.prepare_again(&launch)?;
+        }
+        self.servers.insert(number, ArmServer::begin(launch, &folder, padding, &self.sandbox)?);
+        Ok(())
     }
 
-    /// Starts every server of `arms` anew on the data that it has. Where the memory of a server lies and how its code
-    /// meets the caches is luck that stays as long as the server does, and would pass for a cost. `cold`: the page
-    /// cache is emptied while no server runs; returns how.
-    pub(super) fn restart(&mut self, arms: &mut [StartedArm], cold: bool) -> Result<Option<&'static str>, Fault> {
-        for started in &mut self.servers {
-            // All are asked to stop before the first is waited for.
-            started.process.iter_mut().for_each(|(running, _)| running.ask_to_stop());
-        }
-        let stopped: Vec<Option<Launch>> =
-            self.servers.iter_mut().map(|started| started.process.take().map(|(_, launch)| launch)).collect();
-        let emptied = cold.then(|| self.empty_cache()).transpose()?;
-        for (number, launch) in stopped.into_iter().enumerate() {
-            match launch {
-                Some(launch) => {
-                    self.go_on(number, launch)?;
-                    arms[number].server.process = self.servers[number].server.process;
-                }
-                None if self.database.embedded() => self.database.close(&self.servers[number].server),
-                None => {}
+    /// Waits until every server answers, and brings it to where it was: statements that the data which were `put_back`
+    /// do not hold, caches that nobody else fills.
+    fn await_all(&mut self, again: &Again<'_>, put_back: bool, arms: &[StartedArm]) -> Result<(), Fault> {
+        let (database, workload) = (self.database, again.run.workloads[again.part.cell.workload].as_ref());
+        // Before every frame its lanes fill them, and so does the process that an embedded database is opened in.
+        let filled = again.part.cell.starts == Starts::EveryFrame || again.run.measures_apart();
+        let warms = !again.cold && !filled;
+        let names = again.run.plan.experiment.arms.iter().map(|arm| arm.name.as_str());
+        let all = self.servers.values_mut().zip(arms).zip(names);
+        together(all, |((standing, arm), name)| {
+            if let Err(fault) = standing.await_ready(database, &arm.setup) {
+                // Its end is told here, with its arm.
+                standing.stopped();
+                return Err(Fault::Machine(format!("arm {name}: the server did not come back: {fault}")));
             }
-        }
-        for (number, arm) in arms.iter().enumerate() {
-            self.await_start(number, &arm.setup)?;
-        }
-        Ok(emptied)
+            if put_back {
+                run_statements(database, &standing.server, &arm.setup, workload)?;
+            }
+            if warms { fill_caches(database, &standing.server, &arm.setup, workload) } else { Ok(()) }
+        })
+        .map(drop)
     }
 
     /// Empties the page cache; returns how.
     pub(super) fn empty_cache(&self) -> Result<&'static str, Fault> {
-        let files = self.servers.iter().flat_map(|started| files_of(&started.server, Places::ALL));
+        let files = self.servers.values().flat_map(|standing| files_of(&standing.server, Places::ALL));
         cache::empty(files.map(|file| file.path))
     }
 
@@ -439,8 +621,7 @@ impl<'a> EpochSetup<'a> {
     /// How the first server that ended by itself did so; that its memory was too little explains more than how it
     /// ended.
     pub(super) fn ended(&mut self) -> Option<String> {
-        let mut running = self.servers.iter_mut().filter_map(|started| started.process.as_mut());
-        let ended = running.find_map(|(running, _)| running.ended());
+        let ended = self.servers.values_mut().find_map(ArmServer::ended);
         self.sandbox.short_of_memory().or(ended)
     }
 
@@ -452,25 +633,57 @@ impl<'a> EpochSetup<'a> {
     }
 }
 
-/// The set-up that tables are made with: one that is kept bears no trace of the statements of the arm that loaded it.
-fn without_statements(setup: &Setup, fingerprint: Option<&Fingerprint>) -> Setup {
+/// Keeps and tells what is known of an arm that was `coming` and is there.
+fn tell(
+    part: &EpochPlan<'_>,
+    coming: &Coming<'_>,
+    (mut facts, origin): (ArmFacts, Option<String>),
+    event_log: &mut EventLog<'_>,
+) -> Result<(), Fault> {
+    facts.configuration.splice(0..0, coming.configuration.iter().cloned());
+    let origin = origin.map(|origin| (Fact::DataSet, origin));
+    coming.notes.iter().cloned().chain(origin).for_each(|(fact, text)| facts.tell(fact, text));
+    let (cell, arm, version) = (part.number as u32, coming.number as u32, facts.version.clone());
+    event_log.add(Event::ArmStarted { cell, epoch: part.epoch, arm, version })?;
+    event_log.folder.cell(part.number, |known| known.arms[coming.number] = facts)
+}
+
+/// The set-up that tables are made with which are kept: they bear no trace of the statements of the arm that loads
+/// them.
+fn without_statements(setup: &Setup) -> Setup {
     let mut setup = setup.clone();
-    if fingerprint.is_some() {
-        setup.statements.clear();
-    }
+    setup.statements.clear();
     setup
 }
 
-/// Brings a server on a copy to where one that has loaded its data would be: the arm's own statements are run, and its
-/// caches are filled.
-fn make_ready(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-    // Not as the workload connects: what the arm itself needs does not belong among the workload's tables.
-    let mut session = database.connect(server, setup, &how)?;
-    for statement in &setup.statements {
-        session.connection().run_statement(statement)?;
+/// Runs the arm's own statements on a server that stands on a copy.
+fn run_statements(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
+    if setup.statements.is_empty() {
+        return Ok(());
     }
-    session.connection().warm()
+    let mut session = own_session(database, server, setup, workload)?;
+    setup.statements.iter().try_for_each(|statement| session.connection().run_statement(statement))
+}
+
+/// Has a server on a copy read its records, as one that has loaded them has.
+fn fill_caches(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+    own_session(database, server, setup, workload)?.connection().warm()
+}
+
+/// Not as the workload connects: what the arm itself needs does not belong among the workload's tables.
+fn own_session(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    workload: &dyn Workload,
+) -> Result<Session, Fault> {
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    database.connect(server, setup, &how)
 }
 
 /// How the arms of `cell` are kept side by side, in the words of the report.

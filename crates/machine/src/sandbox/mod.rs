@@ -12,6 +12,7 @@ pub mod copy;
 pub mod journal;
 pub mod kernel;
 pub mod mounts;
+pub mod partner;
 pub mod paused;
 pub mod process;
 pub mod tools;
@@ -122,6 +123,14 @@ impl Sandbox {
         self.servers += 1;
         let folder = self.folder.join(format!("{:02}-{name}", self.servers));
         self.make_folder(&folder)?;
+        self.place_again(folder)
+    }
+
+    /// The same `folder` for a server that is started anew, with another free port, which the kernel draws.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn place_again(&self, folder: PathBuf) -> Result<Place, Fault> {
         Ok(Place { folder, port: free_port()? })
     }
 
@@ -133,18 +142,37 @@ impl Sandbox {
         launch.steps.iter().try_for_each(|step| self.take(step))
     }
 
-    /// As [`Sandbox::prepare`] where the data folder is a copy: writes the files and links, makes the folders that are
-    /// not there. What commands made and added to is in the copy.
+    /// As [`Sandbox::prepare`] where the data folder is a copy: what made the data and was added to them is in it.
     ///
     /// # Errors
     /// The first step that failed.
     pub fn prepare_on_copy(&self, launch: &Launch) -> Result<(), Fault> {
         let needed = |step: &&Step| match step {
-            Step::Write { .. } | Step::Link { .. } => true,
+            Step::Write { .. } | Step::Link { .. } | Step::Run(_) => true,
             Step::Folder(path) => !path.exists(),
-            Step::Append { .. } | Step::Run(_) => false,
+            Step::Append { .. } | Step::MakeData(_) => false,
         };
         launch.steps.iter().filter(needed).try_for_each(|step| self.take(step))
+    }
+
+    /// As [`Sandbox::prepare_on_copy`] for a server that was started here before: what commands made beside the data is
+    /// there, and files are written anew.
+    ///
+    /// # Errors
+    /// The first step that failed.
+    pub fn prepare_again(&self, launch: &Launch) -> Result<(), Fault> {
+        for step in &launch.steps {
+            match step {
+                Step::Write { path, .. } => {
+                    // One that nobody may write, its owner included, is there as well.
+                    remove_file(path)?;
+                    self.take(step)?;
+                }
+                Step::Folder(path) | Step::Link { path, .. } if path.symlink_metadata().is_err() => self.take(step)?,
+                Step::Folder(_) | Step::Link { .. } | Step::Append { .. } | Step::Run(_) | Step::MakeData(_) => {}
+            }
+        }
+        Ok(())
     }
 
     fn take(&self, step: &Step) -> Result<(), Fault> {
@@ -160,7 +188,7 @@ impl Sandbox {
                 self.write(path, bytes, *mode)
             }
             Step::Append { path, content } => self.append(path, content),
-            Step::Run(command) => process::run(command, self.account.as_ref(), &self.folder),
+            Step::Run(command) | Step::MakeData(command) => process::run(command, self.account.as_ref(), &self.folder),
         }
     }
 
@@ -249,6 +277,14 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) ->
     file.write_all(bytes).map_err(failed)?;
     file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
     account.map_or(Ok(()), |account| account.own(path))
+}
+
+/// Removes the file `path`, where there is one.
+fn remove_file(path: &Path) -> Result<(), Fault> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Fault::machine(path.display(), error)),
+        _ => Ok(()),
+    }
 }
 
 /// True for a path that is named like a sandbox's folder.
@@ -367,6 +403,40 @@ mod tests {
         let folder = sandbox.folder().to_owned();
         drop(sandbox);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_is_prepared_on_a_copy_and_again_makes_no_data() {
+        let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        let place = sandbox.place("one").expect("a place");
+        let at = |name: &str| place.folder.join(name);
+        let touch = |name: &str| Command {
+            program: "touch".into(),
+            arguments: vec![at(name).display().to_string()],
+            ..Command::default()
+        };
+        let write = |text: &str| Step::Write { path: at("set-up"), content: Content::Text(text.into()), mode: 0o400 };
+        let launch = |text: &str| Launch {
+            steps: vec![
+                Step::Folder(at("logs")),
+                Step::Link { path: at("link"), to: at("set-up") },
+                Step::MakeData(touch("data")),
+                Step::Append { path: at("data"), content: "more".into() },
+                Step::Run(touch("key")),
+                write(text),
+            ],
+            ..Launch::default()
+        };
+        let there = || ["logs", "link", "data", "key"].map(|name| at(name).symlink_metadata().is_ok());
+        sandbox.prepare_on_copy(&launch("one")).expect("prepared");
+        assert_eq!(there(), [true, true, false, true]);
+        fs::remove_file(at("key")).expect("removed");
+        fs::remove_dir(at("logs")).expect("removed");
+        sandbox.prepare_again(&launch("two")).expect("prepared");
+        assert_eq!(there(), [true, true, false, false], "no command runs again");
+        assert_eq!(fs::read_to_string(at("link")).expect("the file"), "two");
+        let again = sandbox.place_again(place.folder.clone()).expect("a place");
+        assert_eq!(again.folder, place.folder);
     }
 
     #[test]

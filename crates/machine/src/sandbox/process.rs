@@ -70,14 +70,22 @@ impl Running {
         self.signal(self.stop_signal);
     }
 
+    /// Tells the server to end by `signal`, from now on and without waiting for it, in place of stopping cleanly.
+    pub fn discard(&mut self, signal: i32) {
+        self.stop_signal = signal;
+        self.ask_to_stop();
+    }
+
     /// Stops the server and waits until it has ended by itself.
     ///
     /// # Errors
     /// When it had to be killed, or did not end well: then nothing may be copied of what it left.
     pub fn stop_cleanly(mut self) -> Result<(), Fault> {
         self.stop();
+        // A virtual machine that was told to stop and has says by which signal it was told, as shells do.
+        let told = 128 + self.stop_signal;
         let ended = match self.child.try_wait() {
-            Ok(Some(ended)) if ended.success() => return Ok(()),
+            Ok(Some(ended)) if ended.success() || ended.code() == Some(told) => return Ok(()),
             Ok(Some(ended)) => ended.to_string(),
             Ok(None) => "killed, and still there".to_owned(),
             Err(error) => error.to_string(),
@@ -177,7 +185,7 @@ pub fn finish(command: &mut std::process::Command, timeout: Duration) -> io::Res
 }
 
 /// A file that has no name and no place on a disk (memfd_create(2)).
-fn memory_file() -> io::Result<File> {
+pub(super) fn memory_file() -> io::Result<File> {
     const NAME: &CStr = c"tithe";
     // SAFETY: a C string that lives through the call.
     let descriptor = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
@@ -188,7 +196,7 @@ fn memory_file() -> io::Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
-fn read_again(file: &mut File) -> io::Result<Vec<u8>> {
+pub(super) fn read_again(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
@@ -200,7 +208,7 @@ fn late(name: &dyn std::fmt::Display, timeout: Duration) -> Fault {
 }
 
 /// How `child` ended, once it has; `None` when it has not after `timeout`.
-fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
+pub(super) fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
     let deadline = Instant::now() + timeout;
     loop {
         match child.try_wait() {

@@ -181,8 +181,8 @@ pub struct Arm {
     pub on: Vec<String>,
     /// Statements that switch it off again after the slot.
     pub off: Vec<String>,
-    /// The second instance of the baseline that Tithe adds where an A/A arm is asked for: what it costs is the
-    /// set-up's fault.
+    /// The second instance of the baseline that Tithe adds as the negative control: no cost is the truth, and what it
+    /// shows is the set-up's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aa: bool,
 }
@@ -364,8 +364,11 @@ pub struct Measure {
     pub margin: f64,
     /// What is estimated first.
     pub primary: Metric,
-    /// Fresh starts of all servers per cell; `None` lets the plan choose by what a start costs.
+    /// Fresh set-ups of all arms per cell, each with evidence of its own; `None` lets the plan choose.
     pub epochs: Option<u32>,
+    /// Starts of all servers per cell; `None` lets the plan choose by what a start costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<u32>,
     /// Slot length in ms; `None` lets the plan choose by the workload.
     pub slot_ms: Option<f64>,
     /// Seconds of load, per arm, before the first frame after each start; `None` leaves it to the frame's own warm-up.

@@ -55,6 +55,7 @@ pub(super) const MEASURE: TableFormat = TableFormat {
         ("margin", "\"3%\""),
         ("primary", "\"net\""),
         ("epochs", "3"),
+        ("starts", "8"),
         ("slot", "\"20 ms\""),
         ("warmup", "\"60 s\""),
         ("design", "\"interleaved\""),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Cell, Plan};
+use super::{Cell, Plan, Starts, WarmUp};
 use crate::{
     catalogue::{Catalogue, OfferedDatabase, OptionEntry, OptionKind},
     experiment::{Arrivals, Limits, Memory, OptionValue, Protection},
@@ -92,6 +92,15 @@ impl Cell {
         said(self.warmup_ns <= LONGEST_NS, "warmup_ns: no warm-up is that long");
         said((1..=BLOCKS_MAX).contains(&self.blocks), "blocks: no frame has so many");
         said(self.epochs >= 1, "epochs: there is none");
+        said(self.starts != Starts::Several(0), "starts: there is none");
+        let warm_up_ends = match self.after_start {
+            WarmUp::None => true,
+            WarmUp::Fixed { ns } => ns <= LONGEST_NS,
+            WarmUp::UntilSteady { window_ns, at_most_ns } => {
+                (1..=LONGEST_NS).contains(&window_ns) && at_most_ns <= 24 * LONGEST_NS
+            }
+        };
+        said(warm_up_ends, "after_start: no warm-up is that long");
         said(self.reconnect_every != Some(0), "reconnect_every: a connection lasts for one operation at least");
         let rate = match self.arrivals {
             Arrivals::Closed => 1.0,

@@ -4,15 +4,14 @@
 
 use std::fmt::Write;
 
-use super::{Cell, FRAMES_MIN, Plan, shape};
+use super::{Cell, FRAMES_MIN, Plan, Starts, shape};
 use crate::{
-    catalogue::Catalogue,
+    catalogue::{Catalogue, OfferedDatabase},
     experiment::{Arm, Arrivals, Experiment, Metric, OptionValue, Protection, Values},
     quantity,
 };
 
 // Orders of magnitude, for a guess that calls itself rough.
-const START_S: f64 = 5.0;
 const LOADED_PER_S: f64 = 10_000.0;
 const EVIDENCE_S: f64 = 5.0;
 const CONNECT_S: f64 = 0.01;
@@ -44,18 +43,24 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
         experiment.measure.seed
     )?;
     writeln!(text, "\nArms")?;
-    let rows = experiment.arms.iter().enumerate().map(|(index, arm)| vec![arm.name.clone(), describe_arm(index, arm)]);
+    let arms = experiment.arms.len();
+    let describe = |(index, arm): (usize, &Arm)| vec![arm.name.clone(), describe_arm(index, arm, arms)];
+    let rows = experiment.arms.iter().enumerate().map(describe);
     write_table(text, rows.collect())?;
     writeln!(text, "\nCells")?;
-    let head = ["cell", "clients", "load", "slot", "frame", "frames", "epochs"].map(str::to_owned).to_vec();
+    let head = ["cell", "clients", "load", "slot", "frame", "frames", "starts"].map(str::to_owned).to_vec();
     let rows = plan.cells.iter().map(|cell| cell_row(cell, experiment.arms.len()));
     write_table(text, std::iter::once(head).chain(rows).collect())?;
     write_totals(text, plan, catalogue)
 }
 
-fn describe_arm(index: usize, arm: &Arm) -> String {
+fn describe_arm(index: usize, arm: &Arm, arms: usize) -> String {
     let protections: Vec<String> = arm.protections.iter().map(describe_protection).collect();
     let mut words = match (index, protections.is_empty(), arm.on.is_empty()) {
+        _ if arm.aa => format!(
+            "the plain arm again, the negative control: no cost is the truth; 1/{arms} of the load (`aa_arm = false` \
+             leaves it out)"
+        ),
         (0, ..) => "plain, the baseline".to_owned(),
         (_, true, true) => "plain".to_owned(),
         (_, true, false) => "switched by statements".to_owned(),
@@ -97,8 +102,16 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
         quantity::precise_duration(cell.slot_ns as f64 / 1e9),
         quantity::precise_duration(cell.frame_ns(arms) as f64 / 1e9),
         format!("{FRAMES_MIN} to {}", cell.frames_max),
-        cell.epochs.to_string(),
+        starts(cell),
     ]
+}
+
+/// How often servers are started, in words.
+fn starts(cell: &Cell) -> String {
+    match cell.starts {
+        Starts::EveryFrame => "each frame".to_owned(),
+        Starts::Once | Starts::Several(_) => (cell.epochs * cell.starts_per_epoch()).to_string(),
+    }
 }
 
 fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
@@ -114,7 +127,7 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
         Metric::ServerCpu => "processor time of the server per operation",
     };
     let load_s: f64 = plan.cells.iter().map(|cell| measured_s(plan, cell)).sum();
-    let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, cell)).sum();
+    let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, catalogue, cell)).sum();
     writeln!(
         text,
         "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",
@@ -134,17 +147,21 @@ fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
 }
 
 /// A rough guess of what a cell takes beside its measured load.
-fn around_s(plan: &Plan, cell: &Cell) -> f64 {
+fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     let arms = plan.experiment.arms.len() as f64;
-    let restart_s = if cell.program && cell.restarts { RESTART_S } else { 0.0 };
+    let restart_s = if cell.program && cell.starts == Starts::EveryFrame { RESTART_S } else { 0.0 };
     let frame = arms * (cell.warmup_ns as f64 / 1e9 + f64::from(cell.clients) * CONNECT_S + restart_s);
-    let after_start = plan.experiment.measure.warmup_s.unwrap_or(0.0) * arms;
-    (epoch_s(&plan.experiment) + after_start) * f64::from(cell.epochs) + frame * f64::from(cell.frames_max)
+    let after_start = cell.after_start.guess_s(arms);
+    let epoch_s = catalogue.database(&plan.experiment.database).map_or(0.0, |it| epoch_s(&plan.experiment, it));
+    let start_s = catalogue.entry(&plan.experiment.database).map_or(0.0, |entry| arms * entry.start_s) + after_start;
+    let starts = f64::from(cell.epochs * (cell.starts_per_epoch() - 1));
+    (epoch_s + after_start) * f64::from(cell.epochs) + start_s * starts + frame * f64::from(cell.frames_max)
 }
 
 /// A rough guess of what starting, loading and examining all arms once takes, s.
-pub(super) fn epoch_s(experiment: &Experiment) -> f64 {
-    experiment.arms.len() as f64 * (START_S + experiment.data.records as f64 / LOADED_PER_S + EVIDENCE_S)
+pub(super) fn epoch_s(experiment: &Experiment, database: &OfferedDatabase) -> f64 {
+    let load_s = experiment.data.records as f64 / LOADED_PER_S;
+    experiment.arms.len() as f64 * (database.entry.start_s + load_s + EVIDENCE_S)
 }
 
 /// A rough guess of the space that all arms of the largest cell take together, with the loaded data that are kept for

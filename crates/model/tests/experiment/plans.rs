@@ -1,7 +1,10 @@
 //! What will be done about an experiment.
 
 use expect_test::{Expect, expect};
-use tithe_model::plan::{Plan, outline, plan};
+use tithe_model::{
+    catalogue::Catalogue,
+    plan::{Plan, Starts, outline, plan},
+};
 
 use crate::{FULL, SHORT, catalogue, read_experiment, render};
 
@@ -40,7 +43,8 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
-                "restarts": false,
+                "starts": "once",
+                "after_start": "none",
                 "pinned": true,
                 "free_frames": 0,
                 "program": false
@@ -61,7 +65,8 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
-                "restarts": false,
+                "starts": "once",
+                "after_start": "none",
                 "pinned": true,
                 "free_frames": 0,
                 "program": false
@@ -82,7 +87,13 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
-                "restarts": false,
+                "starts": "once",
+                "after_start": {
+                  "until-steady": {
+                    "window_ns": 200000000,
+                    "at_most_ns": 30000000000
+                  }
+                },
                 "pinned": true,
                 "free_frames": 0,
                 "program": false
@@ -103,7 +114,13 @@ fn cells_of_everything() {
                 "frames_max": 75,
                 "epochs": 3,
                 "design": "interleaved",
-                "restarts": false,
+                "starts": "once",
+                "after_start": {
+                  "until-steady": {
+                    "window_ns": 200000000,
+                    "at_most_ns": 30000000000
+                  }
+                },
                 "pinned": true,
                 "free_frames": 0,
                 "program": false
@@ -130,9 +147,12 @@ fn reads_of_one_client() {
                 "warmup_ns": 100000000,
                 "blocks": 25,
                 "frames_max": 300,
-                "epochs": 3,
+                "epochs": 1,
                 "design": "interleaved",
-                "restarts": false,
+                "starts": {
+                  "several": 24
+                },
+                "after_start": "none",
                 "pinned": true,
                 "free_frames": 5,
                 "program": false
@@ -167,11 +187,11 @@ fn slots() {
     };
     expect![[r#"
         reads: slot 20 ms, settling 1 ms, 25 blocks, 300 frames
-        writes of a server: slot 100 ms, settling 1 ms, 8 blocks, 186 frames
+        writes of a server: slot 100 ms, settling 1 ms, 8 blocks, 187 frames
         writes of two clients: slot 100 ms, settling 1 ms, 5 blocks, 300 frames
         writes of an embedded database: slot 20 ms, settling 1 ms, 25 blocks, 300 frames
         open loop: slot 250 ms, settling 1 ms, 8 blocks, 75 frames
-        slow open loop: slot 800 ms, settling 1 ms, 8 blocks, 21 frames
+        slow open loop: slot 800 ms, settling 1 ms, 8 blocks, 23 frames
         chosen slot: slot 5 ms, settling 1 ms, 100 blocks, 300 frames
         seven epochs: slot 20 ms, settling 1 ms, 25 blocks, 294 frames
     "#]]
@@ -198,7 +218,7 @@ fn names_that_look_alike_stay_apart() {
 #[test]
 fn more_arms_share_the_warm_up() {
     let arms: String = (0..18).map(|index| format!("[[arm]]\nname = \"copy {index}\"\n")).collect();
-    let cell = &planned(&format!("{SHORT}{arms}")).cells[0];
+    let cell = &planned(&format!("{SHORT}{arms}[measure]\naa_arm = false\n")).cells[0];
     assert_eq!((cell.warmup_ns, cell.frames_max), (50_000_000, 30));
 }
 
@@ -216,7 +236,7 @@ fn outline_of_everything() {
               all    tls, pgaudit (catalogue = false, log = read,write), columns (share = 0.5)
 
             Cells
-              cell            clients  load                       slot    frame  frames    epochs
+              cell            clients  load                       slot    frame  frames    starts
               c.in-memory     4        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
               c.on-disk       2        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
               mine.in-memory  4        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
@@ -245,7 +265,7 @@ fn outline_of_attached_arms() {
               tls    tls, attached to postgres://u:***@h/db
 
             Cells
-              cell  clients  load         slot   frame  frames     epochs
+              cell  clients  load         slot   frame  frames     starts
               c     1        closed loop  20 ms  1 s    15 to 300  1
 
             A cell ends when net time per operation is known to ±1.00%, or with its last frame.
@@ -254,6 +274,65 @@ fn outline_of_attached_arms() {
             Disk              roughly 5.0 MB at a time
         "#]],
     );
+}
+
+/// `SHORT` with so many arms that it has `arms` of them, and `measure` in `[measure]`.
+fn with_arms(arms: usize, measure: &str) -> String {
+    let more: String = (2..arms).map(|index| format!("[[arm]]\nname = \"arm {index}\"\n")).collect();
+    format!("{SHORT}{more}[measure]\n{measure}\n")
+}
+
+fn has_aa_arm(text: &str) -> bool {
+    planned(text).experiment.arms.iter().any(|arm| arm.aa)
+}
+
+#[test]
+fn an_aa_arm_joins_launched_servers_where_it_takes_a_fifth_of_the_load_at_most() {
+    assert_eq!([2, 3, 4, 5, 9].map(|arms| has_aa_arm(&with_arms(arms, ""))), [false, false, true, true, true]);
+    assert_eq!([2, 4].map(|arms| has_aa_arm(&with_arms(arms, "aa_arm = true"))), [true, true]);
+    assert_eq!([2, 4].map(|arms| has_aa_arm(&with_arms(arms, "aa_arm = false"))), [false, false]);
+    // The last place, and nothing that the baseline has not.
+    let arms = planned(&with_arms(4, "")).experiment.arms;
+    assert_eq!((arms.len(), arms[4].name.as_str(), arms[4].is_second(&arms[0])), (5, "A/A", true));
+}
+
+#[test]
+fn no_aa_arm_joins_by_itself_where_servers_are_not_tithes_or_arms_do_not_take_turns() {
+    let four = with_arms(4, "");
+    assert!(has_aa_arm(&four));
+    assert!(!has_aa_arm(&with_arms(4, "design = \"sequential\"")));
+    let embedded = four.replace("\"postgres\"", "\"sqlite\"").replace("use = \"tls\"", "use = \"columns\"");
+    assert_eq!(planned(&embedded).experiment.database, "sqlite");
+    assert!(!has_aa_arm(&embedded));
+    let attached: String = four
+        .lines()
+        .map(|line| match line.starts_with("name = ") {
+            true => format!("{line}\nurl = \"postgres://u@h/db\"\n"),
+            false => format!("{line}\n"),
+        })
+        .collect();
+    assert_eq!(planned(&attached).experiment.arms.iter().filter(|arm| arm.url.is_some()).count(), 4);
+    assert!(!has_aa_arm(&attached));
+}
+
+#[test]
+fn no_aa_arm_joins_by_itself_where_the_budget_buys_too_little_with_it() {
+    let read = |s: u32, more: &str| read_experiment(&with_arms(4, &format!("budget = \"{s} s\"\n{more}")));
+    let five = |s: &u32| read(*s, "").is_ok_and(|experiment| experiment.arms.len() == 5);
+    let least = (1..600).find(five).expect("some budget is enough");
+    // With less, what the file asks for is measured without the arm, and refused where it asks for the arm.
+    let less = |more: &str| read(least - 1, more);
+    assert_eq!(less("").expect("enough without").arms.len(), 4);
+    let refused = less("aa_arm = true").expect_err("too little");
+    assert!(refused.iter().any(|it| it.help.contains("aa_arm = false")), "{refused:?}");
+}
+
+#[test]
+fn the_outline_says_what_the_aa_arm_is_for() {
+    let outline = outline(&planned(&with_arms(4, "")), &catalogue::catalogue());
+    let line = outline.lines().find(|line| line.contains("A/A")).unwrap_or_default().trim();
+    expect!["A/A    the plain arm again, the negative control: no cost is the truth; 1/5 of the load (`aa_arm = false` leaves it out)"]
+        .assert_eq(line);
 }
 
 #[test]
@@ -265,9 +344,23 @@ fn connections_last_as_long_as_the_resources_say() {
     let outline = outline(&plan, &catalogue::catalogue());
     let loads: Vec<&str> = outline.lines().filter(|line| line.contains("reconnecting")).map(str::trim).collect();
     expect![[r#"
-        c.ten  1        closed loop, reconnecting every 10  20 ms  1 s    15 to 150  1
-        c.one  1        closed loop, reconnecting every 1   20 ms  1 s    15 to 150  1"#]]
+        c.ten  1        closed loop, reconnecting every 10  20 ms  1 s    15 to 150  24
+        c.one  1        closed loop, reconnecting every 1   20 ms  1 s    15 to 150  24"#]]
     .assert_eq(&loads.join("\n"));
+}
+
+/// The process of an embedded database starts soon, but what is written would have to be put back for each.
+#[test]
+fn an_embedded_database_that_keeps_its_data_starts_anew_too() {
+    let mut catalogue = catalogue::catalogue();
+    let starts = |catalogue: &Catalogue, ycsb: &str| {
+        let text = SHORT.replace("\"postgres\"", "\"sqlite\"").replace("protections = [{ use = \"tls\" }]", "");
+        let experiment = read_experiment(&text.replace("ycsb = \"c\"", &format!("ycsb = \"{ycsb}\"")));
+        plan(experiment.expect("an experiment"), catalogue).expect("a plan").cells[0].starts
+    };
+    assert_eq!((starts(&catalogue, "c"), starts(&catalogue, "a")), (Starts::Once, Starts::Once));
+    catalogue.databases[0].entry.keeps_data = true;
+    assert_eq!((starts(&catalogue, "c"), starts(&catalogue, "a")), (Starts::EveryFrame, Starts::Several(24)));
 }
 
 #[test]
@@ -278,7 +371,7 @@ fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
         let experiment = read_experiment(&format!("{SHORT}[[resources]]\nname = \"some\"\n{resources}"));
         plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
     };
-    for (resources, restarts) in [
+    for (resources, anew) in [
         ("", true),
         ("memory = \"16 MiB\"", true),
         ("memory = \"1 MiB\"", false),
@@ -286,6 +379,6 @@ fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
         ("data_per_memory = 1.5", false),
         ("data_per_memory = 1.5\ncache = \"cold\"", true),
     ] {
-        assert_eq!(plan(resources).cells[0].restarts, restarts, "{resources}");
+        assert_eq!(plan(resources).cells[0].starts == Starts::EveryFrame, anew, "{resources}");
     }
 }

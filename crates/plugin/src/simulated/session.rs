@@ -146,7 +146,7 @@ impl KeyValueSession for SimulatedSession {
             if self.model.dies_after_operations > 0 && done >= self.model.dies_after_operations {
                 return Err(Fault::Connection("the simulated server has died".to_owned()));
             }
-            self.model.pass(time, self.lane);
+            self.model.pass(time, self.lane, done);
             answer = self.strike(answer);
         }
         self.answer = Some(answer);

@@ -6,7 +6,10 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -19,6 +22,8 @@ use crate::setup::AtRest;
 pub(super) struct Store {
     file: PathBuf,
     records: Mutex<Records>,
+    /// Number of the start that it is on, of all starts of this process.
+    start: AtomicU64,
     /// Operations measured so far.
     pub(super) operations: AtomicU64,
 }
@@ -27,6 +32,13 @@ pub(super) struct Store {
 pub(super) type Records = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
 
 static STORES: Mutex<BTreeMap<PathBuf, Arc<Store>>> = Mutex::new(BTreeMap::new());
+
+/// Starts of this process so far. A run starts its servers one after the other, so the same run has the same numbers.
+static STARTS: AtomicU64 = AtomicU64::new(0);
+
+fn next_start() -> u64 {
+    STARTS.fetch_add(1, Ordering::Relaxed)
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic cannot leave a map half changed here: each change is a single call.
@@ -46,7 +58,8 @@ pub(super) fn create(server: &Server, at_rest: Option<&AtRest>) -> Result<(), Fa
     if file.exists() {
         return Err(Fault::Refused(format!("{} is there already", file.display())));
     }
-    let store = Store { file: file.clone(), records: Mutex::default(), operations: AtomicU64::new(0) };
+    let (start, operations) = (AtomicU64::new(next_start()), AtomicU64::new(0));
+    let store = Store { file: file.clone(), records: Mutex::default(), start, operations };
     store.write(at_rest)?;
     lock(&STORES).insert(file, Arc::new(store));
     Ok(())
@@ -65,6 +78,13 @@ pub(super) fn find(server: &Server) -> Result<Arc<Store>, Fault> {
         .ok_or_else(|| Fault::Connection("nothing was created on this simulated server".to_owned()))
 }
 
+/// Starts `server` anew on its data; connections that are open stay on the start before.
+pub(super) fn start_anew(server: &Server) {
+    if let Ok(store) = find(server) {
+        store.start.store(next_start(), Ordering::Relaxed);
+    }
+}
+
 /// Forgets the store of `server` and removes its file.
 pub(super) fn remove(server: &Server) -> Result<(), Fault> {
     let file = file_of(server)?;
@@ -73,6 +93,11 @@ pub(super) fn remove(server: &Server) -> Result<(), Fault> {
 }
 
 impl Store {
+    /// Number of the start that it is on.
+    pub(super) fn start(&self) -> u64 {
+        self.start.load(Ordering::Relaxed)
+    }
+
     /// The records, for one operation.
     pub(super) fn records(&self) -> MutexGuard<'_, Records> {
         lock(&self.records)

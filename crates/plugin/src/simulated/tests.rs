@@ -58,7 +58,7 @@ fn unknown_settings_are_refused() {
         let settings = BTreeMap::from([(name.to_owned(), value.to_owned())]);
         Model::of(&settings).unwrap_err().to_string()
     };
-    expect!["refused: there is no setting `fsync`; there are service_us, noise, drift, stalls, fail_every, wrong_answer_every, dies_after_operations, refuses_to_start"]
+    expect!["refused: there is no setting `fsync`; there are service_us, noise, drift, stalls, fail_every, wrong_answer_every, dies_after_operations, refuses_to_start, slow_start, slow_operations, luck, luck_seed"]
         .assert_eq(&refuse("fsync", "off"));
     expect!["refused: setting `noise` is not a number that makes sense here"].assert_eq(&refuse("noise", "loud"));
 }
@@ -82,6 +82,43 @@ fn costs_are_what_was_asked_for() {
     let [wall, client, ..] = mean_ns(&Bench::new(&both, &quiet), 1000);
     assert!((wall - 33_000.0).abs() <= 1.0, "{wall}");
     assert_eq!(client, 2_000.0);
+}
+
+#[test]
+fn what_is_compiled_later_is_slow_at_first() {
+    let settings = [("noise", "0"), ("drift", "0"), ("slow_start", "4"), ("slow_operations", "100")];
+    let bench = Bench::new(&[], &settings);
+    let [first, second, third] = [1, 99, 1].map(|operations| mean_ns(&bench, operations)[0]);
+    assert_eq!(first, 100_000.0);
+    assert!((second - 80_000.0).abs() < 1000.0, "{second}");
+    assert_eq!(third, 60_000.0);
+    assert!((mean_ns(&bench, 2000)[0] - 20_000.0).abs() < 6000.0);
+}
+
+#[test]
+fn starts_differ_by_the_luck_that_was_asked_for_and_a_start_by_itself_does_not() {
+    let settings = [("luck", "0.1"), ("luck_seed", "7")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let lucky = Model::of(&BTreeMap::from(settings)).unwrap();
+    let service_ln = |start: u64| lucky.clone().on_start(start).service_ns.ln();
+    let ratios: Vec<f64> = (0..2000).map(|pair| service_ln(2 * pair) - service_ln(2 * pair + 1)).collect();
+    let mean = ratios.iter().sum::<f64>() / 2000.0;
+    let spread = (ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / 1999.0).sqrt();
+    // Within four standard errors of 0 and 0.1.
+    assert!(mean.abs() < 0.009 && (spread - 0.1).abs() < 0.0065, "{mean} {spread}");
+    assert_eq!(service_ln(5), service_ln(5));
+    let plain = Model::of(&BTreeMap::new()).unwrap();
+    assert_eq!(plain.clone().on_start(5), plain);
+}
+
+#[test]
+fn a_server_that_is_started_anew_has_its_data_and_another_luck() {
+    let bench = Bench::new(&[], &[("noise", "0"), ("drift", "0"), ("luck", "0.1")]);
+    insert(bench.session(Clock::Real).as_mut(), b"a").unwrap();
+    let [before, same] = [(); 2].map(|()| mean_ns(&bench, 10)[0]);
+    Lucky.close(&bench.server);
+    assert_eq!(before, same);
+    assert_ne!(mean_ns(&bench, 10)[0], before);
+    assert!(read(bench.session(Clock::Real).as_mut(), b"a").is_ok());
 }
 
 #[test]

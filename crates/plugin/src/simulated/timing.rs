@@ -12,11 +12,20 @@ const CLIENT_SHARE: f64 = 0.1;
 const STALL_NS: u64 = 5_000_000;
 
 impl Model {
-    /// Lets one operation pass on the invented time of `lane`. Apart from stalls, all of its time is processor time.
-    pub(super) fn pass(&self, time: &VirtualTime, lane: u64) {
+    /// The same on the start of this number: all that a server does takes longer or shorter, for as long as the start
+    /// lasts.
+    pub(super) fn on_start(self, start: u64) -> Self {
+        // Two servers with luck of their own differ by √2 times as much as each.
+        let of_one = self.luck * std::f64::consts::FRAC_1_SQRT_2;
+        Self { service_ns: self.service_ns * lognormal(of_one, mix(start ^ mix(self.luck_seed))), ..self }
+    }
+
+    /// Lets one operation pass on the invented time of `lane`, after `done` others since the server's start. Apart from
+    /// stalls, all of its time is processor time.
+    pub(super) fn pass(&self, time: &VirtualTime, lane: u64, done: u64) {
         let now = time.now.load(Ordering::Relaxed);
         let random = mix(now ^ mix(lane));
-        let plain = self.service_ns * lognormal(self.noise, random) * self.drift(now);
+        let plain = self.service_ns * lognormal(self.noise, random) * self.drift(now) * self.uncompiled(done);
         let client = (plain * CLIENT_SHARE) as u64;
         let server = (plain * (self.cost - CLIENT_SHARE)) as u64;
         let wait = if fraction(mix(random)) < self.stalls { STALL_NS } else { 0 };
@@ -24,6 +33,14 @@ impl Model {
         time.server_cpu.fetch_add(server, Ordering::Relaxed);
         time.wait.fetch_add(wait, Ordering::Relaxed);
         time.now.fetch_add(client + server + wait, Ordering::Relaxed);
+    }
+
+    /// How much slower everything is after `done` operations since a start, because not all is compiled yet: what is
+    /// left halves with every so many operations, in a straight line between.
+    fn uncompiled(&self, done: u64) -> f64 {
+        let (halvings, within) = (done / self.slow_operations, done % self.slow_operations);
+        let left = self.slow_start * 0.5_f64.powi(halvings.min(1000) as i32);
+        1.0 + left * (1.0 - within as f64 / self.slow_operations as f64 / 2.0)
     }
 
     /// How much slower everything is at the moment `now`, because of an invented neighbour: half of it swells and ebbs

@@ -175,6 +175,14 @@ impl ArmState for Records {
     fn as_any(&self) -> &(dyn Any + Send + Sync) {
         self
     }
+
+    fn reached(&self) -> Vec<i64> {
+        Self::reached(self)
+    }
+
+    fn go_on(&self, reached: &[i64]) {
+        Self::go_on(self, reached);
+    }
 }
 
 /// Records that are written durably together while loading.

@@ -7,7 +7,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Mutex, PoisonError, atomic::AtomicI64},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use tithe_plugin::session::Fields;
@@ -132,6 +135,38 @@ impl Records {
     pub fn doubt(&self, record: i64) -> Result<(), WindowFull> {
         self.doubtful.lock().unwrap_or_else(PoisonError::into_inner).insert(record);
         self.inserted.acknowledge(record)
+    }
+
+    /// What it has come to while no client is at work: draws of the sequential distribution, the next number, and three
+    /// lists, each after its length: numbers without an answer, those that were handed back, and doubtful ones.
+    pub fn reached(&self) -> Vec<i64> {
+        let (next, open) = self.inserted.reached();
+        let returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let mut reached = vec![self.position.load(Ordering::Relaxed), next];
+        for list in [open, returned, doubtful] {
+            reached.push(list.len() as i64);
+            reached.extend(list);
+        }
+        reached
+    }
+
+    /// Goes on where another, on the same data, has [`reached`](Self::reached) to. What is no such place is not gone
+    /// to.
+    pub fn go_on(&self, reached: &[i64]) {
+        let [position, next, lists @ ..] = reached else { return };
+        let list = |rest: &[i64]| {
+            let (length, rest) = rest.split_first()?;
+            let (list, rest) = rest.split_at_checked(usize::try_from(*length).ok()?)?;
+            Some((list.to_vec(), rest.to_vec()))
+        };
+        let Some((open, rest)) = list(lists) else { return };
+        let Some((returned, rest)) = list(&rest) else { return };
+        let Some((doubtful, _)) = list(&rest) else { return };
+        self.position.store(*position, Ordering::Relaxed);
+        self.inserted.go_on(*next, &open);
+        *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = returned;
+        *self.doubtful.lock().unwrap_or_else(PoisonError::into_inner) = doubtful.into_iter().collect();
     }
 
     /// True when the insert of `record` failed.

@@ -475,3 +475,24 @@ fn problems_of_the_experiment_are_told_with_those_of_the_file() {
     "#]]
     .assert_eq(&problems("fieldlengthdistribution=histogram\nfieldlengthhistogram=/no/such", Values::Ycsb));
 }
+
+#[test]
+fn another_process_goes_on_with_the_records_that_one_has_inserted() {
+    let records = Records::new(200);
+    let numbers: Vec<i64> = (0..5).map(|_| records.reserve()).collect();
+    for number in [200, 203] {
+        records.acknowledge(number).unwrap();
+    }
+    records.doubt(201).unwrap();
+    records.give_back(202);
+    let other = Records::new(200);
+    other.go_on(&records.reached());
+    assert_eq!(other.reached(), records.reached());
+    assert_eq!((other.newest(), other.is_doubtful(201), other.is_doubtful(200)), (201, true, false));
+    assert_eq!([other.reserve(), other.reserve()], [202, 205], "{numbers:?}");
+    let untouched = Records::new(200);
+    for nonsense in [&[][..], &[1], &[1, 300], &[1, 300, 9, 1], &[1, 300, -1], &[1, 300, 0, 0]] {
+        untouched.go_on(nonsense);
+        assert_eq!(untouched.reached(), Records::new(200).reached(), "{nonsense:?}");
+    }
+}

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Analysis, ArmAnalysis, Flag,
-    report::{number, words},
+    report::{headline, number, words},
 };
 
 /// What each arm changes in the settings of the plain one; the same in several cells once.
@@ -197,15 +197,16 @@ pub(super) fn again(analysis: &Analysis, page_data: &PageData) -> String {
     section("again", "Run it again", &lead, &body)
 }
 
-/// One paragraph.
+/// A paragraph, and one more where a run has several cells.
 pub(super) fn how_to_read(analysis: &Analysis) -> String {
+    let together = headline::together(analysis).map_or(String::new(), |told| format!("<p class=\"how\">{told}</p>\n"));
     let body = format!(
         "<p class=\"how\">A cost is how much more an operation takes with the protection than without, everything else being \
          equal. Both arms take turns every few milliseconds on the same processors, so that what disturbs one disturbs the \
          other. The interval covers the true cost {} times in 100. If all of it lies above zero, the protection costs \
          something; if it holds zero and ends below {}%, no cost was found; otherwise it is too noisy to tell, and more time \
          would tell. Where a protection was not proven to be on, its figure is not its cost. METHODOLOGY.md says how it is \
-         measured, LIMITS.md what it cannot say.</p>\n",
+         measured, LIMITS.md what it cannot say.</p>\n{together}",
         (100.0 * analysis.confidence).round(),
         number::digits(number::percent(analysis.margin)),
     );

@@ -61,6 +61,7 @@ fn arm(comparison: &Comparison, side: &Side, like: Option<&CellAnalysis>) -> Arm
     estimate.primary = true;
     ArmAnalysis {
         name: comparison.runs[side.run].clone(),
+        aa: false,
         protections: Vec::new(),
         facts,
         difference: Vec::new(),

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Outcome, Proof, PublishedCost,
     report::{
+        headline::{control_interval, control_of},
         number,
         view::{costs, published},
         words,
@@ -175,15 +176,9 @@ fn rows(analysis: &Analysis, cell: &CellAnalysis, columns: &[Column]) -> String 
     let mut rows =
         format!("<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{columns_all}\"{name}</th></tr>\n");
     for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || !arm.estimates.is_empty()) {
-        let _ = write!(
-            rows,
-            "<tr{}><th scope=\"row\">{} {}</th>",
-            doubt_class(arm),
-            text(&arm.name),
-            proof_mark(&arm.proof)
-        );
+        let _ = write!(rows, "<tr{}><th scope=\"row\">{} {}</th>", doubt_class(arm), text(&arm.name), arm_mark(arm));
         for (index, column) in columns.iter().enumerate() {
-            rows.push_str(&place(analysis, arm, index, column));
+            rows.push_str(&place(analysis, (cell, arm), index, column));
         }
         rows.push_str("</tr>\n");
     }
@@ -194,6 +189,24 @@ fn doubt_class(arm: &ArmAnalysis) -> &'static str {
     match arm.proof {
         Proof::Baseline | Proof::Proven => "",
         Proof::Unproven(_) | Proof::Disproven(_) => " class=\"doubted\"",
+    }
+}
+
+/// What an arm is: the plain one again, or how its proof came out.
+pub(super) fn arm_mark(arm: &ArmAnalysis) -> String {
+    match arm.aa {
+        true => format!("<span class=\"mark plain\"><span aria-hidden=\"true\">≡</span> {}</span>", words::PLAIN_AGAIN),
+        false => proof_mark(&arm.proof),
+    }
+}
+
+/// What `estimate` of `arm` says in words.
+pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> String {
+    match &arm.proof {
+        _ if arm.aa => words::control(estimate).to_owned(),
+        Proof::Baseline | Proof::Proven => words::outcome(estimate, margin),
+        Proof::Unproven(_) => "unproven".to_owned(),
+        Proof::Disproven(_) => "disproven".to_owned(),
     }
 }
 
@@ -210,7 +223,7 @@ pub(super) fn proof_mark(proof: &Proof) -> String {
 }
 
 /// One interval with its figure.
-fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) -> String {
+fn place(analysis: &Analysis, (cell, arm): (&CellAnalysis, &ArmAnalysis), index: usize, column: &Column) -> String {
     let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == column.name) else {
         return "<td class=\"none\"><span class=\"v\">–</span></td>".to_owned();
     };
@@ -237,11 +250,21 @@ fn place(analysis: &Analysis, arm: &ArmAnalysis, index: usize, column: &Column) 
     if !column.drawn {
         return format!("<td class=\"{class}\">{told}</td>");
     }
+    let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, analysis.margin) };
+    let behind = if arm.aa { String::new() } else { control(cell, estimate, column) };
     format!(
         "<td class=\"{class}\" title=\"{}\">{}<span class=\"v\">{told}</span></td>",
-        text(&words::outcome(estimate, analysis.margin)),
-        interval(estimate, column, index, &quoted)
+        text(&said),
+        interval(estimate, column, index, &(behind + &marks(&quoted, column)))
     )
+}
+
+/// What the plain arm differs from itself, as lines above and below an interval; nothing where that is not known.
+fn control(cell: &CellAnalysis, estimate: &Estimate, column: &Column) -> String {
+    control_interval(cell, estimate).map_or(String::new(), |control| {
+        let (low, high) = (at(column.scale.place(control.low)), at(column.scale.place(control.high)));
+        format!("<path class=\"aa\" d=\"M{low} .5H{high}M{low} {}H{high}\"/>", HEIGHT - 0.5)
+    })
 }
 
 /// What others published, above the measured interval: a triangle for a figure, a beam between two for a range.
@@ -319,8 +342,8 @@ pub(super) fn class(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The drawing of one interval, as large as the table says.
-fn interval(estimate: &Estimate, column: &Column, index: usize, quoted: &[&PublishedCost]) -> String {
+/// The drawing of one interval and of what is `beside` it, as large as the table says.
+fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &str) -> String {
     let effect = &estimate.effect;
     let (low, high) = (column.scale.place(effect.low), column.scale.place(effect.high));
     let middle = HEIGHT / 2.0;
@@ -336,7 +359,7 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, quoted: &[&Publi
             at(point)
         )
     };
-    format!("<svg aria-hidden=\"true\"><use href=\"#b{index}\"/>{drawing}{}</svg>", marks(quoted, column))
+    format!("<svg aria-hidden=\"true\"><use href=\"#b{index}\"/>{drawing}{beside}</svg>")
 }
 
 /// What neighbours mean for the percentages, told of the cell in which clients waited most.
@@ -349,18 +372,31 @@ fn neighbours(analysis: &Analysis) -> String {
     })
 }
 
+/// What the A/A arm is for; nothing where there is none.
+fn of_control(analysis: &Analysis) -> String {
+    let control = analysis.cells.iter().find_map(control_of);
+    control.map_or(String::new(), |arm| {
+        format!(
+            " <b>{}</b> {} The lines above and below an interval are as long as the interval of that arm.",
+            text(&arm.name),
+            words::CONTROL
+        )
+    })
+}
+
 fn legend(analysis: &Analysis) -> String {
     format!(
         "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell; below \
          it, where a figure is an amount per operation, the difference with an interval of its own. \
          Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Hollow, in parentheses: \
-         not proven to be on.{} The scale is logarithmic.</p>\n",
+         not proven to be on.{}{} The scale is logarithmic.</p>\n",
         number::share(analysis.confidence),
         number::digits(number::percent(analysis.margin)),
         if analysis.cells.iter().flat_map(|cell| &cell.arms).any(|arm| !arm.published.is_empty()) {
             " <span aria-hidden=\"true\">▾</span> A triangle above: published by others."
         } else {
             ""
-        }
+        },
+        of_control(analysis)
     )
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{
-    costs::{class, proof_mark},
+    costs::{arm_mark, class, outcome},
     markup::{details, text, wide},
 };
 use crate::{
@@ -25,7 +25,7 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
             html,
             "<tbody><tr><th scope=\"rowgroup\" colspan=\"8\"><b>{}</b> {}</th></tr>",
             text(&arm.name),
-            proof_mark(&arm.proof)
+            arm_mark(arm)
         );
         html.extend(arm.estimates.iter().map(|estimate| row(analysis, arm, estimate)));
         html.push_str("</tbody>\n");
@@ -33,13 +33,30 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
     details("Every figure", &wide("every figure of this cell", &(html + "</table>\n")))
 }
 
+/// The log per operation from the first frame of a start to the last; nothing where it stays the same.
+pub(super) fn log_over_start(cell: &CellAnalysis) -> String {
+    if cell.log_over_start.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<table class=\"data\"><thead><tr><th scope=\"col\">place in the start</th>");
+    for arm in &cell.arms {
+        let _ = write!(html, "<th scope=\"col\">{}</th>", text(&arm.name));
+    }
+    html.push_str("</tr></thead><tbody>\n");
+    for at in &cell.log_over_start {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", text(&at.place));
+        for bytes in &at.arms {
+            let amount = bytes.map(|bytes| number::amount(bytes, words::LOG_UNIT));
+            let _ = write!(html, "<td>{}</td>", amount.as_deref().unwrap_or("–"));
+        }
+        html.push_str("</tr>\n");
+    }
+    details(words::LOG_OVER_START, &wide("log per operation over a start", &(html + "</tbody></table>\n")))
+}
+
 fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let proven = matches!(arm.proof, Proof::Baseline | Proof::Proven);
-    let verdict = match &arm.proof {
-        Proof::Baseline | Proof::Proven => words::outcome(estimate, analysis.margin),
-        Proof::Unproven(_) => "unproven".to_owned(),
-        Proof::Disproven(_) => "disproven".to_owned(),
-    };
+    let verdict = outcome(estimate, arm, analysis.margin);
     let told = |figure: String| if proven || figure.is_empty() { figure } else { format!("({figure})") };
     let (of, unit) = (estimate.difference.as_ref(), &estimate.unit);
     let (figure, difference) = match number::both(&estimate.effect, of, unit, estimate.verdict) {
@@ -52,6 +69,14 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     });
     let count = number::count(estimate.count as u64);
     let count = if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count };
+    let count = match estimate.spread {
+        Some(spread) => format!(
+            "{count} in {}, between which it differs by {}",
+            words::plural(estimate.starts as u64, "start"),
+            number::spread(&spread)
+        ),
+        None => count,
+    };
     let change =
         estimate.levels.map_or(String::new(), |(plain, protected)| number::change(plain, protected, &estimate.unit));
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();

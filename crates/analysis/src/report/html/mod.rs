@@ -150,7 +150,7 @@ fn is_abridged(analysis: &Analysis) -> bool {
 fn brief(cell: &CellAnalysis) -> String {
     let mut parts = view::load(cell);
     parts.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
-    parts.push(words::plural(cell.frames as u64, "frame"));
+    parts.push(words::repetitions(cell));
     // How many cells reached their precision is said at the top.
     if cell.ending != Some(CellEnding::Precision) {
         parts.push(words::ending(cell.ending.as_ref()));
@@ -181,6 +181,7 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, page_data: &Page
     body.push_str(&latency::curves(cell, index, page_data));
     body.push_str(&levels::bars(cell));
     body.push_str(&figures::all(analysis, cell));
+    body.push_str(&figures::log_over_start(cell));
     body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
     section(&anchor(cell), &format!("Cell {}", cell.id), &view::conditions(cell), &body)
 }
@@ -192,11 +193,10 @@ fn method(cell: &CellAnalysis) -> String {
         parts.push(format!("mode {}", cell.mode));
     }
     parts.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
-    parts.push(format!(
-        "{} in {}",
-        words::plural(cell.frames as u64, "frame"),
-        words::plural(cell.epochs.into(), "epoch")
-    ));
+    parts.push(words::repetitions(cell));
+    if !cell.warm_up.is_empty() {
+        parts.push(format!("warm-up: {}", cell.warm_up));
+    }
     parts.push(words::ending(cell.ending.as_ref()));
     if cell.frames > 0 {
         let Host { load, .. } = cell.host;

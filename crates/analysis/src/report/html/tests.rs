@@ -26,6 +26,11 @@ fn an_open_loop() {
 }
 
 #[test]
+fn a_plain_arm_again_and_several_cells() {
+    check(&sample::controlled(), expect_file!["../golden/controlled.html"]);
+}
+
+#[test]
 fn a_sweep() {
     check(&sample::swept(), expect_file!["../golden/swept.html"]);
 }

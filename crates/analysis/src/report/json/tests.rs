@@ -67,6 +67,7 @@ fn all() -> Vec<Analysis> {
 #[test]
 fn everything_is_told() {
     expect_file!["../golden/full.json"].assert_eq(&document(&sample::full()));
+    expect_file!["../golden/controlled.json"].assert_eq(&document(&sample::controlled()));
     expect_file!["../golden/failed.json"].assert_eq(&document(&sample::failed()));
     expect_file!["../golden/empty.json"].assert_eq(&document(&sample::empty()));
 }
@@ -150,10 +151,10 @@ fn what_is_no_document_is_refused_in_words() {
         "[1, 2]".to_owned(),
         "{\"title\": \"something else\"}".to_owned(),
         "{\"tithe_report\": {}}".to_owned(),
-        with("\"format\": 2", "\"format\": \"two\""),
-        with("\"format\": 2", "\"format\": 1"),
-        with("\"format\": 2", "\"format\": 3"),
-        with("\"format\": 2", "\"format\": 2, \"format\": 2"),
+        with("\"format\": 3", "\"format\": \"two\""),
+        with("\"format\": 3", "\"format\": 1"),
+        with("\"format\": 3", "\"format\": 4"),
+        with("\"format\": 3", "\"format\": 3, \"format\": 3"),
         with("\"seed\": 42", "\"seed\": 42, \"sed\": 42"),
         with("\"seed\": 42", "\"seed\": -42"),
         with("\"seed\": 42", "\"seed\": 1e999"),
@@ -182,22 +183,22 @@ fn what_is_no_document_is_refused_in_words() {
         it is JSON and no report of tithe, which has a `tithe_report`
         it does not say its `format` as a whole number
         it does not say its `format` as a whole number
-        it is of format 1, which an older tithe wrote and which lacks what reports are made from; this one reads format 2: make the document again from its run folder (tithe report RUN --format json)
-        it is of format 3, which a newer tithe wrote; this one reads format 2
+        it is of format 1, which an older tithe wrote and which lacks what reports are made from; this one reads format 3: make the document again from its run folder (tithe report RUN --format json)
+        it is of format 4, which a newer tithe wrote; this one reads format 3
         line 2, column 23 is damaged: duplicate field `format`
         line 8, column 21 is damaged: unknown field `sed`, expected one of `run`, `title`, `database`, `tithe`, `seed`, `records`, `confidence`, `margin`, `machine`, `cells`, `sweeps`, `warnings`
         line 8, column 15 is damaged: invalid value: integer `-42`, expected u64
         line 8, column 17 is no JSON: number out of range
-        line 153, column 3 is damaged: missing field `seed`
-        line 26, column 22 is damaged: invalid type: null, expected a string
+        line 154, column 3 is damaged: missing field `seed`
+        line 27, column 22 is damaged: invalid type: null, expected a string
         line 22, column 29 is damaged: invalid type: string "Infinity", expected f64
-        line 56, column 402 is damaged: missing field `total`
-        line 55, column 438 is damaged: unknown variant `Costs`, expected one of `COSTS`, `GAINS`, `NONE_FOUND`, `TOO_NOISY`
+        line 57, column 443 is damaged: missing field `total`
+        line 56, column 479 is damaged: unknown variant `Costs`, expected one of `COSTS`, `GAINS`, `NONE_FOUND`, `TOO_NOISY`
         tithe_report.cells[0] is damaged: it has more frames than a cell can have
         page.curves[3] is damaged: it is of a cell or of an arm that is not in the report
         page.moments[0] is damaged: it is of a cell that is not in the report
-        line 193, column 1 is no JSON: trailing characters
-        it ends at line 94, column 240 in the middle of a value: it is cut short
+        line 194, column 1 is no JSON: trailing characters
+        it ends at line 95, column 189 in the middle of a value: it is cut short
     "#]].assert_eq(&told);
 }
 

@@ -6,11 +6,11 @@ use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Level, Outcome, Proof,
     figures::{Percentile, Rank, Start},
-    report::{number, words},
+    report::{headline::control_of, number, words},
 };
 
 /// Signs of footnotes, one per flag.
-const MARKS: [&str; 13] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹", "¹²", "¹³"];
+const MARKS: [&str; 14] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹", "¹²", "¹³", "¹⁴"];
 
 /// At most this many operations get percentile columns; the others are in the long form's tables.
 const OPERATIONS_SHOWN: usize = 2;
@@ -25,7 +25,10 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
         ];
     }
     let footnotes = Footnotes::of(cell, form);
-    let mut notes = footnotes.notes();
+    let control =
+        |arm: &ArmAnalysis| Note { mark: arm.name.clone(), text: words::CONTROL.to_owned(), tone: Tone::Normal };
+    let mut notes: Vec<Note> = control_of(cell).map(control).into_iter().collect();
+    notes.extend(footnotes.notes());
     notes.extend(more(cell));
     notes.extend(words::neighbours(cell).map(|text| Note { mark: "%".to_owned(), text, tone: Tone::Caution }));
     if headline.iter().filter_map(|name| name.percentile()).any(is_intended) {
@@ -93,7 +96,7 @@ fn level_column(cell: &CellAnalysis, name: &Figure, title: &str) -> (Column, Vec
 }
 
 fn label(arm: &ArmAnalysis) -> [Entry; 2] {
-    let (mark, tone) = words::proof(&arm.proof);
+    let (mark, tone) = words::mark(arm);
     [Entry::text(&arm.name, Tone::Strong), Entry::text(mark, tone)]
 }
 
@@ -245,12 +248,13 @@ fn doubted(entry: Entry) -> Entry {
 /// The answer for the primary estimate.
 fn answer(arm: &ArmAnalysis, margin: f64) -> Entry {
     let primary = arm.estimates.iter().find(|estimate| estimate.primary);
-    primary.map_or(Entry::default(), |estimate| verdict(estimate, &arm.proof, margin))
+    primary.map_or(Entry::default(), |estimate| verdict(estimate, arm, margin))
 }
 
-/// What an estimate says: nothing but that where the protection was not proven.
-pub(super) fn verdict(estimate: &Estimate, proof: &Proof, margin: f64) -> Entry {
-    match proof {
+/// What an estimate of `arm` says: nothing but that where the protection was not proven.
+pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> Entry {
+    match &arm.proof {
+        _ if arm.aa => Entry::text(words::control(estimate), Tone::Normal),
         Proof::Baseline | Proof::Proven => {
             let text = Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict));
             Entry { short: Some(words::outcome_short(estimate, margin)), ..text }

@@ -6,7 +6,7 @@ use super::{
     evidence,
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Outcome,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, LogAt, Outcome,
     report::{number, words},
 };
 
@@ -16,6 +16,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis) -> Vec<Block> {
     let mut blocks: Vec<Block> =
         cell.arms.iter().flat_map(|arm| of_arm(arm, baseline(cell), analysis.margin, &footnotes)).collect();
     blocks.extend(levels(cell));
+    blocks.extend(log_over_start(cell));
     blocks
 }
 
@@ -24,7 +25,7 @@ fn baseline(cell: &CellAnalysis) -> &str {
 }
 
 fn of_arm(arm: &ArmAnalysis, baseline: &str, margin: f64, footnotes: &Footnotes) -> Vec<Block> {
-    let (mark, _) = words::proof(&arm.proof);
+    let (mark, _) = words::mark(arm);
     let mut blocks = vec![Block::Heading(3, format!("Arm {}: {mark}", arm.name)), Block::Facts(facts(arm))];
     let reasons = evidence::reasons(&arm.proof);
     if !reasons.is_empty() {
@@ -74,9 +75,10 @@ fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
             costs::figure(estimate, &arm.proof, footnotes),
             Entry::text(count(estimate), Tone::Normal),
             Entry::text(change(estimate), Tone::Normal),
-            costs::verdict(estimate, &arm.proof, margin),
+            costs::verdict(estimate, arm, margin),
         ]);
         rows.extend(total(estimate, arm));
+        rows.extend(spread(estimate));
     }
     Table { columns, rows, sticky: 1 }
 }
@@ -115,6 +117,19 @@ fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
     ])
 }
 
+/// How much the true cost differs from one start to the next, where the starts tell it. It is no cost and has no
+/// verdict.
+fn spread(estimate: &Estimate) -> Option<Vec<Entry>> {
+    let spread = estimate.spread.filter(|_| matches!(estimate.name, Figure::Metric(_)))?;
+    Some(vec![
+        Entry::text("  spread between starts", Tone::Normal),
+        Entry::text(number::spread(&spread), Tone::Normal),
+        Entry::text(words::plural(estimate.starts as u64, "start"), Tone::Normal),
+        Entry::default(),
+        Entry::default(),
+    ])
+}
+
 /// Absolute levels, one column an arm: for orientation, because they belong to this machine and hour.
 fn levels(cell: &CellAnalysis) -> Vec<Block> {
     let mut names: Vec<&Figure> = Vec::new();
@@ -142,5 +157,25 @@ fn levels(cell: &CellAnalysis) -> Vec<Block> {
     vec![
         Block::Heading(3, "Absolute levels, for orientation: they belong to this machine and hour".to_owned()),
         Block::Table(Table { columns, rows: names.iter().map(row).collect(), sticky: 1 }),
+    ]
+}
+
+/// The log per operation from the first frame of a start to the last, one column an arm.
+fn log_over_start(cell: &CellAnalysis) -> Vec<Block> {
+    if cell.log_over_start.is_empty() {
+        return Vec::new();
+    }
+    let mut columns = vec![Column::text("log per op")];
+    columns.extend(cell.arms.iter().map(|arm| Column::figures(&arm.name, "")));
+    let row = |at: &LogAt| {
+        let figures = at.arms.iter().map(|bytes| match bytes {
+            Some(bytes) => Entry::text(number::amount(*bytes, words::LOG_UNIT), Tone::Normal),
+            None => Entry::absent(),
+        });
+        std::iter::once(Entry::text(&at.place, Tone::Normal)).chain(figures).collect()
+    };
+    vec![
+        Block::Heading(3, words::LOG_OVER_START.to_owned()),
+        Block::Table(Table { columns, rows: cell.log_over_start.iter().map(row).collect(), sticky: 1 }),
     ]
 }

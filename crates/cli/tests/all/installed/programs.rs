@@ -373,13 +373,15 @@ fn a_plan_names_the_mode() {
           again  plain
 
         Cells
-          cell         clients  load                                    slot  frame  frames    epochs
+          cell         clients  load                                    slot  frame  frames    starts
           select-only  4        closed loop, slices of another program  1 s   2 s    15 to 15  1
 
         A cell ends when processor time per operation is known to ±90.00%, or with its last frame.
         Measured load     at most 30 s
-        Everything else   roughly 50 s: starting, loading, warming up, evidence
+        Everything else   roughly 40 s: starting, loading, warming up, evidence
         Disk              roughly 48 MB at a time
+        Few starts        cell select-only: one start, so its intervals reach ±1.6% at least
+                          because starts differ by 0.76% (three arms over 8 starts, workload A, 50,000 records, 2 clients, 2 processors, 2026-11); with four `starts` or more their own spread is used
 
         What each arm changes
           again

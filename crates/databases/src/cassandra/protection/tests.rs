@@ -44,7 +44,7 @@ fn a_plain_server() {
         auto_bootstrap: false
         auto_snapshot: false
         cdc_raw_directory: '/run/02-arm/node1/cdc'
-        cluster_name: 'tithe 02-arm 19042'
+        cluster_name: 'tithe'
         commitlog_directory: '/run/02-arm/node1/commitlog'
         commitlog_sync: periodic
         commitlog_sync_period: 10000ms
@@ -248,15 +248,18 @@ fn several_nodes() {
         setup.settings.insert(name.to_owned(), value.to_owned());
     }
     expect![[r#"
+        - cluster_name: 'tithe'
         - -Xms512M
         - -Xmx512M
         - serve LC_ALL=C /java/bin/java @/run/02-arm/node1/java.options org.apache.cassandra.service.CassandraDaemon
         - paths Paths { data: ["/run/02-arm/node1/data"], journal: ["/run/02-arm/node1/commitlog", "/run/02-arm/node1/hints"], logs: ["/run/02-arm/server.log", "/run/02-arm/node1/audit.log", "/run/02-arm/node1/audit"] }
+        + cluster_name: 'tithe 02-arm 19042'
         + -Xms1G
         + -Xmx1G
         + Folder("/run/02-arm/node2")
         + write /run/02-arm/node2/cassandra.yaml 600
         + cdc_raw_directory: '/run/02-arm/node2/cdc'
+        + cluster_name: 'tithe 02-arm 19042'
         + commitlog_directory: '/run/02-arm/node2/commitlog'
         + data_file_directories: ['/run/02-arm/node2/data']
         + hints_directory: '/run/02-arm/node2/hints'

@@ -1,6 +1,8 @@
 //! Apache Cassandra. A virtual machine takes its time to start, so these tests start few servers and ask each of them
 //! much.
 
+use std::sync::atomic::AtomicBool;
+
 use expect_test::{Expect, expect};
 use tithe_databases::cassandra::Cassandra;
 use tithe_machine::{
@@ -9,7 +11,11 @@ use tithe_machine::{
     proc::ServerTask,
     secret::Secret,
 };
-use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
+use tithe_model::{
+    experiment::{Arrivals, OptionValue, Protection as Chosen, Url},
+    record::Steadied,
+    steady::Steadiness,
+};
 use tithe_plugin::{
     database::Database,
     matrix::Feature,
@@ -18,7 +24,9 @@ use tithe_plugin::{
 };
 
 use super::{
-    assert_exposed, how, how_for, key_value, rows,
+    assert_exposed, how, how_for, key_value,
+    load::{load, runner, ycsb},
+    rows,
     sandbox::{self, Sandbox},
     table, verdicts,
 };
@@ -29,6 +37,15 @@ fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
 
 fn text(value: &str) -> OptionValue {
     OptionValue::Text(value.to_owned())
+}
+
+/// The commit log holds nothing that a stopped node has not written to its files, whatever encrypts it.
+#[test]
+fn data_are_put_back() {
+    let protections = [chosen("password", &[]), chosen("commitlog-encryption", &[])];
+    if let Some(sandbox) = Sandbox::start(&Cassandra, &protections) {
+        crate::put_back::data_are_put_back(sandbox);
+    }
 }
 
 /// Every kind of request, and what comes back.
@@ -398,4 +415,26 @@ fn several_nodes_speak_tls_among_themselves() {
     "#]],
     );
     Cassandra.quiesce(&protected.server, &protected.setup, &table()).expect("both nodes write their files");
+}
+
+/// A warm-up ends by itself when the node is steady, or at its cap, and says which.
+#[test]
+fn a_warm_up_ends_by_itself_and_is_told() {
+    let Some(sandbox) = Sandbox::start(&Cassandra, &[]) else { return };
+    let workload = ycsb(1000, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
+    load(&sandbox, workload.as_ref());
+    let mut runner = runner(&sandbox, workload.as_ref(), 2, Arrivals::Closed, None);
+    let (window_ns, at_most_ns) = (500_000_000, 60_000_000_000);
+    let mut told = Vec::new();
+    let mut tell = |done_ns| told.push(done_ns);
+    let warmed_up = runner.warm_up(0, (window_ns, at_most_ns), &AtomicBool::new(false), &mut tell);
+    let warmed_up = warmed_up.expect("connected").expect("not cancelled");
+    eprintln!("{warmed_up:?}");
+    assert_eq!((told.len(), told.last()), (warmed_up.windows as usize, Some(&warmed_up.duration_ns)));
+    assert_eq!(warmed_up.quantity, Steadied::Operations, "Cassandra does not tell the length of its log");
+    if warmed_up.ended == Steadiness::Steady {
+        assert!(warmed_up.windows >= 12, "{warmed_up:?}");
+    } else {
+        assert!(warmed_up.duration_ns >= at_most_ns, "{warmed_up:?}");
+    }
 }

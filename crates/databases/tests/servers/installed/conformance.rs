@@ -3,6 +3,7 @@
 //! product has is in a file of its own.
 
 use super::{mariadb::MARIADB, mysql::MYSQL, postgres::POSTGRES, redis::REDIS};
+use crate::put_back::put_back_with;
 use crate::tested::{self, Attached, Refusals, chosen, no_proof, proven};
 
 const TLS: [&str; 2] = ["tls-negotiated Claim Holds", "wire-canary Claim Holds"];
@@ -36,6 +37,11 @@ macro_rules! alike {
         }
         no_proof! { $tested;
             tls_1_2_is_not_the_version_that_was_asked_for: "tls" { version = "1.2" } => "tls" {};
+        }
+
+        #[test]
+        fn data_are_put_back() {
+            put_back_with(&$tested, None);
         }
     };
 }
@@ -163,6 +169,11 @@ pub mod mysql {
 
     alike!(MYSQL, resumed: "Holds");
 
+    #[test]
+    fn encrypted_data_are_put_back() {
+        put_back_with(&MYSQL, Some(chosen!(MYSQL, "encryption" {})));
+    }
+
     pub const ENCRYPTED: [&str; 4] = [
         "encryption-in-force Claim Holds",
         "disk-canary Claim Holds",
@@ -211,6 +222,11 @@ mod redis {
     use super::*;
 
     alike!(REDIS, resumed: "Holds");
+
+    #[test]
+    fn data_with_an_append_only_file_are_put_back() {
+        put_back_with(&REDIS, Some(chosen!(REDIS, "aof" {})));
+    }
 
     proven! { REDIS;
         tls_1_2: "tls" { version = "1.2" } => TLS;

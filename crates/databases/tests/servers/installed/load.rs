@@ -11,23 +11,23 @@ use tithe_harness::load::{
 use tithe_machine::cgroup;
 use tithe_model::{
     experiment::{self, Arrivals, OptionValue, Values},
-    plan::Cell,
+    plan::{Cell, Starts, WarmUp},
     record::{ArmFrame, Frame, Slot},
 };
-use tithe_plugin::{product::Product, session::Session, workload::Workload};
+use tithe_plugin::{data, product::Product, session::Session, workload::Workload};
 
 use super::{
     how_for,
     sandbox::{Sandbox, chosen},
 };
 
-fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
+pub fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let described = experiment::Workload { name: "mixed".to_owned(), kind: "ycsb".to_owned(), properties };
     tithe_workloads::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
 }
 
-fn load(sandbox: &Sandbox, workload: &dyn Workload) {
+pub fn load(sandbox: &Sandbox, workload: &dyn Workload) {
     sandbox.database.create(&sandbox.server, &sandbox.setup, &workload.table()).expect("a table");
     let how = how_for(workload.table(), true);
     let mut session: Session = sandbox.database.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
@@ -41,14 +41,14 @@ fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arr
     frame_of(sandbox, workload, clients, arrivals, None).0
 }
 
-/// The same with connections of `reconnect_every` operations, and its slots.
-fn frame_of(
-    sandbox: &Sandbox,
-    workload: &dyn Workload,
+/// One arm, `sandbox`, in frames of four slots of 50 ms.
+pub fn runner<'a>(
+    sandbox: &'a Sandbox,
+    workload: &'a dyn Workload,
     clients: u32,
     arrivals: Arrivals,
     reconnect_every: Option<u32>,
-) -> (ArmFrame, Vec<Slot>) {
+) -> CellRunner<'a> {
     let cell = Cell {
         id: "mixed".to_owned(),
         workload: 0,
@@ -63,7 +63,8 @@ fn frame_of(
         frames_max: 1,
         epochs: 1,
         design: tithe_model::experiment::Design::Interleaved,
-        restarts: false,
+        starts: Starts::Once,
+        after_start: WarmUp::None,
         pinned: true,
         free_frames: 0,
         reconnect_every,
@@ -71,12 +72,23 @@ fn frame_of(
     };
     let arm =
         StartedArm { server: sandbox.server.clone(), setup: sandbox.setup.clone(), on: Vec::new(), off: Vec::new() };
-    let mut runner = CellRunner::new(sandbox.database, workload, &cell, 0, true, vec![arm]);
+    CellRunner::new(sandbox.database, workload, &cell, 0, true, vec![arm])
+}
+
+/// The same with connections of `reconnect_every` operations, and its slots.
+fn frame_of(
+    sandbox: &Sandbox,
+    workload: &dyn Workload,
+    clients: u32,
+    arrivals: Arrivals,
+    reconnect_every: Option<u32>,
+) -> (ArmFrame, Vec<Slot>) {
+    let mut runner = runner(sandbox, workload, clients, arrivals, reconnect_every);
     // On a busy machine a thread may sleep through all slots of a frame.
     let slept = |frame: &Frame| frame.invalid.as_deref() == Some("arm 0: no operation succeeded");
     let (mut frame, slots) = (0..100)
         .map(|number| {
-            runner.frame(number, 0, false, &AtomicBool::new(false)).expect("connected").expect("not cancelled")
+            runner.frame(number, (0, 0), false, &AtomicBool::new(false)).expect("connected").expect("not cancelled")
         })
         .find(|(frame, _)| !slept(frame))
         .expect("a frame with operations");
@@ -175,4 +187,37 @@ fn updates_larger_than_a_socket_takes_at_once_are_sent_whole() {
         let seen = frame(&sandbox, workload.as_ref(), clients, Arrivals::Closed);
         assert!(seen.counters.sent_bytes.expect("counted") > 12_000_000 * seen.operations);
     }
+}
+
+/// Bytes of log per update in the first and in the last four of some frames on a server that has just been
+/// checkpointed.
+fn log_over_frames(run_in: bool) -> Option<(f64, f64)> {
+    let sandbox = Sandbox::start(&Postgres, &[])?;
+    let workload = ycsb(5000, &[("readproportion", "0"), ("updateproportion", "1")]);
+    load(&sandbox, workload.as_ref());
+    let (server, setup) = (&sandbox.server, &sandbox.setup);
+    data::quiesce(sandbox.database, server, setup, workload.as_ref()).expect("quiesced");
+    if run_in {
+        data::run_in(sandbox.database, server, setup, workload.as_ref()).expect("run in");
+    }
+    let mut runner = runner(&sandbox, workload.as_ref(), 1, Arrivals::Closed, None);
+    let logged = |number| {
+        let frame = runner.frame(number, (0, 0), false, &AtomicBool::new(false)).expect("connected");
+        let seen = frame.expect("not cancelled").0.arms.remove(0);
+        seen.counters.wal_bytes.expect("PostgreSQL tells it") as f64 / seen.all_operations() as f64
+    };
+    let frames: Vec<f64> = (0..12).map(logged).collect();
+    eprintln!("run in: {run_in}, bytes of log per update: {frames:.0?}");
+    let mean = |frames: &[f64]| frames.iter().sum::<f64>() / frames.len() as f64;
+    Some((mean(&frames[..4]), mean(&frames[8..])))
+}
+
+#[test]
+fn a_server_that_is_run_in_logs_as_much_at_first_as_later() {
+    let Some((first, last)) = log_over_frames(true) else { return };
+    // On a busy machine a frame has few updates, and one page that is logged whole is much of it.
+    assert!((first / last).ln().abs() < 2_f64.ln(), "{first} bytes at first, {last} later");
+    // The control: right after a checkpoint each update logs a page whole.
+    let (after_checkpoint, _) = log_over_frames(false).expect("installed");
+    assert!(after_checkpoint > 4.0 * first, "{after_checkpoint} bytes after a checkpoint, {first} when run in");
 }

@@ -93,6 +93,7 @@ fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
         steps: vec![Step::Folder(data.clone())],
         server: Some(Program { program: java(), arguments, environment: BTreeMap::new() }),
         stop_signal: libc::SIGTERM,
+        discard_signal: libc::SIGKILL,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { data: vec![data], journal: Vec::new(), logs: vec![place.folder.join("server.log")] },
     }

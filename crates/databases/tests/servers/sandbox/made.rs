@@ -67,7 +67,7 @@ pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<
 /// Carries out what stands before the server's start, on a copy of a fresh data folder of its `kind` where there is
 /// one.
 pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<String>) {
-    let by_command = launch.steps.iter().any(|step| matches!(step, Step::Run(_)));
+    let by_command = launch.steps.iter().any(|step| matches!(step, Step::MakeData(_)));
     let Some(kind) = kind.filter(|_| by_command) else {
         return folder.prepare(launch).expect("everything is prepared");
     };

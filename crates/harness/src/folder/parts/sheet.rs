@@ -92,6 +92,7 @@ mod tests {
             cell: 0,
             frame: 0,
             epoch: 0,
+            start: 0,
             start_unix_ns: 0,
             duration_ns: 0,
             invalid: None,

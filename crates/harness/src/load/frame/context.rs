@@ -35,6 +35,8 @@ pub(super) struct CellContext<'a> {
     pub arms: Vec<StartedArm>,
     /// Caches stay as empty as a fresh start leaves them.
     pub cold: bool,
+    /// No frame has been measured since the database was opened in this process.
+    pub fresh: bool,
     /// The folder of the servers' sandbox, where they are paused while another arm is measured.
     pub pauses_in: Option<PathBuf>,
     /// How long each arm's server has been paused, ns.
@@ -68,6 +70,7 @@ impl<'a> CellContext<'a> {
             processors,
             clocks: (0..lanes).map(|_| clock()).collect(),
             cold: false,
+            fresh: false,
             pauses_in: None,
             paused_ns: arms.iter().map(|_| Arc::default()).collect(),
             companions: arms.iter().map(|arm| arm.setup.rotates_volume().then(Companion::default)).collect(),

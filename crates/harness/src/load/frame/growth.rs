@@ -1,6 +1,7 @@
 //! How long the slots of a closed loop become from frame to frame: as long as carry-over asks for, and as slow
 //! operations do.
 
+use serde::{Deserialize, Serialize};
 use tithe_model::{
     experiment::{Arrivals, Design},
     plan::Cell,
@@ -20,16 +21,23 @@ const FRAMES_BEFORE_GROWTH: u32 = 5;
 /// Longest slot that few operations may ask for, ns.
 const SLOT_MAX_NS: u64 = 1_000_000_000;
 
+/// What the frames so far have shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Shown {
+    /// Carry-over of each arm.
+    profiles: Vec<Profile>,
+    /// Settling time and slot, before carry-over is seen, ns.
+    planned: (u64, u64),
+    /// How many they are.
+    frames: u32,
+}
+
 /// What was seen so far, and what follows from it.
 pub(super) struct Growth {
     /// Length that a frame should not exceed when its slots grow, ns.
     pub longest_ns: u64,
-    /// Carry-over that each arm has shown.
-    profiles: Vec<Profile>,
-    /// Settling time and slot, before carry-over is seen, ns.
-    planned: (u64, u64),
-    /// Frames so far.
-    frames: u32,
+    /// What frames have shown so far.
+    pub shown: Shown,
     slot_fixed: bool,
     /// Planned length of an arm's slots in a frame, ns.
     per_arm_ns: u64,
@@ -40,9 +48,11 @@ impl Growth {
     pub fn new(cell: &Cell, arms: usize, slot_fixed: bool) -> Self {
         Self {
             longest_ns: u64::MAX,
-            profiles: vec![Profile::default(); arms],
-            planned: (cell.settling_ns, cell.slot_ns),
-            frames: 0,
+            shown: Shown {
+                profiles: vec![Profile::default(); arms],
+                planned: (cell.settling_ns, cell.slot_ns),
+                frames: 0,
+            },
             slot_fixed,
             per_arm_ns: cell.slot_ns * u64::from(cell.blocks),
         }
@@ -50,7 +60,7 @@ impl Growth {
 
     /// Takes in what each lane saw of the carry-over of `arm`.
     pub fn add(&mut self, arm: usize, by_lane: &[Profile]) {
-        by_lane.iter().for_each(|profile| carry_over::add(&mut self.profiles[arm], profile.iter().copied()));
+        by_lane.iter().for_each(|profile| carry_over::add(&mut self.shown.profiles[arm], profile.iter().copied()));
     }
 
     /// Suits the next frame to what was seen, after a `frame` of so many `slots`.
@@ -72,15 +82,16 @@ impl Growth {
         if !adaptable {
             return;
         }
-        if sparse && !self.slot_fixed && self.planned.1 * 2 <= SLOT_MAX_NS {
-            self.planned.1 *= 2;
+        let shown = &mut self.shown;
+        if sparse && !self.slot_fixed && shown.planned.1 * 2 <= SLOT_MAX_NS {
+            shown.planned.1 *= 2;
         }
-        self.frames += 1;
-        let fixed = self.slot_fixed || self.frames < FRAMES_BEFORE_GROWTH;
-        let (settling_ns, slot_ns) = carry_over::suited(&self.profiles, self.planned.0, self.planned.1, fixed);
+        shown.frames += 1;
+        let fixed = self.slot_fixed || shown.frames < FRAMES_BEFORE_GROWTH;
+        let (settling_ns, slot_ns) = carry_over::suited(&shown.profiles, shown.planned.0, shown.planned.1, fixed);
         if slot_ns > cell.slot_ns {
             // The frame keeps its length or has four blocks, as far as the budget bears frames so long.
-            let most = (self.longest_ns / (slot_ns * self.profiles.len() as u64)).max(1);
+            let most = (self.longest_ns / (slot_ns * shown.profiles.len() as u64)).max(1);
             cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(4).min(most) as u32;
             cell.slot_ns = slot_ns;
         }

@@ -11,7 +11,7 @@ use tithe_machine::{
         stalls::{ProcessorUse, StallWatch},
     },
 };
-use tithe_model::{experiment::Arrivals, record::Stalls, schedule::block_order};
+use tithe_model::{experiment::Arrivals, plan::Starts, record::Stalls, schedule::block_order};
 use tithe_plugin::{data, database::Connect, session::Session};
 
 use super::{
@@ -130,7 +130,8 @@ impl<'a> Opening<'a> {
     fn fill_caches(&self, connections: &mut [ClientConnection<'_>]) -> Result<(), Fault> {
         let context = self.context;
         let cache_each = context.embedded && !context.database.entry().restarts;
-        let are_empty = cache_each || (context.cell.restarts && self.how.lane == 0);
+        let started = context.fresh || context.cell.starts == Starts::EveryFrame;
+        let are_empty = cache_each || (started && self.how.lane == 0);
         if !are_empty || context.cold {
             return Ok(());
         }

@@ -10,7 +10,10 @@ use std::{
 };
 
 use tithe_machine::launch::Address;
-use tithe_model::experiment::{Arrivals, Design, Url};
+use tithe_model::{
+    experiment::{Arrivals, Design, Url},
+    plan::{Starts, WarmUp},
+};
 use tithe_plugin::{
     session::{Progress, Session, Table},
     simulated::{Simulated, test_bench::Bench},
@@ -36,7 +39,8 @@ pub(super) fn cell(design: Design, arrivals: Arrivals) -> Cell {
         frames_max: 100,
         epochs: 1,
         design,
-        restarts: false,
+        starts: Starts::Once,
+        after_start: WarmUp::None,
         pinned: true,
         free_frames: 0,
         program: false,
@@ -147,7 +151,7 @@ fn ended(when: When) -> Option<Fault> {
         || StartedArm { server: bench.server.clone(), setup: bench.setup.clone(), on: Vec::new(), off: Vec::new() };
     let cell = cell(Design::Interleaved, Arrivals::Closed);
     let mut started = CellRunner::new(&Simulated, &workload, &cell, 0, false, vec![arm(), arm()]);
-    started.frame(0, 0, false, &AtomicBool::new(false)).err()
+    started.frame(0, (0, 0), false, &AtomicBool::new(false)).err()
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::load::{
     Schedule,
     meeting::{Broken, Meeting},
     pause_gate::PauseGate,
+    placement::Placement,
 };
 
 /// How the threads of one frame meet.
@@ -49,7 +50,10 @@ impl Lanes<'_> {
         let shared = Shared { asked, lag, meeting: &meeting, start_ns: &start_ns, pause_gate: &pause_gate };
         let (before, seen) = std::thread::scope(|scope| {
             let shared = &shared;
-            let lane = |number| scope.spawn(move || self.run(context, number, shared));
+            let lane = |number| {
+                let placement = Placement::drawn(context.cell.seed, asked.number, number);
+                scope.spawn(move || placement.within(|| self.run(context, number, shared)))
+            };
             let threads: Vec<_> = (0..context.lanes()).map(lane).collect();
             let before = begin(watch, shared);
             let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|words| Err(panicked(&*words))));

@@ -6,6 +6,7 @@ fn fingerprint(words: &str, key: &[u8]) -> Fingerprint {
         paths: vec!["data".to_owned(), "log".to_owned()],
         words: words.to_owned(),
         keys: vec![Secret::new(key)],
+        on_volume: None,
     }
 }
 
@@ -32,7 +33,10 @@ impl CheckContext {
     }
 
     fn restore(&self, fingerprint: &Fingerprint, server: &str) -> Result<Option<String>, Fault> {
-        self.data_sets.restore(fingerprint, &self.folder.join(server))
+        let folder = self.folder.join(server);
+        let below = |name: &str| vec![folder.join(name)];
+        let paths = Paths { data: below("data"), journal: below("binlog"), logs: below("server.log") };
+        self.data_sets.restore(fingerprint, &folder, &paths)
     }
 
     /// The folders of kept sets, complete or not.
@@ -69,6 +73,59 @@ fn a_data_set_is_copied_to_whoever_stores_the_same_and_to_nobody_else() {
     context.data_sets.let_go(|workload| workload == 1);
     assert_eq!(context.restore(&plain, "two"), Ok(None));
     assert_eq!(context.sets(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn data_are_put_back_in_place_of_what_was_written_since() {
+    let mut context = CheckContext::new("back");
+    let plain = fingerprint("plain", b"k");
+    context.keep(&plain).expect("kept");
+    let at = |name: &str| context.folder.join("one").join(name);
+    for round in ["first", "second"] {
+        context.restore(&plain, "one").expect("a copy").expect("what is kept");
+        let written = ["data/rows", "data/more", "log", "binlog/1", "server.log", "password"];
+        assert_eq!(
+            written.map(|name| at(name).exists()),
+            [true, false, false, false, round == "second", round == "second"]
+        );
+        assert_eq!(fs::read_to_string(at("data/rows")).expect("the copy"), "1 2 3");
+        fs::create_dir(at("binlog")).expect("a folder");
+        written.iter().for_each(|name| fs::write(at(name), round).expect("a file"));
+    }
+    // What lies elsewhere is not this server's alone.
+    let foreign = Paths { data: vec![context.folder.join("two")], ..Paths::default() };
+    context.data_sets.restore(&plain, &context.folder.join("one"), &foreign).expect("a copy");
+    assert!(context.folder.join("two").exists());
+}
+
+#[test]
+fn folders_above_a_set_belong_to_whom_the_server_does() {
+    let mut context = CheckContext::new("above");
+    let set = Fingerprint { paths: vec!["node/data".to_owned()], ..fingerprint("plain", b"k") };
+    let folder = context.folder.clone();
+    fs::create_dir(folder.join("one/node")).expect("a folder");
+    fs::rename(folder.join("one/data"), folder.join("one/node/data")).expect("moved");
+    // SAFETY: geteuid has no preconditions.
+    let owner = if unsafe { libc::geteuid() } == 0 { 65_534 } else { fs::metadata(&folder).expect("a folder").uid() };
+    chown(folder.join("two"), Some(owner), None).expect("given away");
+    context.keep(&set).expect("kept");
+    context.restore(&set, "two").expect("a copy").expect("what is kept");
+    assert_eq!(fs::read_to_string(folder.join("two/node/data/rows")).expect("the copy"), "1 2 3");
+    assert_eq!(fs::metadata(folder.join("two/node")).expect("a folder").uid(), owner);
+}
+
+#[test]
+fn what_is_on_a_volume_stays_there_and_is_nobody_elses() {
+    let mut context = CheckContext::new("volume");
+    let on_volume = |arm, epoch| Fingerprint { on_volume: Some((arm, epoch)), ..fingerprint("plain", b"k") };
+    context.keep(&on_volume(1, 0)).expect("kept");
+    assert!(context.data_sets.sandbox.is_none(), "no place outside the volume is made for it");
+    for other in [on_volume(2, 0), on_volume(1, 1), fingerprint("plain", b"k")] {
+        assert_eq!(context.restore(&other, "two"), Ok(None));
+    }
+    context.restore(&on_volume(1, 0), "one").expect("a copy").expect("what is kept");
+    assert_eq!(fs::read_to_string(context.folder.join("one/data/rows")).expect("the copy"), "1 2 3");
+    assert_eq!(fs::read_to_string(context.folder.join("one/kept-set/data/rows")).expect("the set"), "1 2 3");
 }
 
 #[test]

@@ -78,6 +78,29 @@ impl AcknowledgedCounter {
         self.limit.store(limit, Ordering::Release);
         Ok(())
     }
+
+    /// The next number, and those before it that are not acknowledged, in order. Nobody is at work meanwhile.
+    pub fn reached(&self) -> (i64, Vec<i64>) {
+        let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.next.load(Ordering::Relaxed);
+        let is_open = |number: &i64| {
+            let (word, bit) = slot(*number);
+            window[word] & bit == 0
+        };
+        (next, (self.last() + 1..next).filter(is_open).collect())
+    }
+
+    /// Goes on where another has [`reached`](Self::reached) to.
+    pub fn go_on(&self, next: i64, open: &[i64]) {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = open.first().copied().unwrap_or(next) - 1;
+        window.fill(0);
+        for (word, bit) in (limit + 1..next).filter(|number| !open.contains(number)).map(slot) {
+            window[word] |= bit;
+        }
+        self.next.store(next, Ordering::Relaxed);
+        self.limit.store(limit, Ordering::Release);
+    }
 }
 
 /// Word and bit of `number` in the window.
@@ -100,6 +123,31 @@ mod tests {
             counter.last()
         };
         assert_eq!([after(1001), after(1003), after(1000), after(1002)], [999, 999, 1001, 1003]);
+    }
+
+    #[test]
+    fn another_goes_on_where_one_has_reached_to() {
+        let counter = AcknowledgedCounter::new(WINDOW - 3);
+        for _ in 0..6 {
+            counter.next();
+        }
+        for number in [WINDOW - 3, WINDOW - 1, WINDOW, WINDOW + 2] {
+            counter.acknowledge(number).unwrap();
+        }
+        let (next, open) = counter.reached();
+        assert_eq!((next, open.as_slice()), (WINDOW + 3, [WINDOW - 2, WINDOW + 1].as_slice()));
+        let other = AcknowledgedCounter::new(0);
+        other.next();
+        other.acknowledge(0).unwrap();
+        other.go_on(next, &open);
+        for counter in [&counter, &other] {
+            assert_eq!(counter.last(), WINDOW - 3);
+            counter.acknowledge(WINDOW - 2).unwrap();
+            assert_eq!(counter.last(), WINDOW);
+            counter.acknowledge(WINDOW + 1).unwrap();
+            assert_eq!((counter.last(), counter.next()), (WINDOW + 2, WINDOW + 3));
+        }
+        assert_eq!(AcknowledgedCounter::new(7).reached(), (7, Vec::new()));
     }
 
     #[test]

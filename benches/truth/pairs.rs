@@ -1,0 +1,103 @@
+//! Identical experiments, one after the other: how many pairs of them `compare` calls different.
+
+use std::collections::BTreeMap;
+
+use tithe_analysis::{Analysis, CONFIDENCE, assess::assess, compare};
+
+use crate::{
+    Arguments,
+    analysis::read,
+    beside::Beside,
+    experiment::{settings, ycsb},
+    run::Run,
+    share::share,
+};
+
+/// What is to be measured.
+pub struct Options {
+    product: String,
+    runs: u32,
+    seconds: u32,
+    hogs: usize,
+    workload: String,
+}
+
+impl Options {
+    /// As the command line says.
+    pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
+        Ok(Self {
+            product: arguments.word(0).ok_or("pairs needs a product: sqlite, postgres, redis")?.to_owned(),
+            runs: arguments.number(1, "runs", 12)?,
+            seconds: arguments.number(2, "seconds", 30)?,
+            hogs: arguments.number(3, "hogs", 0)?,
+            workload: arguments.word(4).unwrap_or("c").to_owned(),
+        })
+    }
+
+    /// The same but for its seed: plain, one protection that is there on every machine, and its price.
+    fn experiment(&self, seed: u32) -> String {
+        let Self { product, seconds, workload, .. } = self;
+        let protection = match product.as_str() {
+            "sqlite" => "page-encryption\", cipher = \"aegis",
+            _ => "tls",
+        };
+        format!(
+            "title = \"The same again\"\ndatabase = \"{product}\"\n{}[data]\nrecords = 20_000\n[measure]\n\
+             budget = \"{seconds} s\"\nprecision = \"0.01%\"\nseed = {seed}\n[[workload]]\n{}\n[[arm]]\nname = \"plain\"\n\
+             [[arm]]\nname = \"protected\"\nprotections = [{{ use = \"{protection}\" }}]\n",
+            settings(product, workload),
+            ycsb(workload)
+        )
+    }
+}
+
+/// Measures and tells.
+pub fn measure(asked: &Options) -> Result<(), String> {
+    let mut analyses: Vec<Analysis> = Vec::new();
+    for seed in 1..=asked.runs {
+        let run = Run::new(&format!("pairs-{seed}"), &asked.experiment(seed));
+        let neighbours = Beside::Hogs(asked.hogs).start();
+        let folder = run.finish()?;
+        drop(neighbours);
+        analyses.push(assess(&read(&folder)));
+    }
+    let Options { product, runs, seconds, workload, hogs, .. } = asked;
+    println!("{product}, workload {workload}, {runs} runs of {seconds} s, beside {}\n", Beside::Hogs(*hogs));
+    tell_costs(&analyses);
+    tell_pairs(&analyses);
+    Ok(())
+}
+
+/// The deciding cost of each run.
+fn tell_costs(analyses: &[Analysis]) {
+    println!("| run | figure | cost | starts | load |\n|---|---|---|---|---|");
+    for (run, analysis) in (1..).zip(analyses) {
+        let Some(cell) = analysis.cells.first() else { continue };
+        for estimate in cell.arms.iter().flat_map(|arm| &arm.estimates).filter(|estimate| estimate.primary) {
+            println!(
+                "| {run} | {} | {} | {} | {:.1} |",
+                estimate.title, estimate.text, estimate.starts, cell.host.load
+            );
+        }
+    }
+}
+
+/// How many pairs are told apart, by figure.
+fn tell_pairs(analyses: &[Analysis]) {
+    let mut by_figure: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (number, first) in analyses.iter().enumerate() {
+        for second in &analyses[number + 1..] {
+            let Ok(comparison) = compare::compare(&[first.clone(), second.clone()]) else { continue };
+            for found in comparison.matches.iter().filter(|found| !found.differences().is_empty()) {
+                let (different, all) = by_figure.entry(found.title.clone()).or_default();
+                *all += 1;
+                *different += u64::from(found.least().is_some());
+            }
+        }
+    }
+    let allowed = 100.0 * (1.0 - CONFIDENCE);
+    println!("\n| figure | pairs called different ({allowed:.0} % allowed) |\n|---|---|");
+    for (figure, (different, all)) in by_figure {
+        println!("| {figure} | {} |", share(different, all));
+    }
+}

@@ -1,0 +1,136 @@
+//! The A/A arm as the negative control: what differences mean in this cell.
+//!
+//! The baseline and its second instance do the same, so what they differ by nevertheless is what two arms may differ by
+//! for no reason. Hardly any protection can save anything; whatever looks like a saving must therefore be larger than
+//! that. A cost is likely and stands, with a flag where the A/A arm differs by as much.
+
+use tithe_model::experiment::Metric;
+
+use super::{measured::Measured, slots};
+use crate::{
+    ArmAnalysis, Estimate, Flag, Interval, Outcome,
+    statistics::{
+        inference::sidak,
+        precision,
+        verdict::{digits, percent},
+    },
+};
+
+/// Error of saying of any cell of a run that its A/A arm differs from the baseline, where it does not.
+const DIFFERS: f64 = 0.01;
+
+/// Said where Tithe's own second instance of the baseline differs from it in `primary`, in one of `cells` cells. An arm
+/// of the experiment's that protects nothing may differ for a reason that Tithe does not know, and says nothing about
+/// the others.
+pub(super) fn asymmetry(
+    measured: &mut Measured<'_>,
+    arms: &[ArmAnalysis],
+    primary: Metric,
+    cells: usize,
+) -> Option<String> {
+    let index = arms.iter().position(|arm| arm.aa)?;
+    let alpha = std::mem::replace(&mut measured.alpha, sidak(DIFFERS, cells));
+    let Interval { low, high, .. } = slots::deciding(measured, index, primary).effect;
+    measured.alpha = alpha;
+    let differs = measured.frames.len() >= precision::MIN_FRAMES && (low > 0.0 || high < 0.0);
+    differs.then(|| {
+        let name = &arms[index].name;
+        format!("arm `{name}` protects nothing and still differs from the baseline: the set-up is not symmetric")
+    })
+}
+
+/// Holds each figure of `arms` against the same figure of their A/A arm; without one nothing changes.
+pub(super) fn hold(arms: &mut [ArmAnalysis]) {
+    let Some(control) = arms.iter().find(|arm| arm.aa).map(|arm| arm.estimates.clone()) else { return };
+    for estimate in arms.iter_mut().filter(|arm| !arm.aa).flat_map(|arm| &mut arm.estimates) {
+        if let Some(control) = control.iter().find(|control| control.name == estimate.name) {
+            hold_against(estimate, control);
+        }
+    }
+}
+
+fn hold_against(estimate: &mut Estimate, control: &Estimate) {
+    let doubtful = match estimate.verdict {
+        Outcome::Gains => !is_below(&estimate.effect, &control.effect),
+        Outcome::Costs => control.effect.holds(estimate.effect.estimate),
+        Outcome::NoneFound | Outcome::TooNoisy => false,
+    };
+    if doubtful {
+        estimate.flags.push(Flag::WithinControl);
+    }
+    if doubtful && estimate.verdict == Outcome::Gains {
+        (estimate.verdict, estimate.text) = (Outcome::TooNoisy, no_more_than(&control.effect));
+    }
+    if let (Some(over_run), Some(control)) = (&mut estimate.over_run, &control.over_run)
+        && over_run.verdict == Outcome::Gains
+        && !is_below(&over_run.effect, &control.effect)
+    {
+        over_run.verdict = Outcome::TooNoisy;
+    }
+}
+
+/// True where all of `effect` lies below all of `control`; an interval of which nothing is known is below nothing.
+fn is_below(effect: &Interval, control: &Interval) -> bool {
+    effect.high < control.low
+}
+
+/// `no more than the plain arm differs from itself: A/A −1.2% [−2.0, −0.4]`
+fn no_more_than(control: &Interval) -> String {
+    let Interval { estimate, low, high } = *control;
+    let of = |effect: f64| digits(percent(effect)).replace('-', "−");
+    let differs = match low.is_finite() && high.is_finite() {
+        true => format!("A/A {}% [{}, {}]", of(estimate), of(low), of(high)),
+        false => "A/A has not enough data".to_owned(),
+    };
+    format!("no more than the plain arm differs from itself: {differs}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Figure, OverRun, assess::estimate::stated, statistics::verdict::verdict};
+
+    /// An estimate of the interval, percent of the plain level, over one cell and over the run.
+    fn of(low: f64, high: f64) -> Estimate {
+        let ln = |percent: f64| (percent / 100.0).ln_1p();
+        let effect = Interval { estimate: (ln(low) + ln(high)) / 2.0, low: ln(low), high: ln(high) };
+        let (outcome, text) = verdict(effect, ln(3.0), "cost");
+        let over_run = Some(OverRun { effect, difference: None, verdict: outcome });
+        Estimate { over_run, ..stated(Figure::Metric(Metric::Net), "", effect, outcome, text, 30) }
+    }
+
+    fn held(mut estimate: Estimate, control: &Estimate) -> (Outcome, Outcome, bool, String) {
+        hold_against(&mut estimate, control);
+        let flagged = estimate.flags.contains(&Flag::WithinControl);
+        (estimate.verdict, estimate.headline().verdict, flagged, estimate.text)
+    }
+
+    #[test]
+    fn a_saving_must_lie_below_what_the_plain_arm_differs_from_itself() {
+        let (gains, noisy) = (Outcome::Gains, Outcome::TooNoisy);
+        let words = "no more than the plain arm differs from itself: A/A −1.2% [−2.0, −0.40]";
+        assert_eq!(held(of(-2.2, -1.0), &of(-2.0, -0.4)), (noisy, noisy, true, words.to_owned()));
+        let (single, over_run, flagged, _) = held(of(-3.2, -2.1), &of(-2.0, -0.4));
+        assert_eq!((single, over_run, flagged), (gains, gains, false));
+        // A control that saw nothing takes nothing for a saving.
+        let unknown = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let (single, _, _, text) = held(of(-3.2, -2.1), &Estimate { effect: unknown, ..of(0.0, 0.1) });
+        assert_eq!((single, text.ends_with("A/A has not enough data")), (noisy, true));
+    }
+
+    #[test]
+    fn a_cost_stands_and_is_flagged_where_the_plain_arm_differs_from_itself_by_as_much() {
+        let (single, over_run, flagged, text) = held(of(0.4, 1.2), &of(-0.5, 1.0));
+        assert_eq!((single, over_run, flagged), (Outcome::Costs, Outcome::Costs, true));
+        assert!(text.starts_with("costs"), "{text}");
+        assert!(!held(of(2.0, 4.0), &of(-0.5, 1.0)).2);
+        assert_eq!(held(of(-1.0, 1.0), &of(-0.5, 1.0)).0, Outcome::NoneFound);
+    }
+
+    #[test]
+    fn a_headline_is_held_against_the_control_of_all_cells() {
+        let wide = of(-4.0, 3.0).over_run;
+        let (single, over_run, ..) = held(of(-3.2, -2.1), &Estimate { over_run: wide, ..of(-2.0, -0.4) });
+        assert_eq!((single, over_run), (Outcome::Gains, Outcome::TooNoisy));
+    }
+}

@@ -1,0 +1,129 @@
+//! What identical arms say of the luck of a start: how much it differs from one start of the servers to the next, and
+//! how wide an interval that leaves to whoever has one start alone.
+//!
+//! Two spreads are told. The true one, without what frames scatter, with its interval: what a reader wants to know. And
+//! that of the starts' effects as they were seen, frames' scatter included: what a file of spreads says. It is never 0
+//! by accident and has the degrees of freedom of Student's t, so that an interval widened by it errs no oftener than it
+//! may.
+
+use std::collections::BTreeSet;
+
+use tithe_model::{
+    experiment::{Experiment, Metric},
+    quantity,
+    records::Records,
+    start_spread::StartSpread,
+};
+
+use super::super::{measured::Measured, slots};
+use crate::{
+    CONFIDENCE, Interval,
+    statistics::{
+        starts::{Asked, KnownSpread, infer_over_starts},
+        variance,
+    },
+};
+
+/// What the starts of one cell say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellSpread {
+    /// The cell's short name.
+    pub id: String,
+    /// Starts that count.
+    pub starts: usize,
+    /// Frames that count.
+    pub frames: usize,
+    /// Seconds of measured load.
+    pub load_s: f64,
+    /// The metrics that have a meaning here, the deciding one first; none where starts are too few.
+    pub metrics: Vec<MetricSpread>,
+}
+
+/// How much starts differ in one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricSpread {
+    /// The metric.
+    pub metric: Metric,
+    /// How it reads in a table.
+    pub title: String,
+    /// Standard deviation of ln(second instance ÷ first) from start to start without what frames scatter.
+    pub spread: Interval,
+    /// The same with it, and the degrees of freedom that it stands on: one less than there are starts, because both
+    /// arms of a start make one ratio.
+    pub seen: KnownSpread,
+}
+
+impl MetricSpread {
+    /// The least half-width of an interval on `starts` starts, whatever is measured on them, natural-log ratio.
+    pub fn least(&self, starts: usize) -> f64 {
+        self.seen.widening(starts, 1.0 - CONFIDENCE)
+    }
+}
+
+/// What the records of a calibration say of starts, cell by cell.
+pub fn spreads(records: &Records) -> Vec<CellSpread> {
+    (0..records.plan.cells.len()).map(|index| of_cell(records, index)).collect()
+}
+
+fn of_cell(records: &Records, index: usize) -> CellSpread {
+    let measured = Measured::new(records, index);
+    let has_meaning = |metric: Metric| match metric {
+        Metric::Net => measured.seen.net(),
+        Metric::ServerCpu => measured.seen.server(),
+        Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
+    };
+    let primary = measured.seen.deciding(records.plan.experiment.measure.primary);
+    let mut metrics: Vec<_> = slots::METRICS.into_iter().filter(|(metric, _)| has_meaning(*metric)).collect();
+    metrics.sort_by_key(|(metric, _)| *metric != primary);
+    CellSpread {
+        id: measured.cell.id.clone(),
+        starts: measured.starts(),
+        frames: measured.frames.len(),
+        load_s: measured.load_s(),
+        metrics: metrics.into_iter().filter_map(|(metric, title)| of_metric(&measured, metric, title)).collect(),
+    }
+}
+
+fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str) -> Option<MetricSpread> {
+    let asked = Asked { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
+    let over_starts = infer_over_starts(&slots::effects(measured, 1, metric), asked);
+    // Told where starts are enough and some have several frames; else frames hold both scatters.
+    let spread = over_starts.spread?;
+    let of_starts = &over_starts.inference.merged;
+    let seen = KnownSpread { spread: variance(of_starts).sqrt(), degrees: of_starts.len() as f64 - 1.0 };
+    Some(MetricSpread { metric, title: title.to_owned(), spread, seen })
+}
+
+/// What a file of spreads says after this calibration, measured on `date`: of each metric the widest of all cells.
+pub fn lines(records: &Records, cells: &[CellSpread], date: &str) -> Vec<StartSpread> {
+    let all = || (0..).zip(cells).flat_map(|(index, cell)| cell.metrics.iter().map(move |it| (index, cell, it)));
+    let metrics: BTreeSet<Metric> = all().map(|(.., it)| it.metric).collect();
+    let widest = |metric: Metric| {
+        let told = all().filter(|(.., it)| it.metric == metric);
+        told.max_by(|(.., a), (.., b)| a.seen.spread.total_cmp(&b.seen.spread))
+    };
+    let line = |(index, cell, it): (usize, &CellSpread, &MetricSpread)| StartSpread {
+        metric: it.metric,
+        spread: it.seen.spread,
+        degrees: it.seen.degrees,
+        source: format!("{}, {date}", source(records, index, cell)),
+    };
+    metrics.into_iter().filter_map(widest).map(line).collect()
+}
+
+/// On what cell `index` was measured, in words.
+fn source(records: &Records, index: usize, cell: &CellSpread) -> String {
+    let planned = &records.plan.cells[index];
+    let Experiment { database, data, workloads, .. } = &records.plan.experiment;
+    let version = records.cells[index].arms.first().map_or(database.as_str(), |arm| arm.version.as_str());
+    let clients = if planned.clients == 1 { "1 client".to_owned() } else { format!("{} clients", planned.clients) };
+    format!(
+        "{version}: two identical arms over {} starts, {} frames, workload {}, {} records, {clients}, {} processors ({})",
+        cell.starts,
+        cell.frames,
+        workloads[planned.workload].name,
+        quantity::count(data.records),
+        records.machine.processors,
+        records.machine.processor,
+    )
+}

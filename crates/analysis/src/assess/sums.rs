@@ -1,0 +1,52 @@
+//! What plain and protected spent, summed by what varies: the frames of a start vary together.
+
+use std::collections::BTreeMap;
+
+use tithe_model::plan::STARTS_MIN;
+
+use super::measured::Measured;
+use crate::{
+    Interval,
+    statistics::{pairing::Spent, starts::Asked},
+};
+
+/// The values that a jackknife leaves out one at a time: (plain, protected).
+pub(super) struct Sums {
+    /// Of each start where there are enough, else of each frame.
+    pub values: Vec<(Spent, Spent)>,
+    /// Frames behind them.
+    pub frames: usize,
+    /// Starts behind them.
+    pub starts: usize,
+}
+
+impl Sums {
+    /// From the start of each frame with what it spent, where that can be seen.
+    pub fn new(measured: &Measured<'_>, frames: impl Iterator<Item = (u32, Option<(Spent, Spent)>)>) -> Self {
+        let frames: Vec<(u32, (Spent, Spent))> = frames.filter_map(|(start, spent)| Some((start, spent?))).collect();
+        let mut by_start: BTreeMap<u32, Vec<(Spent, Spent)>> = BTreeMap::new();
+        frames.iter().for_each(|(start, spent)| by_start.entry(*start).or_default().push(*spent));
+        let (starts, count) = (by_start.len(), frames.len());
+        let values = if starts >= STARTS_MIN as usize && measured.starts() < measured.frames.len() {
+            by_start.values().map(|of_start| sum(of_start)).collect()
+        } else {
+            frames.into_iter().map(|(_, spent)| spent).collect()
+        };
+        Self { values, frames: count, starts }
+    }
+
+    /// Too few starts to tell their own spread.
+    fn are_few(&self) -> bool {
+        self.starts < STARTS_MIN as usize
+    }
+
+    /// `interval` with the spread of starts that is known, where they are few.
+    pub fn widened(&self, interval: Interval, asked: Asked) -> Interval {
+        let Some(known) = asked.known.filter(|_| self.are_few()) else { return interval };
+        interval.widened(known.widening(self.starts, asked.alpha))
+    }
+}
+
+fn sum(values: &[(Spent, Spent)]) -> (Spent, Spent) {
+    (values.iter().map(|(plain, _)| *plain).sum(), values.iter().map(|(_, protected)| *protected).sum())
+}

@@ -1,0 +1,164 @@
+//! What was offered after each start before the first frame, in words.
+
+use tithe_model::{
+    experiment::Arm,
+    plan::{Cell, WarmUp},
+    quantity,
+    record::{Steadied, WarmedUp},
+    steady::Steadiness,
+};
+
+use crate::statistics::verdict::{digits, percent};
+
+/// How the starts of `cell` were warmed up; empty where they were not.
+pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
+    let at_most_ns = match cell.after_start {
+        WarmUp::None => return String::new(),
+        WarmUp::Fixed { ns: 0 } => return "none was asked for: measured from the start on".to_owned(),
+        WarmUp::Fixed { ns } => return format!("{} of each arm, as asked for", seconds(ns)),
+        WarmUp::UntilSteady { at_most_ns, .. } => at_most_ns,
+    };
+    let ended = |how: Steadiness| warm_ups.iter().filter(|it| it.ended == how).count();
+    let (changing, unclear) = (ended(Steadiness::Changing), ended(Steadiness::Unclear));
+    let mut parts: Vec<String> = steady_after(warm_ups).into_iter().collect();
+    let of = |count: usize| {
+        if warm_ups.len() == 1 { String::new() } else { format!(" in {count} of {} starts", warm_ups.len()) }
+    };
+    if changing > 0 {
+        parts.push(format!("not steady within {}{}", seconds(at_most_ns), of(changing)));
+    }
+    if unclear > 0 {
+        parts.push(format!("too noisy to tell within {}{}", seconds(at_most_ns), of(unclear)));
+    }
+    parts.join("; ")
+}
+
+/// `steady after 38 s (median of 6 starts; 31 to 52 s)`; `None` where no start became steady.
+fn steady_after(warm_ups: &[WarmedUp]) -> Option<String> {
+    let steady = warm_ups.iter().filter(|it| it.ended == Steadiness::Steady);
+    let mut lengths: Vec<f64> = steady.map(|it| it.duration_ns as f64 / 1e9).collect();
+    lengths.sort_by(f64::total_cmp);
+    let (shortest, longest) = (lengths.first()?, lengths.last()?);
+    let median = (lengths[(lengths.len() - 1) / 2] + lengths[lengths.len() / 2]) / 2.0;
+    let median = quantity::precise_duration(rounded(median));
+    Some(match lengths.len() {
+        1 => format!("steady after {median}"),
+        starts => format!(
+            "steady after {median} (median of {starts} starts; {} to {})",
+            rounded(*shortest),
+            quantity::precise_duration(rounded(*longest))
+        ),
+    })
+}
+
+/// What limits the figures of `cell`, where some start was still changing when its first frame began.
+pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Option<String> {
+    let WarmUp::UntilSteady { at_most_ns, .. } = cell.after_start else { return None };
+    let changing = || warm_ups.iter().filter(|it| it.ended == Steadiness::Changing);
+    let most = changing().max_by(|one, other| one.change.abs().total_cmp(&other.change.abs()))?;
+    let what = match most.quantity {
+        Steadied::Operations => "operations per processor second",
+        Steadied::Log => "bytes of log per operation",
+    };
+    let arm = arms.get(most.arm as usize).map_or("", |arm| &arm.name);
+    let moved = if most.change < 0.0 { "fell" } else { "rose" };
+    let size = percent(most.change).abs();
+    let starts = match warm_ups.len() {
+        1 => "the servers were not steady".to_owned(),
+        all => format!("the servers were not steady in {} of {all} starts", changing().count()),
+    };
+    Some(format!(
+        "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {}%; `warmup` in `[measure]` asks for a \
+         longer one",
+        seconds(at_most_ns),
+        digits(size)
+    ))
+}
+
+fn seconds(ns: u64) -> String {
+    quantity::precise_duration(rounded(ns as f64 / 1e9))
+}
+
+/// Whole seconds; tenths below ten.
+fn rounded(seconds: f64) -> f64 {
+    if seconds < 10.0 { (10.0 * seconds).round() / 10.0 } else { seconds.round() }
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::experiment::{Arrivals, Design};
+    use tithe_model::plan::Starts;
+
+    use super::*;
+
+    fn cell(after_start: WarmUp) -> Cell {
+        Cell {
+            id: "a".to_owned(),
+            workload: 0,
+            resources: 0,
+            clients: 1,
+            arrivals: Arrivals::Closed,
+            reconnect_every: None,
+            seed: 1,
+            slot_ns: 1,
+            settling_ns: 0,
+            warmup_ns: 0,
+            blocks: 1,
+            frames_max: 1,
+            epochs: 1,
+            design: Design::Interleaved,
+            starts: Starts::Once,
+            after_start,
+            pinned: true,
+            free_frames: 0,
+            program: false,
+        }
+    }
+
+    fn warmed_up(start: u32, duration_s: f64, ended: Steadiness, quantity: Steadied, change: f64) -> WarmedUp {
+        WarmedUp { start, duration_ns: (duration_s * 1e9) as u64, windows: 12, ended, quantity, arm: 1, change }
+    }
+
+    #[test]
+    fn warm_ups_in_words() {
+        use Steadiness::{Changing, Steady, Unclear};
+        let until_steady = WarmUp::UntilSteady { window_ns: 1, at_most_ns: 120_000_000_000 };
+        let check = |after_start, ended: &[(f64, Steadiness, f64)]| {
+            let record = |(start, (duration_s, ended, change)): (usize, &(f64, Steadiness, f64))| {
+                let quantity = if *change < 0.0 { Steadied::Log } else { Steadied::Operations };
+                warmed_up(start as u32, *duration_s, *ended, quantity, *change)
+            };
+            let warm_ups: Vec<WarmedUp> = ended.iter().enumerate().map(record).collect();
+            let arm = |name: &str| Arm {
+                name: name.to_owned(),
+                protections: Vec::new(),
+                url: None,
+                on: Vec::new(),
+                off: Vec::new(),
+                aa: false,
+            };
+            let cell = cell(after_start);
+            let warning = warning(&cell, &[arm("plain"), arm("tls")], &warm_ups);
+            (words(&cell, &warm_ups), warning.unwrap_or_default())
+        };
+        let quiet = |words: &str| (words.to_owned(), String::new());
+        assert_eq!(check(WarmUp::None, &[]), quiet(""));
+        assert_eq!(check(WarmUp::Fixed { ns: 0 }, &[]), quiet("none was asked for: measured from the start on"));
+        assert_eq!(check(WarmUp::Fixed { ns: 20_000_000_000 }, &[]), quiet("20 s of each arm, as asked for"));
+        assert_eq!(check(until_steady, &[]), quiet(""));
+        assert_eq!(check(until_steady, &[(4.24, Steady, 0.0)]), quiet("steady after 4.2 s"));
+        let three = [(52.3, Steady, 0.01), (31.0, Steady, 0.0), (38.4, Steady, -0.02)];
+        assert_eq!(check(until_steady, &three), quiet("steady after 38 s (median of 3 starts; 31 to 52 s)"));
+        let noisy = [(120.4, Unclear, 0.2), (31.0, Steady, 0.0)];
+        let told = "steady after 31 s; too noisy to tell within 2 min in 1 of 2 starts";
+        assert_eq!(check(until_steady, &noisy), quiet(told));
+        let (told, warning) = check(until_steady, &[(121.0, Changing, 0.2), (120.0, Changing, -0.15)]);
+        assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
+        let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
+                        second of arm `tls` still rose by 22%; `warmup` in `[measure]` asks for a longer one";
+        assert_eq!(warning, expected);
+        let (told, warning) = check(until_steady, &[(121.0, Changing, -0.2)]);
+        assert_eq!(told, "not steady within 2 min");
+        assert!(warning.contains("the servers were not steady: bytes of log per operation of arm `tls` still fell"));
+    }
+}

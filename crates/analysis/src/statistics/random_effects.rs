@@ -1,0 +1,123 @@
+//! Levels of repetition: from the effects of several starts of a server (or of several hosts) to one cost that holds
+//! for the next of them too.
+//!
+//! Each unit has a true effect of its own, which varies around the one that is wanted with the variance τ², and shows
+//! it with an error of its own: the model of a random-effects meta-analysis. τ² is estimated by Paule and Mandel (1982,
+//! "Consensus values and weighting factors"), its interval by Viechtbauer's Q-profile (2007, "Confidence intervals for
+//! the amount of heterogeneity in meta-analysis"), the interval of the mean by Hartung and Knapp (2001, "On tests of
+//! the overall treatment effect in meta-analysis with normally distributed responses"): Student's t with one degree of
+//! freedom less than there are units. With errors that are alike it is the t interval of the units' effects, and exact.
+//! Why repetition is needed on every level that varies: Kalibera and Jones (2013), "Rigorous benchmarking in reasonable
+//! time".
+
+use super::{
+    distribution::{chi_squared_upper, falling_root, t_upper},
+    order::hodges_lehmann,
+    variance,
+};
+use crate::Interval;
+
+/// What one start or one host showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unit {
+    /// Its effect.
+    pub effect: f64,
+    /// The square of the effect's standard error.
+    pub variance: f64,
+}
+
+/// What units show together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pooled {
+    /// The effect over units such as these; its ends are infinite for fewer than two units.
+    pub effect: Interval,
+    /// The standard deviation τ of the units' true effects; an end that is not known is infinite.
+    pub spread: Interval,
+}
+
+/// How far the interval of the mean trusts the errors that the units state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errors {
+    /// They differ by how much was measured alone, as those of starts that share one error: the plain interval.
+    Shared,
+    /// Each is an estimate of its own, as those of hosts. The interval is never narrower than the errors say, because
+    /// the plain one errs where units are few and precise by accident (Röver, Knapp and Friede 2015,
+    /// "Hartung-Knapp-Sidik- Jonkman approach and its modification for random-effects meta-analysis with few studies").
+    Own,
+}
+
+/// The effect over `units` with an interval of confidence 1 − `alpha`, and their spread with another.
+pub fn pooled(units: &[Unit], errors: Errors, alpha: f64) -> Pooled {
+    let degrees = units.len() as f64 - 1.0;
+    let between = solve(units, degrees);
+    let (mean, weight) = weighted(units, between);
+    let everywhere = Interval { estimate: mean, low: f64::NEG_INFINITY, high: f64::INFINITY };
+    let unknown = Interval { estimate: 0.0, low: 0.0, high: f64::INFINITY };
+    if units.len() < 2 {
+        return Pooled { effect: everywhere, spread: unknown };
+    }
+    let scale = scatter(units, between) / degrees;
+    let scale = if errors == Errors::Own { scale.max(1.0) } else { scale };
+    let half = t_upper(alpha / 2.0, degrees) * (scale / weight).sqrt();
+    let end = |tail: f64| solve(units, chi_squared_upper(tail, degrees)).sqrt();
+    Pooled {
+        effect: Interval { estimate: mean, low: mean - half, high: mean + half },
+        spread: Interval { estimate: between.sqrt(), low: end(alpha / 2.0), high: end(1.0 - alpha / 2.0) },
+    }
+}
+
+/// One unit for each start, from the effects of its frames, of which each has one at least.
+///
+/// A start's effect is the Hodges–Lehmann centre of its frames. The variance of a frame is taken from all starts
+/// together, because a few frames say little of it and weights that rest on chance would favour starts by chance. It is
+/// 0 where no start has two frames; then starts weigh alike.
+pub fn of_starts(starts: &[Vec<f64>]) -> Vec<Unit> {
+    let of_frame = variance_within(starts);
+    starts
+        .iter()
+        .map(|start| Unit { effect: hodges_lehmann(start, 0.5).estimate, variance: of_frame / start.len() as f64 })
+        .collect()
+}
+
+/// The variance of a frame's effect within its start, from all `starts` together; 0 where none has two frames.
+fn variance_within(starts: &[Vec<f64>]) -> f64 {
+    let degrees: f64 = starts.iter().map(|start| start.len() as f64 - 1.0).sum();
+    let squares: f64 = starts.iter().map(|start| deviations(start)).sum();
+    if degrees > 0.0 { squares / degrees } else { 0.0 }
+}
+
+/// Sum of the squares of the deviations from the mean.
+fn deviations(values: &[f64]) -> f64 {
+    if values.len() < 2 { 0.0 } else { variance(values) * (values.len() as f64 - 1.0) }
+}
+
+/// The mean of `units` and the sum of their weights, where their true effects vary by `between`.
+fn weighted(units: &[Unit], between: f64) -> (f64, f64) {
+    let weights = weights(units, between);
+    let sum: f64 = weights.iter().sum();
+    (units.iter().zip(&weights).map(|(unit, weight)| weight * unit.effect).sum::<f64>() / sum, sum)
+}
+
+/// One over the variance of each effect, or 1 for each where no unit has any.
+fn weights(units: &[Unit], between: f64) -> Vec<f64> {
+    let known = between > 0.0 || units.iter().any(|unit| unit.variance > 0.0);
+    units.iter().map(|unit| if known { 1.0 / (unit.variance + between) } else { 1.0 }).collect()
+}
+
+/// Cochran's Q: how far effects lie from their mean, each square in units of the variance that is expected.
+fn scatter(units: &[Unit], between: f64) -> f64 {
+    let (mean, _) = weighted(units, between);
+    let square = |(unit, weight): (&Unit, f64)| weight * (unit.effect - mean).powi(2);
+    units.iter().zip(weights(units, between)).map(square).sum()
+}
+
+/// The variance between units at which Q has the value `expected`; 0 where it is below that already.
+fn solve(units: &[Unit], expected: f64) -> f64 {
+    if units.len() < 2 || scatter(units, 0.0) <= expected {
+        return 0.0;
+    }
+    falling_root(expected, |between| scatter(units, between))
+}
+
+#[cfg(test)]
+mod tests;

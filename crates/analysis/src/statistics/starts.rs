@@ -1,0 +1,198 @@
+//! From the effects of frames to an interval that holds for the next start of the servers, too.
+//!
+//! Where every frame has a start of its own, frames carry the inference ([`infer`]). Where several frames share a
+//! start, starts do: the model and its sources are in [`random_effects`]. Fewer than four starts say too little of
+//! their spread; then the interval is that of the frames, widened by the spread that is known of the product from
+//! elsewhere. What is widened holds where starts differ as they did there, which nothing in the records can show.
+
+use std::collections::BTreeMap;
+
+use tithe_model::{
+    experiment::Metric,
+    plan::STARTS_MIN,
+    start_spread::{self, StartSpread},
+};
+
+use super::{
+    distribution::{t_two_sided, t_upper},
+    inference::{Inference, infer, lag1, trend_p},
+    mean,
+    order::{hodges_lehmann, signed_rank_p},
+    precision::confidence_sequence,
+    random_effects::{Errors, of_starts, pooled},
+};
+use crate::Interval;
+
+/// The effect of a frame, or of a group of frames, and the start that it was measured on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OnStart {
+    /// Number of the start within the cell.
+    pub start: u32,
+    /// The effect.
+    pub effect: f64,
+}
+
+/// The spread between starts that is known from other runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownSpread {
+    /// Standard deviation of the effect from start to start, in the effect's unit.
+    pub spread: f64,
+    /// Degrees of freedom that it stands on.
+    pub degrees: f64,
+}
+
+impl KnownSpread {
+    /// What `spreads` say of `metric`; `None` where its starts do not differ.
+    pub fn of_metric(spreads: &[StartSpread], metric: Metric) -> Option<Self> {
+        let known = start_spread::of_metric(spreads, metric)?;
+        Some(Self { spread: known.spread, degrees: known.degrees })
+    }
+
+    /// By how much it widens either side of an interval of error `alpha` on so many starts, which their frames widen
+    /// further; in the effect's unit.
+    pub fn widening(&self, starts: usize, alpha: f64) -> f64 {
+        t_upper(alpha / 2.0, self.degrees) * self.spread / (starts.max(1) as f64).sqrt()
+    }
+}
+
+/// How an interval is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asked {
+    /// Its error.
+    pub alpha: f64,
+    /// The answers were looked at again and again, so only an interval that holds at all looks at once may be read.
+    pub by_decision: bool,
+    /// For fewer than four starts; `None` where they do not differ.
+    pub known: Option<KnownSpread>,
+}
+
+impl Asked {
+    /// The same for a difference in an amount whose level is `level`: a start that makes an arm dearer by a hundredth
+    /// adds a hundredth of its level.
+    #[must_use]
+    pub fn at_level(self, level: f64) -> Self {
+        let known = self.known.map(|known| KnownSpread { spread: known.spread * level.max(0.0), ..known });
+        Self { known, ..self }
+    }
+}
+
+/// An interval over starts with what led to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OverStarts {
+    /// Its values are frames where each has a start of its own and where starts are few, else the starts' effects.
+    pub inference: Inference,
+    /// Frames, or groups of frames, behind it.
+    pub count: usize,
+    /// Starts of the servers behind it.
+    pub starts: usize,
+    /// Standard deviation of the true effect from start to start; `None` where frames do not tell it from their own.
+    pub spread: Option<Interval>,
+    /// The interval was widened by what is known from elsewhere.
+    pub widened: bool,
+    /// Two-sided p of no effect; NaN of nothing.
+    pub p: f64,
+    /// Two-sided p of an effect that did not move with the frames.
+    pub trend_p: f64,
+}
+
+/// The interval over starts from `effects`, which are in the order of time. Values that are not finite are left out.
+pub fn infer_over_starts(effects: &[OnStart], asked: Asked) -> OverStarts {
+    let finite: Vec<OnStart> = effects.iter().copied().filter(|it| it.effect.is_finite()).collect();
+    let mut starts: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    finite.iter().for_each(|it| starts.entry(it.start).or_default().push(it.effect));
+    let starts: Vec<Vec<f64>> = starts.into_values().collect();
+    match starts.len() {
+        count if count == finite.len() && count > 1 => by_frames(&finite, asked),
+        count if count < STARTS_MIN as usize => widened(&starts, asked),
+        _ => by_starts(&starts, asked),
+    }
+}
+
+/// Each frame has a start of its own.
+fn by_frames(effects: &[OnStart], asked: Asked) -> OverStarts {
+    let effects: Vec<f64> = effects.iter().map(|it| it.effect).collect();
+    let inference = inferred(&effects, asked);
+    OverStarts {
+        count: inference.merged.len() * inference.batch,
+        starts: effects.len(),
+        spread: None,
+        widened: false,
+        p: signed_rank_p(&inference.merged),
+        trend_p: trend_p(&inference.merged),
+        inference,
+    }
+}
+
+/// The inference on values that are independent of one another.
+fn inferred(values: &[f64], asked: Asked) -> Inference {
+    let mut inference = infer(values, asked.alpha);
+    if asked.by_decision {
+        inference.interval = confidence_sequence(&inference.merged, asked.alpha);
+    }
+    inference
+}
+
+/// Starts that are too few for their own spread: the frames' interval about the mean of the starts, wider by the known
+/// spread of that mean. Both parts are independent, so that their squares add.
+fn widened(starts: &[Vec<f64>], asked: Asked) -> OverStarts {
+    let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann(start, 0.5).estimate).collect();
+    let centre = if centres.len() > 1 { mean(&centres) } else { 0.0 };
+    let shifted = |(start, of_start): (&Vec<f64>, &f64)| {
+        let shift = if centres.len() > 1 { centre - of_start } else { 0.0 };
+        start.iter().map(|effect| effect + shift).collect::<Vec<f64>>()
+    };
+    let frames: Vec<f64> = starts.iter().zip(&centres).flat_map(shifted).collect();
+    let mut inference = inferred(&frames, asked);
+    let (p_of_frames, trend_p) = (signed_rank_p(&inference.merged), trend_p(&inference.merged));
+    let values = inference.merged.len() * inference.batch;
+    let of_frames = |inference, p, widened| OverStarts {
+        inference,
+        count: values,
+        starts: starts.len(),
+        spread: None,
+        widened,
+        p,
+        trend_p,
+    };
+    let known = asked.known.filter(|known| known.spread > 0.0);
+    let Some(known) = known else { return of_frames(inference, p_of_frames, false) };
+    let quantile = t_upper(asked.alpha / 2.0, known.degrees);
+    inference.interval = inference.interval.widened(known.widening(starts.len(), asked.alpha));
+    let Interval { estimate, low, high } = inference.interval;
+    let half = if estimate > 0.0 { estimate - low } else { high - estimate };
+    let p = if half.is_finite() { t_two_sided(estimate * quantile / half, known.degrees) } else { 1.0 };
+    of_frames(inference, p.max(p_of_frames), true)
+}
+
+/// Starts with several frames: random effects.
+fn by_starts(starts: &[Vec<f64>], asked: Asked) -> OverStarts {
+    let units = of_starts(starts);
+    let found = pooled(&units, Errors::Shared, asked.alpha);
+    let merged: Vec<f64> = units.iter().map(|unit| unit.effect).collect();
+    let degrees = merged.len() as f64 - 1.0;
+    let error = found.effect.half_width() / t_upper(asked.alpha / 2.0, degrees);
+    let interval = if asked.by_decision { confidence_sequence(&merged, asked.alpha) } else { found.effect };
+    let p = if error > 0.0 { t_two_sided(found.effect.estimate / error, degrees) } else { signed_rank_p(&merged) };
+    let lag1 = lag1(&merged);
+    OverStarts {
+        inference: Inference { interval, merged, batch: 1, lag1 },
+        count: starts.iter().map(Vec::len).sum(),
+        starts: starts.len(),
+        spread: Some(found.spread),
+        widened: false,
+        p,
+        trend_p: trend_within(starts),
+    }
+}
+
+/// Two-sided p of effects that do not move while a start lasts: the frames of all starts by their place within the
+/// start, each less its start's centre, so that the luck of a start is no trend.
+fn trend_within(starts: &[Vec<f64>]) -> f64 {
+    let mut placed: Vec<(usize, f64)> = Vec::new();
+    for start in starts {
+        let centre = mean(start);
+        placed.extend(start.iter().enumerate().map(|(place, effect)| (place, effect - centre)));
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    trend_p(&placed.into_iter().map(|(_, effect)| effect).collect::<Vec<_>>())
+}

@@ -1,0 +1,42 @@
+//! The command that Tithe calls itself for every start of an embedded database: it measures frames as the run that has
+//! started it asks for them over the standard input, and answers over the standard output.
+
+use std::io::{IsTerminal, stdin, stdout};
+
+use tithe_harness::run;
+use tithe_machine::launch::Command;
+
+use crate::{
+    MachineArgs,
+    exit::{self, Stop},
+    interrupt, prepare,
+};
+
+/// What the command is called.
+pub const NAME: &str = "measure-apart";
+
+/// What the child has of this process's environment: where libraries are, and what its last words may be. No variable
+/// that may hold a key is among them.
+const INHERITED: [&str; 3] = ["HOME", "LD_LIBRARY_PATH", "RUST_BACKTRACE"];
+
+/// Runs the command; returns the exit status.
+pub fn apart(machine: &MachineArgs) -> Result<i32, Stop> {
+    if stdin().is_terminal() {
+        return Err(Stop::new(exit::USAGE, run::apart::uncalled()));
+    }
+    let cancelled = interrupt::listen();
+    let search = prepare::search(machine);
+    run::apart::serve(&prepare::databases(), &search, &mut stdin().lock(), &mut stdout().lock(), cancelled)?;
+    Ok(exit::OK)
+}
+
+/// How this very program is started for it, whatever has become of its file.
+pub fn program(machine: &MachineArgs) -> Command {
+    let folders = machine.pg_bin.iter().flat_map(|folder| ["--pg-bin".to_owned(), folder.display().to_string()]);
+    let inherited = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    Command {
+        program: "/proc/self/exe".into(),
+        arguments: std::iter::once(NAME.to_owned()).chain(folders).collect(),
+        environment: INHERITED.into_iter().filter_map(inherited).collect(),
+    }
+}

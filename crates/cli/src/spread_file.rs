@@ -1,0 +1,73 @@
+//! Files of what is known of the spread between starts, read for `--start-spread` and written by
+//! `calibrate --starts --to`.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use tithe_model::start_spread::{self, StartSpread};
+
+use crate::exit::{self, Stop};
+
+/// What the file at `path` says of `database`. Refused before anything is started where it says nothing.
+pub fn read(path: &Path, database: &str) -> Result<Vec<StartSpread>, Stop> {
+    let said = |flaw: String| {
+        refused(format!(
+            "{flaw}; `tithe calibrate {database} --starts` measures such lines, FORMAT.md says how they are written"
+        ))
+    };
+    let text = fs::read_to_string(path)
+        .map_err(|error| said(format!("cannot read the start spreads {}: {error}", path.display())))?;
+    start_spread::read(&text, database).map_err(|flaw| said(format!("{}: {flaw}", path.display())))
+}
+
+/// Looks before a measurement whether its lines can be written to `path`.
+pub fn check(path: &Path) -> Result<(), Stop> {
+    let nothing = |flaw: String| refused(format!("{flaw}; name another file"));
+    let (path, text) = found(path).map_err(nothing)?;
+    start_spread::replaced(&text, "", &[]).map_err(|flaw| {
+        nothing(format!("{}: {flaw}; it is no file of start spreads, and nothing is written over it", path.display()))
+    })?;
+    let beside = beside(&path);
+    fs::write(&beside, "").and_then(|()| fs::remove_file(&beside)).map_err(|error| nothing(unwritable(&path, &error)))
+}
+
+/// Puts `spreads` in place of what the file at `path` says of `database`; a reader sees the old file or the new one.
+pub fn put(path: &Path, database: &str, spreads: &[StartSpread]) -> Result<(), Stop> {
+    let failed = |flaw: String| Stop::new(exit::MACHINE, format!("{flaw}; the lines are above"));
+    // Read again: somebody else may have written to it meanwhile.
+    let (path, text) = found(path).map_err(failed)?;
+    let text = start_spread::replaced(&text, database, spreads)
+        .map_err(|flaw| failed(format!("{}: {flaw}; it was changed meanwhile", path.display())))?;
+    let beside = beside(&path);
+    fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path)).map_err(|error| {
+        // What was written of it is no use to anybody.
+        let _ = fs::remove_file(&beside);
+        failed(unwritable(&path, &error))
+    })
+}
+
+/// Where the file at `path` really is, and what it holds; nothing where there is none.
+fn found(path: &Path) -> Result<(PathBuf, String), String> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((path, String::new())),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+/// Where the new file is written before it takes the place of the old one.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}", std::process::id()))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {error}", path.display())
+}
+
+fn refused(flaw: String) -> Stop {
+    Stop::new(exit::USAGE, format!("{flaw}; nothing was started"))
+}

@@ -1,0 +1,233 @@
+//! An embedded database is measured in a process of its own for every start: what it is told, how it ends, and that
+//! nothing of it stays.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::support::{Bench, err, out, status, wait_until};
+
+/// What the command is called that Tithe calls itself.
+const COMMAND: &str = "measure-apart";
+
+/// The key of encrypted columns.
+const COLUMN_KEY: &str = "8f41c2d7a90b36e5f7102948bd6c3ea1905f7be2d4860c1a3b5d7f9182c4e6a8";
+
+/// What is measured in the names of `arms`, with their protections, under workload `ycsb`.
+fn experiment(ycsb: &str, budget: &str, precision: &str, arms: &str) -> String {
+    format!(
+        "title = \"Apart\"\ndatabase = \"sqlite\"\n[data]\nrecords = 500\n[measure]\nbudget = \"{budget}\"\n\
+         precision = \"{precision}\"\n[[workload]]\nycsb = \"{ycsb}\"\n[[arm]]\nname = \"plain\"\n{arms}"
+    )
+}
+
+fn arm(name: &str, protection: &str) -> String {
+    format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ {protection} }}]\n")
+}
+
+/// A running tithe, ended with its test.
+struct Tithe(Option<Child>);
+
+impl Tithe {
+    fn start(command: &mut Command) -> Self {
+        Self(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")))
+    }
+
+    fn process(&self) -> i32 {
+        self.0.as_ref().expect("it runs").id() as i32
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been waited for, so its number is its own.
+        assert_eq!(unsafe { libc::kill(self.process(), signal) }, 0);
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0.as_mut().expect("it runs").try_wait().expect("a state").is_some()
+    }
+
+    fn output(mut self) -> Output {
+        self.0.take().expect("it runs").wait_with_output().expect("it ends")
+    }
+}
+
+impl Drop for Tithe {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The processes that `tithe` measures in at this moment.
+fn measuring(tithe: i32) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{tithe}/task/{tithe}/children")).unwrap_or_default();
+    let is_it = |process: &i32| fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| contains(&line, COMMAND));
+    children.split_ascii_whitespace().filter_map(|word| word.parse().ok()).filter(is_it).collect()
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+fn is_there(process: i32) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
+}
+
+/// The frames that the only run of `bench` has so far.
+fn frames(bench: &Bench) -> Vec<Value> {
+    let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten().map(|run| run.path());
+    let texts = runs.filter_map(|run| fs::read_to_string(run.join("frames.jsonl")).ok());
+    texts.flat_map(|text| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>()).collect()
+}
+
+fn starts(frames: &[Value]) -> BTreeSet<u64> {
+    frames.iter().map(|frame| frame["start"].as_u64().expect("a number")).collect()
+}
+
+/// Waits until `tithe` measures its second frame at least, and returns the process that it does so in.
+fn await_measuring(bench: &Bench, tithe: &mut Tithe) -> i32 {
+    wait_until(|| !frames(bench).is_empty() && !measuring(tithe.process()).is_empty());
+    match measuring(tithe.process())[..] {
+        [process] => process,
+        ref others => panic!("{others:?} measure, and tithe has ended: {}", tithe.has_ended()),
+    }
+}
+
+/// All files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let below = |entry: fs::DirEntry| if entry.path().is_dir() { files(&entry.path()) } else { vec![entry.path()] };
+    fs::read_dir(folder).into_iter().flatten().flatten().flat_map(below).collect()
+}
+
+#[test]
+fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is_proven() {
+    let bench = Bench::new("apart");
+    let mut arms = arm("columns", "use = 'columns', key_variable = 'TITHE_TEST_COLUMN_KEY'");
+    for cipher in ["aegis", "chacha20", "sqlcipher"] {
+        arms += &arm(cipher, &format!("use = 'page-encryption', cipher = '{cipher}', key = 'raw'"));
+    }
+    arms += &arm("aes256cbc", "use = 'page-encryption', cipher = 'aes256cbc'");
+    bench.file("e.toml", &experiment("c", "40 s", "90%", &arms));
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    let mut tithe = Tithe::start(command.env("TITHE_TEST_COLUMN_KEY", COLUMN_KEY));
+    let mut seen: BTreeMap<i32, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
+    while !tithe.has_ended() {
+        for process in measuring(tithe.process()) {
+            let told = |what: &str| fs::read(format!("/proc/{process}/{what}")).unwrap_or_default();
+            let told = (told("cmdline"), told("environ"));
+            seen.entry(process).or_insert(told);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = tithe.output();
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let frames = frames(&bench);
+    assert!(frames.len() >= 15, "{} frames", frames.len());
+    assert_eq!(starts(&frames).len(), frames.len(), "a workload that reads has a start for every frame");
+    assert_eq!(seen.len(), frames.len(), "a start is a process: {:?}", seen.keys());
+    let lengths: BTreeSet<usize> = seen.values().map(|(_, environment)| environment.len()).collect();
+    assert!(lengths.len() > 10, "environments are of drawn lengths: {lengths:?}");
+    for (arguments, environment) in seen.values() {
+        assert_eq!(arguments, format!("tithe\0{COMMAND}\0").as_bytes());
+        let names = environment.split(|byte| *byte == 0).filter_map(|line| line.split(|byte| *byte == b'=').next());
+        let names: BTreeSet<_> = names.map(String::from_utf8_lossy).filter(|name| !name.is_empty()).collect();
+        let known = ["HOME", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "RUST_BACKTRACE", "TITHE_PADDING"];
+        assert!(names.contains("TITHE_PADDING") && names.iter().all(|name| known.contains(&&**name)), "{names:?}");
+        assert!(!contains(environment, COLUMN_KEY));
+    }
+    let holds = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| contains(&bytes, COLUMN_KEY));
+    assert_eq!(files(&bench.run_folder()).iter().find(|file| holds(file)), None);
+    assert!(seen.keys().all(|process| !is_there(*process)));
+}
+
+/// What one start has inserted, the next one must know: else its own inserts would fail.
+#[test]
+fn a_workload_that_inserts_goes_on_from_start_to_start() {
+    let bench = Bench::new("apart-inserts");
+    bench.file("e.toml", &experiment("d", "20 s", "90%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let frames = frames(&bench);
+    assert!((4..=frames.len()).contains(&starts(&frames).len()), "{:?} of {} frames", starts(&frames), frames.len());
+    for frame in &frames {
+        assert_eq!(frame["invalid"], Value::Null);
+        let failed: u64 = frame["arms"].as_array().expect("arms").iter().filter_map(|arm| arm["failed"].as_u64()).sum();
+        assert_eq!(failed, 0, "{frame}");
+    }
+    let evidence = fs::read_to_string(bench.run_folder().join("evidence.jsonl")).expect("evidence");
+    assert!(evidence.contains("\"phase\":\"after\""));
+}
+
+#[test]
+fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
+    let bench = Bench::new("apart-killed");
+    bench.file("e.toml", &experiment("c", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
+    let mut tithe = Tithe::start(&mut bench.command(&["run", "e.toml", "--quiet"]));
+    let process = await_measuring(&bench, &mut tithe);
+    // SAFETY: it was there a moment ago, as a child of tithe's that measures for an hour.
+    unsafe { libc::kill(process, libc::SIGKILL) };
+    let output = tithe.output();
+    assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
+    let cells = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    let cells: Value = serde_json::from_str(&cells).expect("JSON");
+    let expected = "failed: the process that SQLite is measured in ended (signal: 9 (SIGKILL)); it said nothing";
+    assert_eq!(cells[0]["ending"], expected);
+    assert!(!frames(&bench).is_empty(), "what was measured is kept");
+    assert!(!is_there(process));
+    let left = fs::read_dir(bench.run_folder()).expect("the run folder").flatten();
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().starts_with("tithe-sandbox-")));
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
+    let bench = Bench::new("apart-stopped");
+    bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
+    let mut tithe = Tithe::start(&mut bench.command(&["run", "e.toml", "--quiet"]));
+    let process = await_measuring(&bench, &mut tithe);
+    tithe.signal(libc::SIGINT);
+    let output = tithe.output();
+    assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
+    assert!(!is_there(process));
+    assert!(!frames(&bench).is_empty(), "what was measured is kept");
+    let evidence = fs::read_to_string(bench.run_folder().join("evidence.jsonl")).expect("evidence");
+    assert!(evidence.contains("\"phase\":\"after\""), "it was looked at what the process has left: {}", err(&output));
+}
+
+#[test]
+fn a_tithe_that_is_killed_takes_the_process_with_it() {
+    let bench = Bench::new("apart-orphan");
+    bench.file("e.toml", &experiment("c", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
+    let mut tithe = Tithe::start(&mut bench.command(&["run", "e.toml", "--quiet"]));
+    let process = await_measuring(&bench, &mut tithe);
+    tithe.signal(libc::SIGKILL);
+    tithe.output();
+    // It is not this test's child: who inherits it buries it.
+    let stat = || fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    wait_until(|| !is_there(process) || stat().contains(") Z "));
+    assert!(!is_there(process) || stat().contains(") Z "), "{}", stat());
+}
+
+#[test]
+fn the_command_is_known_to_nobody_and_refuses_who_calls_it() {
+    let bench = Bench::new("apart-called");
+    for arguments in [&["--help"][..], &["help"], &["manual"], &["manual", "bash"], &["manual", "zsh"]] {
+        let output = bench.tithe(arguments);
+        assert_eq!(status(&output), 0, "{arguments:?}: {}", err(&output));
+        assert!(!out(&output).is_empty() && !out(&output).contains(COMMAND), "{arguments:?}");
+    }
+    let output = bench.command(&[COMMAND]).stdin(Stdio::null()).output().expect("tithe starts");
+    assert_eq!(status(&output), 1);
+    let told = err(&output);
+    assert!(
+        told.starts_with("tithe: refused: tithe calls this command itself") && told.contains("tithe run"),
+        "{told}"
+    );
+}

@@ -1,0 +1,154 @@
+//! Load after a start that does not count, until the servers of all arms are steady.
+//!
+//! It is offered in short frames like those that count, on fresh connections, with all arms in turn in the drawn order:
+//! what is steady is then the same as what is measured. Of each such *window* two figures of each arm are kept,
+//! operations per second of processor time and bytes of log per operation, and [`steady`](tithe_model::steady) tells
+//! from their course when it is enough.
+
+use std::sync::atomic::AtomicBool;
+
+use tithe_machine::fault::Fault;
+use tithe_model::{
+    plan::Cell,
+    record::{Slot, Steadied, WarmedUp},
+    steady::{Change, Steadiness},
+};
+
+use super::{CellRunner, Measured};
+
+/// Load on fresh connections before a window, ns: they prepare what they will run.
+const CONNECTED_NS: u64 = 20_000_000;
+
+/// Windows that one start may have, so that those of the next one draw other keys.
+const WINDOWS_MAX: u32 = 10_000;
+
+impl CellRunner<'_> {
+    /// Warms up all arms after start number `start` with windows of `window_ns` for each arm, until they are steady or
+    /// `at_most_ns` have passed; `told` how long it has taken after each window, ns. `None` when it was `cancelled`.
+    ///
+    /// # Errors
+    /// As [`CellRunner::frame`].
+    pub fn warm_up(
+        &mut self,
+        start: u32,
+        (window_ns, at_most_ns): (u64, u64),
+        cancelled: &AtomicBool,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Option<WarmedUp>, Fault> {
+        let measured_cell = self.context.cell.clone();
+        shorten(&mut self.context.cell, window_ns);
+        let outcome = self.windows(start, at_most_ns, cancelled, told);
+        self.context.cell = measured_cell;
+        outcome
+    }
+
+    fn windows(
+        &mut self,
+        start: u32,
+        at_most_ns: u64,
+        cancelled: &AtomicBool,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Option<WarmedUp>, Fault> {
+        let warmup_ns = CONNECTED_NS.min(self.context.cell.warmup_ns);
+        let mut course = Course::of(self.context.arms.len());
+        let mut duration_ns = 0;
+        for window in 0..WINDOWS_MAX {
+            // No frame that counts has such a number, so none draws the same keys and orders.
+            let number = u32::MAX - start.wrapping_mul(WINDOWS_MAX).wrapping_add(window);
+            let Some((_, measured)) = self.measure(number, false, warmup_ns, cancelled)? else { return Ok(None) };
+            course.add(&measured);
+            duration_ns += measured.grown.duration_ns;
+            for (arm, done) in measured.arms.iter().zip(&mut self.done) {
+                *done += arm.warmed_up + arm.record.all_operations();
+            }
+            told(duration_ns);
+            if course.steadiness() == Steadiness::Steady || duration_ns >= at_most_ns {
+                break;
+            }
+        }
+        Ok(Some(course.ended(start, duration_ns)))
+    }
+}
+
+/// Makes the frames of `cell` as short as one window.
+fn shorten(cell: &mut Cell, window_ns: u64) {
+    cell.blocks = window_ns.div_ceil(cell.slot_ns.max(1)).clamp(1, u64::from(u32::MAX)) as u32;
+}
+
+/// What all windows so far say, each quantity of each arm a series.
+struct Course {
+    windows: u32,
+    series: Vec<Series>,
+}
+
+/// One quantity of one arm, a value a window.
+struct Series {
+    quantity: Steadied,
+    arm: usize,
+    values: Vec<f64>,
+}
+
+impl Course {
+    fn of(arms: usize) -> Self {
+        let of_arm =
+            |arm| [Steadied::Operations, Steadied::Log].map(|quantity| Series { quantity, arm, values: Vec::new() });
+        Self { windows: 0, series: (0..arms).flat_map(of_arm).collect() }
+    }
+
+    /// Takes in the next window.
+    fn add(&mut self, window: &Measured) {
+        self.windows += 1;
+        for series in &mut self.series {
+            let value = match series.quantity {
+                Steadied::Operations => operations_per_cpu_s(&window.slots, series.arm),
+                Steadied::Log => log_per_operation(window, series.arm),
+            };
+            // What has no logarithm says nothing: no operation succeeded, no processor time was seen, nothing was
+            // logged.
+            series.values.extend(value.filter(|value| *value > 0.0 && value.is_finite()));
+        }
+    }
+
+    /// The series that stands furthest from being steady. A quantity that no window has is not looked at.
+    fn worst(&self) -> Option<(Steadiness, f64, &Series)> {
+        let seen = self.series.iter().filter(|series| !series.values.is_empty());
+        let judged = seen.map(|series| match Change::of(&series.values) {
+            Some(change) => (change.steadiness(), change.estimate, series),
+            None => (Steadiness::Unclear, 0.0, series),
+        });
+        judged.max_by(|one, other| one.0.cmp(&other.0).then(one.1.abs().total_cmp(&other.1.abs())))
+    }
+
+    fn steadiness(&self) -> Steadiness {
+        self.worst().map_or(Steadiness::Unclear, |(steadiness, ..)| steadiness)
+    }
+
+    /// The record of a warm-up that ended now.
+    fn ended(&self, start: u32, duration_ns: u64) -> WarmedUp {
+        let worst = self.worst();
+        let (quantity, arm) = worst.map_or((Steadied::Operations, 0), |(.., series)| (series.quantity, series.arm));
+        WarmedUp {
+            start,
+            duration_ns,
+            windows: self.windows,
+            ended: self.steadiness(),
+            quantity,
+            arm: arm as u32,
+            change: worst.map_or(0.0, |(_, change, _)| change),
+        }
+    }
+}
+
+/// Operations per second of the processor time of client and server on `arm`.
+fn operations_per_cpu_s(slots: &[Slot], arm: usize) -> Option<f64> {
+    let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
+    let operations: u64 = of_arm().map(|slot| slot.operations).sum();
+    let cpu_ns: u64 = of_arm().map(|slot| slot.client_cpu_ns + slot.server_cpu_ns).sum();
+    (cpu_ns > 0).then(|| operations as f64 / (cpu_ns as f64 / 1e9))
+}
+
+/// Bytes of log per operation on `arm`; `None` where the log cannot be seen.
+fn log_per_operation(window: &Measured, arm: usize) -> Option<f64> {
+    let record = &window.arms[arm].record;
+    Some(record.counters.wal_bytes? as f64 / record.all_operations() as f64)
+}

@@ -1,0 +1,262 @@
+//! Measures an embedded database in a process of its own for every start.
+//!
+//! Where code, heap and stack of a process lie is settled when it starts, stays as long as it does, and looks like a
+//! cost (Mytkowicz et al. 2009, "Producing wrong data without doing anything obviously wrong"; Curtsinger and Berger
+//! 2013, "Stabilizer"). A server is started anew for that reason; of a database that works in the threads of its
+//! clients it is the clients' process. So Tithe starts itself once more for every start: the *child* opens the database
+//! of all arms and measures the frames that it is asked for. The length of its environment, and with it the place of
+//! its stack, is drawn from the cell's seed and the number of the start; the kernel draws the rest.
+//!
+//! Loading, evidence, records and decisions stay with the parent, which lets go of the database before. What frames
+//! leave behind for the next ones goes back and forth with each of them ([`Learnt`]). Three things stay in Tithe's own
+//! process, and the database with them: a key that is rotated while it is measured, because what rotates it works on
+//! the engine that the clients use; data that are in the memory of a process and not in files; and invented time.
+//!
+//! Both sides talk in lines of JSON over the child's standard input and output: once a [`Beginning`], then an [`Asked`]
+//! and an [`Answer`] for each frame. Keys and passwords go that way alone. While a frame is measured nobody reads or
+//! writes there.
+
+mod child;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tithe_machine::{fault::Fault, launch::Command, sandbox::partner::Partner, secret::Secret};
+use tithe_model::{
+    plan::{Cell, Plan},
+    record::{Frame, Slot},
+    schedule::SplitMix64,
+};
+use tithe_plugin::{database::CacheUse, setup::Setup};
+
+pub use child::{serve, uncalled};
+
+use super::{EpochPlan, Run};
+use crate::load::frame::{CellRunner, Learnt, StartedArm};
+
+/// The variable that makes the child's environment as long as was drawn.
+const PADDING: &str = "TITHE_PADDING";
+
+/// Lengths that are drawn from, bytes: a page, within which places differ for what is told apart by their last bits.
+const LENGTHS: u64 = 4096;
+
+/// What a child is told before its first frame.
+#[derive(Serialize, Deserialize)]
+struct Beginning {
+    plan: Plan,
+    /// Index of the cell.
+    number: u32,
+    /// The cell, with a rate of its own where the plan names a share of what was served before.
+    cell: Cell,
+    /// The folder of each arm.
+    folders: Vec<PathBuf>,
+    keys: Keys,
+}
+
+/// What must not be printed, in hexadecimal: the messages have no `Debug`.
+#[derive(Serialize, Deserialize)]
+struct Keys {
+    password: String,
+    key: String,
+    second_key: String,
+    /// What each arm's clients encrypt columns with; `None` where they do not.
+    columns: Vec<Option<String>>,
+}
+
+/// A frame as it is asked for.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    frame: u32,
+    epoch: u32,
+    start: u32,
+    free: bool,
+    learnt: Learnt,
+}
+
+/// What is answered to it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    Measured(Box<Measured>),
+    /// The child was asked to stop meanwhile.
+    Cancelled,
+    /// The frame could not be measured, for this reason.
+    Failed(String),
+}
+
+/// A frame that was measured.
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    frame: Frame,
+    slots: Vec<Slot>,
+    learnt: Learnt,
+    /// Pages that each arm's engine was asked for since the child began, and those that it had to read; `None` where it
+    /// does not say.
+    cache_use: Vec<Option<(u64, u64)>>,
+}
+
+/// The processes that the frames of one epoch are measured in.
+pub(super) struct Apart<'a> {
+    run: &'a Run<'a>,
+    program: &'a Command,
+    part: &'a EpochPlan<'a>,
+    /// The one of this moment.
+    partner: Option<Partner>,
+    cache_use: Vec<Option<CacheUse>>,
+}
+
+impl<'a> Apart<'a> {
+    /// For the epoch `part` of so many `arms`; `None` where they are measured in Tithe's own process.
+    pub(super) fn new(run: &'a Run<'a>, part: &'a EpochPlan<'a>, arms: usize) -> Option<Self> {
+        let program = run.apart.as_ref().filter(|_| run.measures_apart())?;
+        Some(Self { run, program, part, partner: None, cache_use: unused(arms) })
+    }
+
+    /// As [`CellRunner::frame`], in the process of this start, which is begun where there is none; `runner` goes on
+    /// with what came of it.
+    ///
+    /// # Errors
+    /// As [`CellRunner::frame`]; when the process cannot be started, ends, or answers what was not asked.
+    pub(super) fn frame(
+        &mut self,
+        runner: &mut CellRunner<'_>,
+        number: u32,
+        (epoch, start): (u32, u32),
+        free: bool,
+    ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
+        let mut partner = match self.partner.take() {
+            Some(partner) => partner,
+            None => self.begin(runner.arms(), start)?,
+        };
+        let asked = Asked { frame: number, epoch, start, free, learnt: runner.learnt() };
+        partner.tell(&line(&asked)?)?;
+        let answer = heard(&partner.answer(self.run.cancelled)?)
+            .ok_or_else(|| Fault::Machine(format!("{} answers what nobody can read", self.name())))?;
+        let measured = match answer {
+            Answer::Measured(measured) => Some(*measured),
+            Answer::Cancelled => None,
+            Answer::Failed(words) => return Err(Fault::Machine(words)),
+        };
+        self.partner = Some(partner);
+        measured.map(|measured| self.taken(runner, &asked, measured)).transpose()
+    }
+
+    /// Takes in the frame that was `asked` for.
+    fn taken(
+        &mut self,
+        runner: &mut CellRunner<'_>,
+        asked: &Asked,
+        measured: Measured,
+    ) -> Result<(Frame, Vec<Slot>), Fault> {
+        let Measured { frame, slots, learnt, cache_use } = measured;
+        let arms = runner.arms().len();
+        let is_it = (frame.cell as usize, frame.frame, frame.start) == (self.part.number, asked.frame, asked.start)
+            && frame.arms.len() == arms
+            && slots.iter().all(|slot| (slot.cell, slot.frame) == (frame.cell, frame.frame));
+        if !is_it {
+            return Err(Fault::Machine(format!("{} answers another frame than it was asked for", self.name())));
+        }
+        let used = |(asked, missed)| CacheUse { asked, missed };
+        self.cache_use = cache_use.into_iter().map(|of_arm| of_arm.map(used)).collect();
+        runner.go_on(learnt);
+        Ok((frame, slots))
+    }
+
+    /// How much the cache of each arm's engine has been used since the process of this start began.
+    pub(super) fn cache_use(&self) -> &[Option<CacheUse>] {
+        &self.cache_use
+    }
+
+    /// Has the process of this start end, if there is one, which closes the database; what it said on its standard
+    /// error, `None` where that is nothing.
+    ///
+    /// # Errors
+    /// When it does not end well.
+    pub(super) fn end(&mut self) -> Result<Option<String>, Fault> {
+        self.cache_use = unused(self.cache_use.len());
+        let said = self.partner.take().map(Partner::end).transpose()?.unwrap_or_default();
+        Ok((!said.trim().is_empty()).then(|| format!("{} said: {}", self.name(), said.trim())))
+    }
+
+    /// Starts the process of start `start` and tells it what it needs.
+    fn begin(&self, arms: &[StartedArm], start: u32) -> Result<Partner, Fault> {
+        // A storage engine opens its files in one process at a time.
+        arms.iter().for_each(|arm| self.run.product.close(&arm.server));
+        let folder = std::env::current_dir().map_err(|error| Fault::machine("the folder of this process", error))?;
+        let mut program = self.program.clone();
+        program.environment.insert(PADDING.to_owned(), "x".repeat(drawn_length(self.part.cell.seed, start)));
+        let mut partner = Partner::start(&program, &self.name(), &folder)?;
+        partner.tell(&line(&self.beginning(arms))?)?;
+        Ok(partner)
+    }
+
+    fn beginning(&self, arms: &[StartedArm]) -> Beginning {
+        Beginning {
+            plan: self.run.plan.clone(),
+            number: self.part.number as u32,
+            cell: self.part.cell.clone(),
+            folders: arms.iter().map(|arm| arm.server.folder.clone()).collect(),
+            keys: Keys::of(arms),
+        }
+    }
+
+    /// What the process is called in messages.
+    fn name(&self) -> String {
+        format!("the process that {} is measured in", self.run.product.title())
+    }
+}
+
+impl Keys {
+    /// Those of `arms`, which all have the credentials of their epoch.
+    fn of(arms: &[StartedArm]) -> Self {
+        let credentials = arms.first().map(|arm| &arm.setup.credentials);
+        let hex = |secret: Option<&Secret>| secret.map(Secret::expose_hex).unwrap_or_default();
+        let column = |setup: &Setup| Some(setup.columns.as_ref()?.key.expose_hex());
+        Self {
+            password: hex(credentials.map(|credentials| &credentials.password)),
+            key: hex(credentials.map(|credentials| &credentials.key)),
+            second_key: hex(credentials.map(|credentials| &credentials.second_key)),
+            columns: arms.iter().map(|arm| column(&arm.setup)).collect(),
+        }
+    }
+}
+
+/// What so many engines say before they are opened.
+fn unused(arms: usize) -> Vec<Option<CacheUse>> {
+    vec![Some(CacheUse::default()); arms]
+}
+
+/// How long the variable [`PADDING`] is in start `start` of a cell with this seed, bytes.
+fn drawn_length(seed: u64, start: u32) -> usize {
+    let mut random = SplitMix64::new(seed ^ u64::from(start).wrapping_mul(0x9E6C_63D0_876A_68DE));
+    random.next_u64();
+    random.below(LENGTHS) as usize
+}
+
+/// A message as a line, without its end.
+fn line(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
+    serde_json::to_vec(message).map_err(|error| Fault::machine("a message cannot be written", error))
+}
+
+/// The message that `line` is; `None` where it is none. Why not is not said, because that would quote it.
+fn heard<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    serde_json::from_slice(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn lengths_are_drawn_by_seed_and_start() {
+        let lengths = |seed| (0..200).map(|start| drawn_length(seed, start)).collect::<Vec<_>>();
+        assert_eq!(lengths(7), lengths(7));
+        assert!(lengths(7).iter().zip(lengths(8)).filter(|(one, other)| *one == other).count() < 5);
+        assert!(lengths(7).iter().collect::<BTreeSet<_>>().len() > 180);
+        assert!(lengths(7).iter().all(|length| (*length as u64) < LENGTHS));
+        let halves = lengths(7).iter().filter(|length| **length < 2048).count();
+        assert!((60..140).contains(&halves), "{halves} of 200 are in the lower half");
+    }
+}

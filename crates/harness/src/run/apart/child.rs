@@ -1,0 +1,157 @@
+//! The child's side: opens the database of all arms and measures the frames that it is asked for.
+
+use std::{
+    io::{BufRead, Write},
+    path::PathBuf,
+    sync::atomic::AtomicBool,
+};
+
+use serde::de::DeserializeOwned;
+use tithe_machine::{
+    credentials::Credentials,
+    fault::Fault,
+    launch::{Install, Place, Search, Server},
+    secret::Secret,
+};
+use tithe_model::plan::FRAMES_MIN;
+use tithe_plugin::{product::Product, workload::Workload};
+
+use super::{Answer, Asked, Beginning, Keys, Measured, heard, line};
+use crate::{
+    arms::{self, Resolved},
+    load::frame::{CellRunner, StartedArm},
+};
+
+/// Measures frames of one of `products` as `requests` ask for them, and writes each to `answers`, until nothing more is
+/// asked. `search` is where its library is looked for; `cancelled` ends a frame early.
+///
+/// # Errors
+/// When `requests` do not begin as Tithe's own do; when what they ask for cannot be had here, or an answer cannot be
+/// written.
+pub fn serve(
+    products: &[&'static dyn Product],
+    search: &Search,
+    requests: &mut dyn BufRead,
+    answers: &mut dyn Write,
+    cancelled: &AtomicBool,
+) -> Result<(), Fault> {
+    let beginning: Beginning = next(requests)?.ok_or_else(uncalled)?;
+    let id = &beginning.plan.experiment.database;
+    let product = products.iter().copied().find(|product| product.id() == id);
+    let product = product.ok_or_else(|| Fault::Machine(format!("this build of tithe has no database {id}")))?;
+    let missing = |missing: tithe_machine::launch::Missing| Fault::Machine(format!("{} is not here", missing.what));
+    let install = product.find(search).map_err(missing)?;
+    let experiment = &beginning.plan.experiment;
+    let described = experiment.workloads.get(beginning.cell.workload).ok_or_else(uncalled)?;
+    let workload =
+        tithe_workloads::make(described, &experiment.data, experiment.measure.seed).map_err(Fault::Machine)?;
+    let mut runner = runner(&beginning, product, &install, workload.as_ref())?;
+    while let Some(asked) = next::<Asked>(requests)? {
+        let answer = answer(&mut runner, product, asked, cancelled);
+        let written = line(&answer)?;
+        let failed = |error| Fault::machine("an answer cannot be written", error);
+        answers.write_all(&[written.as_slice(), b"\n"].concat()).and_then(|()| answers.flush()).map_err(failed)?;
+    }
+    runner.arms().iter().for_each(|arm| product.close(&arm.server));
+    Ok(())
+}
+
+/// The next message; `None` once nothing more is asked.
+fn next<T: DeserializeOwned>(requests: &mut dyn BufRead) -> Result<Option<T>, Fault> {
+    let mut request = Vec::new();
+    let length = requests.read_until(b'\n', &mut request);
+    match length.map_err(|error| Fault::machine("the standard input", error))? {
+        0 => Ok(None),
+        _ => heard(&request).map(Some).ok_or_else(uncalled),
+    }
+}
+
+/// What whoever calls [`serve`] without being Tithe is told.
+pub fn uncalled() -> Fault {
+    Fault::Refused(
+        "tithe calls this command itself, for every start of an embedded database, and tells it what to measure over its \
+         standard input: use `tithe run`"
+            .to_owned(),
+    )
+}
+
+/// The cell of `beginning`, ready to be measured.
+fn runner<'a>(
+    beginning: &Beginning,
+    product: &'a dyn Product,
+    install: &Install,
+    workload: &'a dyn Workload,
+) -> Result<CellRunner<'a>, Fault> {
+    let Beginning { plan, number, cell, folders, keys } = beginning;
+    let described = arms::resolve(product, &plan.experiment)?;
+    let credentials = keys.credentials().ok_or_else(uncalled)?;
+    let column_keys = keys.columns.iter().map(|key| key.as_deref().and_then(Secret::of_hex));
+    let mut started = Vec::with_capacity(described.len());
+    for ((resolved, folder), column_key) in described.iter().zip(folders).zip(column_keys) {
+        let Resolved { arm, .. } = resolved;
+        let setup = resolved.setup_with(plan, cell, &credentials, column_key);
+        let launch = product.launch(install, &setup, &place(folder.clone()));
+        let server = Server { address: launch.address, process: None, paths: launch.paths, folder: folder.clone() };
+        started.push(StartedArm { server, setup, on: arm.on.clone(), off: arm.off.clone() });
+    }
+    if started.len() < plan.experiment.arms.len() {
+        return Err(uncalled());
+    }
+    let slot_fixed = plan.experiment.measure.slot_ms.is_some();
+    let longest_ns = cell.budget_ns(started.len()) / u64::from(FRAMES_MIN);
+    let runner = CellRunner::new(product, workload, cell, *number, slot_fixed, started);
+    Ok(runner.in_frames_of(longest_ns).freshly_started())
+}
+
+/// An embedded database has no port.
+fn place(folder: PathBuf) -> Place {
+    Place { folder, port: 0 }
+}
+
+impl Keys {
+    /// The credentials of all arms; `None` where these are not keys as Tithe tells them.
+    fn credentials(&self) -> Option<Credentials> {
+        let (password, key) = (Secret::of_hex(&self.password)?, Secret::of_hex(&self.key)?);
+        // Certificates are for servers.
+        let mut credentials = Credentials::without_files(password, key);
+        credentials.second_key = Secret::of_hex(&self.second_key)?;
+        Some(credentials)
+    }
+}
+
+fn answer(runner: &mut CellRunner<'_>, product: &dyn Product, asked: Asked, cancelled: &AtomicBool) -> Answer {
+    let Asked { frame, epoch, start, free, learnt } = asked;
+    runner.go_on(learnt);
+    match runner.frame(frame, (epoch, start), free, cancelled) {
+        Ok(Some((frame, slots))) => {
+            let counts = |arm: &StartedArm| {
+                let used = product.cache_use(&arm.server, &arm.setup)?;
+                Some((used.asked, used.missed))
+            };
+            let cache_use = runner.arms().iter().map(counts).collect();
+            Answer::Measured(Box::new(Measured { frame, slots, learnt: runner.learnt(), cache_use }))
+        }
+        Ok(None) => Answer::Cancelled,
+        Err(fault) => Answer::Failed(fault.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(requests: &str) -> String {
+        let (mut answers, cancelled) = (Vec::new(), AtomicBool::new(false));
+        let outcome = serve(&[], &Search::default(), &mut requests.as_bytes(), &mut answers, &cancelled);
+        assert!(answers.is_empty());
+        outcome.expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn whoever_is_not_tithe_is_refused_and_not_quoted() {
+        for requests in ["", "\n", "hello\n", "{\"plan\": \"a-key-in-hexadecimal\"}\n", "{}"] {
+            let told = refused(requests);
+            assert!(told.contains("tithe calls this command itself") && !told.contains("hexadecimal"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The server of one arm, from one start to the next.
+
+use std::path::Path;
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Launch, Server},
+    sandbox::{Sandbox, process::Running},
+};
+use tithe_plugin::{database::Database, setup::Setup};
+
+use crate::serve;
+
+/// Variable whose length, drawn for each start, moves where the stack of a server begins.
+const PADDING: &str = "TITHE_PADDING";
+
+/// What an arm stands on.
+pub(super) struct ArmServer {
+    pub server: Server,
+    /// None for an embedded or attached database, and for one that is stopped.
+    process: Option<(Running, Launch)>,
+}
+
+impl ArmServer {
+    /// One that Tithe did not start.
+    pub fn attached(server: Server) -> Self {
+        Self { server, process: None }
+    }
+
+    /// Starts what `launch` says in `folder`, without waiting for it, its environment larger by `padding` bytes. An
+    /// embedded database has no process.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn begin(launch: Launch, folder: &Path, padding: usize, sandbox: &Sandbox) -> Result<Self, Fault> {
+        let running = sandbox.start(&padded(&launch, padding), &folder.join(serve::LOG))?;
+        let server = Server {
+            address: launch.address.clone(),
+            process: running.as_ref().map(Running::process),
+            paths: launch.paths.clone(),
+            folder: folder.to_owned(),
+        };
+        Ok(Self { server, process: running.map(|running| (running, launch)) })
+    }
+
+    /// Waits until it answers.
+    ///
+    /// # Errors
+    /// As [`serve::wait_until_ready`].
+    pub fn await_ready(&mut self, database: &dyn Database, setup: &Setup) -> Result<(), Fault> {
+        match &mut self.process {
+            Some((running, _)) => serve::wait_until_ready(database, &self.server, setup, running),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells it to stop, without waiting for it: cleanly, or at once where it is to `discard` what it has not written.
+    pub fn ask_to_stop(&mut self, discard: bool) {
+        match &mut self.process {
+            Some((running, launch)) if discard => running.discard(launch.discard_signal),
+            Some((running, _)) => running.ask_to_stop(),
+            None => {}
+        }
+    }
+
+    /// Waits until one that was asked to stop has; what starts it again, `None` where Tithe did not start it.
+    pub fn stopped(&mut self) -> Option<Launch> {
+        self.process.take().map(|(_, launch)| launch)
+    }
+
+    /// Stops it so that its files are whole.
+    ///
+    /// # Errors
+    /// When it did not stop by itself.
+    pub fn stop_cleanly(&mut self) -> Result<(), Fault> {
+        self.process.take().map_or(Ok(()), |(running, _)| running.stop_cleanly())
+    }
+
+    /// How it ended by itself, if it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.process.as_mut().and_then(|(running, _)| running.ended())
+    }
+}
+
+/// `launch` with an environment that is larger by `padding` bytes. What is shown of the arm's configuration is the
+/// launch without.
+fn padded(launch: &Launch, padding: usize) -> Launch {
+    let mut launch = launch.clone();
+    if let Some(command) = &mut launch.server {
+        command.environment.insert(PADDING.to_owned(), "x".repeat(padding));
+    }
+    launch
+}

@@ -1,0 +1,163 @@
+//! Makes a folder again what a kept one is, for the price of what was changed in it.
+//!
+//! What was not written since it was copied stays: it has the length and the time of change of what is kept, and every
+//! write changes that time. What was written goes into the same file, to new places on the disk. To remove all files
+//! and make them again would be simpler, and much dearer: for about a minute ext4 does not give the inode of a removed
+//! file to another one, and looks through all such inodes for each new file. With the 4,000 files of four PostgreSQL
+//! servers that took 20 s of a start.
+
+use std::{
+    fs::{self, File, FileTimes, Metadata, OpenOptions},
+    io,
+    os::unix::fs::{MetadataExt, lchown},
+    path::Path,
+};
+
+use tithe_machine::sandbox::copy::{self, How};
+
+/// Makes the file, link or folder `to` what `from` is, with owners, modes and, of files, the time of the last change.
+/// Returns the dearest way that a file was copied.
+///
+/// # Errors
+/// The first thing that cannot be read or written; what was done by then stays.
+pub(super) fn renew(from: &Path, to: &Path) -> io::Result<How> {
+    let kept = fs::symlink_metadata(from)?;
+    let there = match fs::symlink_metadata(to) {
+        Ok(there) if there.file_type() == kept.file_type() => there,
+        _ => return fresh(from, to, &kept),
+    };
+    if kept.is_dir() {
+        return folder(from, to, &kept);
+    }
+    if kept.is_symlink() {
+        return if fs::read_link(from)? == fs::read_link(to)? { Ok(How::Reflink) } else { fresh(from, to, &kept) };
+    }
+    if !kept.is_file() || is_unchanged(&kept, &there) { Ok(How::Reflink) } else { overwrite(from, to, &kept) }
+}
+
+/// Removes what is at `path`, if anything is.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn fresh(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
+    remove(to)?;
+    if kept.is_dir() {
+        fs::create_dir(to)?;
+        return folder(from, to, kept);
+    }
+    let how = copy::tree(from, to)?;
+    if kept.is_file() {
+        File::open(to)?.set_times(times(kept)?)?;
+    }
+    Ok(how)
+}
+
+fn folder(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
+    for entry in fs::read_dir(to)? {
+        let entry = entry?;
+        if fs::symlink_metadata(from.join(entry.file_name())).is_err() {
+            remove(&entry.path())?;
+        }
+    }
+    let mut how = How::Reflink;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        how = how.max(renew(&entry.path(), &to.join(entry.file_name()))?);
+    }
+    own(to, kept)?;
+    Ok(how)
+}
+
+fn overwrite(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
+    // Emptied first, so that its blocks are drawn anew.
+    let mut copy = OpenOptions::new().write(true).truncate(true).open(to)?;
+    io::copy(&mut File::open(from)?, &mut copy)?;
+    copy.set_times(times(kept)?)?;
+    own(to, kept)?;
+    Ok(How::Bytes)
+}
+
+fn is_unchanged(kept: &Metadata, there: &Metadata) -> bool {
+    let known = |of: &Metadata| (of.len(), of.mtime(), of.mtime_nsec(), of.mode(), of.uid(), of.gid());
+    known(kept) == known(there)
+}
+
+fn times(kept: &Metadata) -> io::Result<FileTimes> {
+    Ok(FileTimes::new().set_modified(kept.modified()?))
+}
+
+fn own(to: &Path, kept: &Metadata) -> io::Result<()> {
+    lchown(to, Some(kept.uid()), Some(kept.gid()))?;
+    fs::set_permissions(to, kept.permissions())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// All that is below `path`: names, contents, targets, modes.
+    fn listed(path: &Path) -> Vec<String> {
+        let metadata = fs::symlink_metadata(path).expect("what is there");
+        let line = |what: String| format!("{:o} {what}", metadata.mode());
+        if metadata.is_symlink() {
+            return vec![line(fs::read_link(path).expect("a link").display().to_string())];
+        }
+        if metadata.is_file() {
+            return vec![line(fs::read_to_string(path).expect("a file"))];
+        }
+        let mut entries: Vec<_> = fs::read_dir(path).expect("a folder").flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        let below = entries.iter().flat_map(|entry| {
+            let name = entry.file_name().expect("a name").to_string_lossy().into_owned();
+            listed(entry).into_iter().map(move |line| format!("{name}/{line}"))
+        });
+        std::iter::once(line(String::new())).chain(below).collect()
+    }
+
+    #[test]
+    fn a_folder_is_again_what_is_kept_and_what_was_not_written_is_the_same_file() {
+        let folder = tempfile_folder("renewed");
+        let (kept, there) = (folder.join("kept"), folder.join("there"));
+        fs::create_dir_all(kept.join("base/empty")).expect("folders");
+        for (name, text) in [("base/rows", "1 2 3"), ("base/more", "4"), ("control", "5"), ("kind", "6")] {
+            fs::write(kept.join(name), text).expect("a file");
+        }
+        symlink("control", kept.join("link")).expect("a link");
+        fs::set_permissions(kept.join("control"), fs::Permissions::from_mode(0o400)).expect("a mode");
+        renew(&kept, &there).expect("a copy");
+        assert_eq!(listed(&there), listed(&kept));
+        let inode = |name: &str| fs::metadata(there.join(name)).expect("a file").ino();
+        let unwritten = inode("base/more");
+
+        // Of the same length; shorter; another mode; another kind; gone; more; another target.
+        fs::write(there.join("base/rows"), "3 2 1").expect("written");
+        fs::set_permissions(there.join("control"), fs::Permissions::from_mode(0o600)).expect("a mode");
+        fs::write(there.join("control"), "").expect("written");
+        fs::remove_file(there.join("kind")).expect("removed");
+        fs::create_dir(there.join("kind")).expect("a folder");
+        fs::remove_dir(there.join("base/empty")).expect("removed");
+        fs::create_dir(there.join("base/new")).expect("a folder");
+        fs::write(there.join("base/new/file"), "7").expect("written");
+        fs::remove_file(there.join("link")).expect("removed");
+        symlink("kind", there.join("link")).expect("a link");
+        renew(&kept, &there).expect("renewed");
+        assert_eq!(listed(&there), listed(&kept));
+        assert_eq!(inode("base/more"), unwritten);
+        fs::remove_dir_all(&folder).expect("clean up");
+    }
+
+    fn tempfile_folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("tithe-test-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+}

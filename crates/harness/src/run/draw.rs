@@ -1,0 +1,60 @@
+//! What is drawn anew for each start of the servers, so that nothing is equal in all of them by accident.
+//!
+//! A server's speed depends on what nobody asked for: who was started before it, where its stack begins, which follows
+//! from the size of its environment (Mytkowicz et al., "Producing wrong data without doing anything obviously wrong",
+//! ASPLOS 2009). Drawn, both are luck of one start and average out over several. Where the kernel puts the memory of a
+//! process is its own draw (address-space randomisation stays on), and so is the port that a server is given: a port
+//! that a seed names may be in use.
+
+use tithe_model::schedule::{SplitMix64, block_order};
+
+/// Longest text that an environment is made larger by, bytes: a page of memory.
+const PADDING_MAX: u64 = 4096;
+
+/// Tells this draw from the others that a cell's seed decides.
+const START: u64 = u64::MAX - 1;
+
+/// What is drawn for one start of all servers of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Draw {
+    /// The arms in the order in which their servers are started.
+    pub order: Vec<usize>,
+    /// By how much the environment of each arm's server is made larger, bytes.
+    pub paddings: Vec<usize>,
+}
+
+impl Draw {
+    /// The draw of start number `start` of a cell with this `seed`.
+    pub fn of(seed: u64, start: u32, arms: usize) -> Self {
+        let order = block_order(seed, start.into(), START, arms);
+        let mut random = SplitMix64::new(seed ^ u64::from(start).wrapping_add(1).wrapping_mul(0xA24B_AED4_963E_E407));
+        Self { order, paddings: (0..arms).map(|_| random.below(PADDING_MAX) as usize).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn starts_differ_and_the_same_seed_draws_the_same() {
+        let of = |seed| (0..100).map(|start| Draw::of(seed, start, 4)).collect::<Vec<_>>();
+        assert_eq!(of(7), of(7));
+        assert_ne!(of(7), of(8));
+        let draws = of(7);
+        for draw in &draws {
+            let arms: BTreeSet<usize> = draw.order.iter().copied().collect();
+            assert_eq!(arms, (0..4).collect(), "each arm is started once");
+            assert!(draw.paddings.iter().all(|bytes| *bytes < 4096));
+        }
+        let different: BTreeSet<Vec<usize>> = draws.iter().map(|draw| draw.paddings.clone()).collect();
+        assert_eq!(different.len(), 100);
+        // Each arm is each number in the order about as often: 25 times in 100, give or take.
+        for arm in 0..4 {
+            let first = draws.iter().filter(|draw| draw.order[0] == arm).count();
+            assert!((10..=40).contains(&first), "arm {arm} is the first of {first} starts");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A program that Tithe asks and that answers, a line each, over its standard input and output.
+//!
+//! It is a child of Tithe's own that leads a process group: ctrl-C reaches Tithe alone, which then asks it to end, and
+//! the parent-death signal ends it with Tithe. What it is told stands in no argument, environment or file. What it says
+//! on its standard error is kept in memory, for the words of a fault.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::{fd::AsRawFd, unix::process::CommandExt},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::process::{ended_within, kill, memory_file, prepared, read_again, tail};
+use crate::{fault::Fault, launch::Command};
+
+/// How long it may take to answer once it was asked to end what it does: hundreds of connections that derive their keys
+/// are opened to the last.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long it may take to end when it is asked nothing more: a storage engine writes what it holds.
+const END_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long one whose answers have ended may take to be gone itself.
+const GONE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Time between two looks whether Tithe was asked to stop; a signal is seen at once.
+const LOOK_MS: i32 = 1000;
+
+/// Longest answer that is believed, bytes.
+const ANSWER_MAX: usize = 1 << 30;
+
+/// A running partner; killed when dropped before it was told to [end](Partner::end).
+pub struct Partner {
+    child: Child,
+    /// `None` once there is nothing more to ask.
+    requests: Option<ChildStdin>,
+    answers: ChildStdout,
+    /// What has come of the next answer.
+    arrived: Vec<u8>,
+    /// Its standard error.
+    said: File,
+    /// What it is, for messages.
+    name: String,
+    has_ended: bool,
+}
+
+impl Partner {
+    /// Starts `command` in `folder`, under Tithe's own account. Messages call it `name`; it is listed as `tithe`.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(command: &Command, name: &str, folder: &Path) -> Result<Self, Fault> {
+        let failed = |error| Fault::machine(format!("cannot start {name}"), error);
+        let said = memory_file().map_err(failed)?;
+        let mut prepared = prepared(command, None, folder);
+        prepared.arg0("tithe").stdin(Stdio::piped()).stdout(Stdio::piped());
+        prepared.stderr(said.try_clone().map_err(failed)?);
+        let mut child = prepared.spawn().map_err(failed)?;
+        let (requests, answers) = (child.stdin.take(), child.stdout.take());
+        let answers = answers.ok_or_else(|| failed(io::Error::other("it has no standard output")))?;
+        let name = name.to_owned();
+        Ok(Self { child, requests, answers, arrived: Vec::new(), said, name, has_ended: false })
+    }
+
+    /// Its process.
+    pub fn process(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Tells it `line`, which must hold no line break.
+    ///
+    /// # Errors
+    /// How it ended, when it is not there any more.
+    pub fn tell(&mut self, line: &[u8]) -> Result<(), Fault> {
+        let told = match &mut self.requests {
+            Some(requests) => requests.write_all(line).and_then(|()| requests.write_all(b"\n")),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        if told.is_err() { Err(self.gone()) } else { Ok(()) }
+    }
+
+    /// The next line that it answers, without its end. Once `cancelled` is set it is asked to end what it does
+    /// (SIGTERM), and has two minutes to answer.
+    ///
+    /// # Errors
+    /// How it ended, with its last words, when it does not answer any more.
+    pub fn answer(&mut self, cancelled: &AtomicBool) -> Result<Vec<u8>, Fault> {
+        let mut deadline = None;
+        let mut looked_at = 0;
+        loop {
+            if let Some(length) = self.arrived[looked_at..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.arrived.split_off(looked_at + length + 1);
+                let mut line = std::mem::replace(&mut self.arrived, rest);
+                line.pop();
+                return Ok(line);
+            }
+            looked_at = self.arrived.len();
+            if deadline.is_none() && cancelled.load(Ordering::SeqCst) {
+                deadline = Some(Instant::now() + CANCEL_PATIENCE);
+                self.signal(libc::SIGTERM);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                return Err(self.late("did not stop", CANCEL_PATIENCE));
+            }
+            if self.has_something().map_err(|error| self.failed(error))? && !self.read_on()? {
+                return Err(self.gone());
+            }
+        }
+    }
+
+    /// Asks nothing more, and waits until it has ended; what it said on its standard error.
+    ///
+    /// # Errors
+    /// When it did not end well, with its last words; when it had to be killed.
+    pub fn end(mut self) -> Result<String, Fault> {
+        self.requests = None;
+        match ended_within(&mut self.child, END_PATIENCE) {
+            None => Err(self.late("did not end", END_PATIENCE)),
+            Some(status) if status.success() => {
+                self.has_ended = true;
+                Ok(self.words())
+            }
+            Some(_) => Err(self.gone()),
+        }
+    }
+
+    /// True when something can be read, or never will.
+    fn has_something(&self) -> io::Result<bool> {
+        let mut poll = libc::pollfd { fd: self.answers.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: `poll` is one valid pollfd for the whole call.
+        match unsafe { libc::poll(&raw mut poll, 1, LOOK_MS) } {
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+                error => Err(error),
+            },
+            found => Ok(found > 0),
+        }
+    }
+
+    /// Takes in what has come; false where nothing will any more.
+    fn read_on(&mut self) -> Result<bool, Fault> {
+        let mut buffer = [0; 1 << 16];
+        let length = self.answers.read(&mut buffer).map_err(|error| self.failed(error))?;
+        self.arrived.extend_from_slice(&buffer[..length]);
+        if self.arrived.len() > ANSWER_MAX {
+            return Err(Fault::Machine(format!("{} answers without end", self.name)));
+        }
+        Ok(length > 0)
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: kill has no preconditions; the child has not been waited for, so its number is still its own.
+        unsafe { libc::kill(self.process(), signal) };
+    }
+
+    fn failed(&self, error: io::Error) -> Fault {
+        Fault::machine(format!("cannot hear {}", self.name), error)
+    }
+
+    /// How it ended, although it was still asked.
+    fn gone(&mut self) -> Fault {
+        let ended = ended_within(&mut self.child, GONE_PATIENCE);
+        self.has_ended = ended.is_some();
+        let how =
+            ended.map_or_else(|| "it answers no more, and is still there".to_owned(), |status| status.to_string());
+        let words = self.last_words();
+        Fault::Machine(format!("{} ended ({how}){words}", self.name))
+    }
+
+    fn late(&mut self, what: &str, patience: Duration) -> Fault {
+        let words = self.last_words();
+        self.kill();
+        Fault::Machine(format!("{} {what} within {} s and was killed{words}", self.name, patience.as_secs()))
+    }
+
+    fn last_words(&mut self) -> String {
+        match tail(&self.words()).as_str() {
+            "" => "; it said nothing".to_owned(),
+            words => format!("; its last words: {words}"),
+        }
+    }
+
+    /// What it has said on its standard error.
+    fn words(&mut self) -> String {
+        String::from_utf8_lossy(&read_again(&mut self.said).unwrap_or_default()).into_owned()
+    }
+
+    fn kill(&mut self) {
+        kill(&mut self.child, &self.name);
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.kill();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Partner {
+        let arguments = vec!["-c".to_owned(), script.to_owned()];
+        let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
+        Partner::start(&command, "the shell", Path::new("/")).expect("a shell")
+    }
+
+    fn is_there(process: i32) -> bool {
+        Path::new(&format!("/proc/{process}")).exists()
+    }
+
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn lines_are_answered_by_lines_and_the_end_is_waited_for() {
+        let mut partner = shell("while read line; do echo got $line; echo and more; done; echo bye >&2");
+        partner.tell(b"one").expect("told");
+        assert_eq!(partner.answer(&GOES_ON), Ok(b"got one".to_vec()));
+        assert_eq!(partner.answer(&GOES_ON), Ok(b"and more".to_vec()));
+        // Longer than a pipe holds, and than one read takes.
+        let long = vec![b'x'; 300_000];
+        partner.tell(&long).expect("told");
+        assert_eq!(partner.answer(&GOES_ON).map(|line| line.len()), Ok(300_004));
+        assert_eq!(partner.end(), Ok("bye\n".to_owned()));
+    }
+
+    #[test]
+    fn one_that_ends_early_tells_how_with_its_last_words() {
+        let words = |script: &str| shell(script).answer(&GOES_ON).expect_err("it ends").to_string();
+        assert_eq!(words("echo no key >&2; exit 3"), "the shell ended (exit status: 3); its last words: no key");
+        assert_eq!(words("printf half; kill -9 $$"), "the shell ended (signal: 9 (SIGKILL)); it said nothing");
+        let failed = shell("read line; exit 4").end().expect_err("it fails").to_string();
+        assert_eq!(failed, "the shell ended (exit status: 4); it said nothing");
+    }
+
+    #[test]
+    fn one_that_is_gone_cannot_be_told_anything() {
+        let mut partner = shell("exit 5");
+        let begun = Instant::now();
+        let fault = loop {
+            if let Err(fault) = partner.tell(b"hello") {
+                break fault.to_string();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "it is told and told");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(fault, "the shell ended (exit status: 5); it said nothing");
+    }
+
+    #[test]
+    fn it_is_asked_to_stop_when_tithe_is_and_still_answers() {
+        let mut partner = shell("trap 'echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+        assert_eq!(partner.answer(&GOES_ON), Ok(b"ready".to_vec()));
+        assert_eq!(partner.answer(&AtomicBool::new(true)), Ok(b"stopped".to_vec()));
+        assert_eq!(partner.end(), Ok(String::new()));
+    }
+
+    #[test]
+    fn one_that_is_dropped_is_gone() {
+        let mut partner = shell("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+        assert_eq!(partner.answer(&GOES_ON), Ok(b"ready".to_vec()));
+        let process = partner.process();
+        assert!(is_there(process));
+        drop(partner);
+        assert!(!is_there(process));
+    }
+}

@@ -1,0 +1,61 @@
+//! The A/A arm: when Tithe adds a second instance of the baseline as the negative control.
+
+use crate::{
+    catalogue::Catalogue,
+    experiment::{Arm, Design, Experiment},
+    plan,
+};
+
+/// The A/A arm joins unasked where it takes at most one part in so many of the measured load.
+const SHARES: usize = 5;
+
+/// `experiment` with an A/A arm where it was `asked` for, and where nothing was said and it joins by itself.
+pub(super) fn added(mut experiment: Experiment, asked: Option<bool>, catalogue: &Catalogue) -> Experiment {
+    if asked.unwrap_or_else(|| joins(&experiment, catalogue)) {
+        let aa_arm = aa_arm_of(&experiment.arms);
+        experiment.arms.extend(aa_arm);
+    }
+    experiment
+}
+
+/// Tithe's own second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the
+/// set-up's. Of an arm of the file's that protects nothing Tithe does not know what else makes it differ.
+pub fn aa_arm_of(arms: &[Arm]) -> Option<Arm> {
+    let baseline = arms.first()?;
+    if arms.iter().any(|arm| arm.aa) {
+        return None;
+    }
+    let taken = |name: &str| arms.iter().any(|arm| arm.name == name);
+    let numbered = (2..).map(|number| format!("A/A {number}"));
+    let name = std::iter::once("A/A".to_owned()).chain(numbered).find(|name| !taken(name))?;
+    Some(Arm { name, aa: true, ..baseline.clone() })
+}
+
+/// True where the A/A arm costs little, Tithe starts the servers and offers the load, and the budget buys both.
+fn joins(experiment: &Experiment, catalogue: &Catalogue) -> bool {
+    experiment.arms.len() + 1 >= SHARES
+        && experiment.measure.design != Design::Sequential
+        && is_launched(experiment, catalogue)
+        && is_own_load(experiment, catalogue)
+        && leaves_enough(experiment, catalogue)
+}
+
+/// Servers that Tithe starts: neither embedded nor attached nor simulated.
+fn is_launched(experiment: &Experiment, catalogue: &Catalogue) -> bool {
+    let entry = catalogue.entry(&experiment.database);
+    entry.is_some_and(|entry| !entry.embedded && !entry.simulated)
+        && experiment.arms.iter().all(|arm| arm.url.is_none())
+}
+
+/// No workload is another program's.
+fn is_own_load(experiment: &Experiment, catalogue: &Catalogue) -> bool {
+    let program = |workload| plan::shape(workload, catalogue).is_some_and(|shape| shape.program);
+    !experiment.workloads.iter().any(program)
+}
+
+/// What could be measured without the arm can be measured with it: nobody's experiment fails for an arm that he did not
+/// ask for.
+fn leaves_enough(experiment: &Experiment, catalogue: &Catalogue) -> bool {
+    let with = added(experiment.clone(), Some(true), catalogue);
+    plan::plan_problems(&with, &plan::cells(&with, catalogue)).is_empty()
+}

@@ -1,0 +1,229 @@
+//! When a warm-up has ended: the stated test of a steady state.
+//!
+//! After a start a server is not yet what it will be: its compiler is at work, its caches are empty, each page is
+//! logged whole once more. Load that does not count is offered in *windows*, each of which gives one value of a
+//! quantity, such as operations per second of processor time. The warm-up ends when **its second half is flat**: when
+//! the values of its last quarter are shown to differ by less than [`BOUND`] from those of the quarter before.
+//!
+//! * *Shown*, and not merely not refuted: noise hides a trend from any test that looks for one, and a bound on the
+//!   spread of the last windows (the coefficient of variation of Georges, Buytaert and Eeckhout, "Statistically
+//!   rigorous Java performance evaluation", OOPSLA 2007) is never met on a busy machine. So it is a test of
+//!   equivalence: two one-sided tests at 5 % (Schuirmann 1987), that is, the 90 % interval of the shift must lie within
+//!   the bound. The interval is that of Hodges and Lehmann (1963) for two samples, which one window with a collection
+//!   of garbage does not move.
+//! * The *half grows with the warm-up*, so there is no time scale to choose. A step keeps the warm-up going until it
+//!   lies as far back as it came late, and of an exponential approach there is less to come than the bound
+//!   (`of_an_approach_less_than_the_bound_is_left`).
+//! * *What has not begun is not foreseen*: some programs never become steady, and some do so twice (Barrett et al.,
+//!   "Virtual machine warmup blows hot and cold", OOPSLA 2017). Nor is a drift seen that is slow against the warm-up.
+//!   That is why warm-ups have a cap, and why intervals are of several starts.
+//!
+//! It stands in this crate because it decides when load begins to count, as the schedule decides in which order; no
+//! figure of a report is made of it.
+
+use serde::{Deserialize, Serialize};
+
+/// Largest change from the third to the last quarter of a warm-up that has ended, natural-log ratio: about a tenth.
+pub const BOUND: f64 = 0.1;
+
+/// Windows of a quarter, at least: three and three values are the fewest that give an interval at 90 %.
+const QUARTER_MIN: usize = 3;
+
+/// The normal quantile of 95 %, for the ends of a 90 % interval.
+const Z: f64 = 1.644_853_626_951_472_7;
+
+/// What a warm-up has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Steadiness {
+    /// Its second half is flat.
+    Steady,
+    /// It is too short or too noisy to tell.
+    Unclear,
+    /// Its second half rises or falls, certainly, and perhaps by more than the bound.
+    Changing,
+}
+
+/// How a quantity changed from the third quarter of a warm-up to the last, natural-log ratio with its 90 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// Hodges–Lehmann estimate: the median of all differences between the two quarters.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Change {
+    /// How the quantity with these `values`, all above zero and one a window, changed; `None` while they are too few.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let quarter = values.len() / 4;
+        if quarter < QUARTER_MIN {
+            return None;
+        }
+        let half: Vec<f64> = values[values.len() - 2 * quarter..].iter().map(|value| value.ln()).collect();
+        let (third, last) = half.split_at(quarter);
+        let mut shifts: Vec<f64> = third.iter().flat_map(|from| last.iter().map(move |to| to - from)).collect();
+        shifts.sort_by(f64::total_cmp);
+        let outside = outside(quarter);
+        Some(Self {
+            estimate: (shifts[(shifts.len() - 1) / 2] + shifts[shifts.len() / 2]) / 2.0,
+            low: shifts[outside],
+            high: shifts[shifts.len() - 1 - outside],
+        })
+    }
+
+    /// What that says of the warm-up.
+    pub fn steadiness(&self) -> Steadiness {
+        match () {
+            () if self.low >= -BOUND && self.high <= BOUND => Steadiness::Steady,
+            () if self.low > 0.0 || self.high < 0.0 => Steadiness::Changing,
+            () => Steadiness::Unclear,
+        }
+    }
+}
+
+/// Differences that lie outside the interval at either end, of two samples of size `each`: one less than the lower
+/// critical value of the rank sum at 5 %, by its normal approximation (Hollander and Wolfe, section 4.3), which is
+/// exact or one too few for small samples.
+fn outside(each: usize) -> usize {
+    let each = each as f64;
+    let critical = each * each / 2.0 - Z * (each * each * (2.0 * each + 1.0) / 12.0).sqrt();
+    (critical as usize).saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::schedule::SplitMix64;
+
+    /// About normal: a sum of twelve uniform numbers less its mean.
+    fn normal(random: &mut SplitMix64) -> f64 {
+        (0..12).map(|_| random.next_f64()).sum::<f64>() - 6.0
+    }
+
+    /// Window at which a warm-up along `curve` (natural logarithms by window) with so much noise ends, at most `cap`.
+    fn ends(curve: impl Fn(usize) -> f64, noise: f64, cap: usize, random: &mut SplitMix64) -> Option<usize> {
+        let mut values = Vec::new();
+        (0..cap).find_map(|window| {
+            values.push((curve(window) + noise * normal(random)).exp());
+            let change = Change::of(&values)?;
+            (change.steadiness() == Steadiness::Steady).then_some(window + 1)
+        })
+    }
+
+    /// Of 400 warm-ups of at most 100 windows: their share that ended while more than `left` of the curve was to
+    /// come, the share that did not end, and the median end.
+    fn drawn(curve: impl Fn(usize) -> f64 + Copy, noise: f64, left: f64) -> (f64, f64, usize) {
+        const DRAWS: usize = 400;
+        let mut random = SplitMix64::new(20);
+        let ended: Vec<Option<usize>> = (0..DRAWS).map(|_| ends(curve, noise, 100, &mut random)).collect();
+        let too_early = |end: &&Option<usize>| end.is_some_and(|end| (curve(10_000) - curve(end)).abs() > left);
+        let mut ends: Vec<usize> = ended.iter().map(|end| end.unwrap_or(usize::MAX)).collect();
+        ends.sort_unstable();
+        let share = |count: usize| count as f64 / DRAWS as f64;
+        (
+            share(ended.iter().filter(too_early).count()),
+            share(ended.iter().filter(|end| end.is_none()).count()),
+            ends[DRAWS / 2],
+        )
+    }
+
+    /// A server that becomes six times as fast, within so many windows but for a part in e.
+    fn approach(windows: f64) -> impl Fn(usize) -> f64 + Copy {
+        move |window| -(6_f64.ln()) * (-(window as f64) / windows).exp()
+    }
+
+    #[test]
+    fn of_an_approach_less_than_the_bound_is_left() {
+        for (windows, noise, median) in
+            [(5.0, 0.0, 20..=26), (5.0, 0.05, 22..=30), (10.0, 0.0, 42..=50), (10.0, 0.05, 44..=54)]
+        {
+            let (too_early, without_end, end) = drawn(approach(windows), noise, BOUND);
+            assert!(too_early <= 0.01, "{windows}, {noise}: {too_early} ended too early");
+            assert!(without_end <= 0.02 && median.contains(&end), "{windows}, {noise}: {without_end}, median {end}");
+        }
+    }
+
+    #[test]
+    fn what_is_flat_ends_soon_and_the_sooner_the_quieter_it_is() {
+        let flat = |_| 0.0;
+        for (noise, median) in [(0.0, 12..=12), (0.02, 12..=12), (0.05, 12..=24), (0.08, 24..=48)] {
+            let (_, without_end, end) = drawn(flat, noise, BOUND);
+            assert!(without_end <= 0.02 && median.contains(&end), "{noise}: {without_end}, median {end}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_waited_for_until_it_is_as_old_as_it_came_late() {
+        for step in [4, 8, 11] {
+            let curve = |window| if window < step { -0.3 } else { 0.0 };
+            let (too_early, _, end) = drawn(curve, 0.05, BOUND);
+            assert!(too_early <= 0.01 && end >= 2 * step - 2, "{step}: {too_early}, median {end}");
+        }
+        // Two steps, as of a compiler that works twice.
+        let twice =
+            |second| move |window: usize| [-0.5, -0.2, 0.0][usize::from(window >= 5) + usize::from(window >= second)];
+        let (too_early, _, end) = drawn(twice(9), 0.02, BOUND);
+        assert!(too_early <= 0.01 && end >= 15, "{too_early}, median {end}");
+        // What has not begun is not foreseen.
+        let (too_early, _, _) = drawn(twice(20), 0.02, BOUND);
+        assert!(too_early >= 0.9, "{too_early}");
+    }
+
+    #[test]
+    fn a_slow_drift_is_no_reason_to_wait_and_a_fast_one_never_ends() {
+        let drift = |each: f64| move |window: usize| each * window as f64;
+        let (_, without_end, end) = drawn(drift(0.001), 0.02, f64::INFINITY);
+        assert!(without_end == 0.0 && end == 12, "{without_end}, median {end}");
+        // A quarter after the other differs by the bound at the 12th window already.
+        let (too_early, without_end, _) = drawn(drift(BOUND / 3.0), 0.02, 0.0);
+        assert!(too_early <= 0.05 && without_end >= 0.95, "{too_early}, {without_end}");
+    }
+
+    #[test]
+    fn what_rises_is_told_from_what_cannot_be_told() {
+        let steadiness = |values: &[f64]| Change::of(values).map(|change| change.steadiness());
+        let rising: Vec<f64> = (0..16).map(|window| 1.1_f64.powi(window)).collect();
+        let noisy: Vec<f64> = (0..16).map(|window| if window % 2 == 0 { 1.0 } else { 1.5 }).collect();
+        assert_eq!(steadiness(&rising), Some(Steadiness::Changing));
+        assert_eq!(steadiness(&noisy), Some(Steadiness::Unclear));
+        assert_eq!(steadiness(&[3.0; 12]), Some(Steadiness::Steady));
+        assert_eq!(steadiness(&[3.0; 11]), None);
+        assert!(Steadiness::Changing > Steadiness::Unclear && Steadiness::Unclear > Steadiness::Steady);
+    }
+
+    #[test]
+    fn intervals_leave_out_what_tables_of_the_rank_sum_say_or_one_less() {
+        // Lower critical values at 5 % one-sided (Mann and Whitney 1947): 0, 1, 4, 7, 11, 15, 21, 27.
+        let tables = [0, 1, 4, 7, 11, 15, 21, 27];
+        let seen: Vec<usize> = (3..=10).map(outside).collect();
+        assert!(seen.iter().zip(tables).all(|(seen, table)| *seen == table || seen + 1 == table), "{seen:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_unit_and_nothing_before_the_second_half_matters(
+            values in proptest::collection::vec(0.1_f64..10.0, 12..60), unit in 0.01_f64..100.0
+        ) {
+            let change = Change::of(&values).expect("enough");
+            let scaled = Change::of(&values.iter().map(|value| value * unit).collect::<Vec<_>>()).expect("enough");
+            prop_assert!((change.estimate - scaled.estimate).abs() < 1e-9 && (change.low - scaled.low).abs() < 1e-9);
+            let mut others = values.clone();
+            others[..values.len() - values.len() / 4 * 2].fill(1.0);
+            prop_assert_eq!(Change::of(&others), Some(change));
+            prop_assert!(change.low <= change.estimate && change.estimate <= change.high);
+        }
+
+        #[test]
+        fn a_rise_is_a_fall_upside_down(values in proptest::collection::vec(0.1_f64..10.0, 12..60)) {
+            let inverse: Vec<f64> = values.iter().map(|value| 1.0 / value).collect();
+            let (up, down) = (Change::of(&values).expect("enough"), Change::of(&inverse).expect("enough"));
+            prop_assert!((up.estimate + down.estimate).abs() < 1e-9 && (up.low + down.high).abs() < 1e-9);
+            prop_assert_eq!(up.steadiness(), down.steadiness());
+        }
+    }
+}
