@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tithe_model::{
     ending::CellEnding,
     experiment::Metric,
-    plan::{Cell, Plan, STARTS_USUAL, Starts},
+    plan::{Cell, Plan, STARTS_USUAL, Starts, starts_borne},
     record::Slot,
     start_spread::StartSpread,
 };
@@ -19,6 +19,7 @@ use tithe_model::{
 use crate::{
     CONFIDENCE, Interval, Outcome,
     statistics::{
+        allocation,
         inference::{Inference, sidak},
         pairing::{fewest_pairs, frame_effect},
         precision::{self, STOPPING_FACTOR},
@@ -130,6 +131,10 @@ pub struct Decision {
     /// Half-width that the widest arm would have after the last frame that the budget buys; `None` where there is no
     /// width.
     pub bought: Option<f64>,
+    /// Starts that the cell's load is best divided among, those so far included; `None` to leave the plan as it is.
+    pub starts: Option<u32>,
+    /// Seconds that starting anew will still take at most, beside the load; 0 before it is known how long that takes.
+    pub starting_s: f64,
 }
 
 /// The frame effects of one cell, as they come.
@@ -141,6 +146,10 @@ pub struct Live {
     until_decided: bool,
     cell: Cell,
     frame_s: f64,
+    /// How long starting anew took the last time, s; `None` before it was seen.
+    start_s: Option<f64>,
+    /// The experiment asks for a number of starts.
+    starts_asked: bool,
     seen: Seen,
     frames: usize,
     /// What is known of the spread between starts.
@@ -162,6 +171,8 @@ impl Live {
             until_decided: measure.until_decided,
             cell: cell.clone(),
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
+            start_s: None,
+            starts_asked: measure.starts.is_some(),
             seen: Seen::default(),
             frames: 0,
             start_spread: plan.start_spread.clone(),
@@ -190,6 +201,11 @@ impl Live {
     /// Says how long frames are now, s, and how many the budget buys at that length, those so far included.
     pub fn expect(&mut self, frame_s: f64, frames_max: u32) {
         (self.frame_s, self.cell.frames_max) = (frame_s, frames_max);
+    }
+
+    /// Says how long starting anew took, with all that comes before a frame counts, s.
+    pub fn started_anew(&mut self, took_s: f64) {
+        self.start_s = Some(took_s);
     }
 
     /// Frames taken so far.
@@ -227,6 +243,21 @@ impl Live {
         }
     }
 
+    /// Starts that the cell's load is best divided among, by what the `widest` arm shows of them. Never fewer than were
+    /// planned, or than are usual; never more than the load pays for.
+    fn starts(&self, widest: &OverStarts) -> Option<u32> {
+        let Starts::Several(planned) = self.cell.starts else { return None };
+        let start_s = self.start_s.filter(|start_s| *start_s > 0.0 && !self.starts_asked)?;
+        let (least, frames) = (planned.min(STARTS_USUAL), self.cell.frames_max);
+        let borne = starts_borne(f64::from(frames) * self.frame_s, start_s);
+        let (Some(within), Some(spread)) = (widest.within, widest.spread) else {
+            // Too few starts to tell; those that are too dear are left out all the same.
+            return Some(planned.min(borne).max(least));
+        };
+        let seen = allocation::Seen { within, between: spread.estimate.powi(2), start_s, frame_s: self.frame_s };
+        seen.starts(frames, least, borne)
+    }
+
     /// What the frames so far say.
     pub fn decide(&self) -> Decision {
         // A confidence sequence needs no correction for looking.
@@ -235,7 +266,15 @@ impl Live {
         let arms: Vec<OverStarts> = self.effects().iter().map(infer).collect();
         let width = |arm: &OverStarts| arm.inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
-            return Decision { enough: false, widest: 0, arms: Vec::new(), more_s: None, bought: None };
+            return Decision {
+                enough: false,
+                widest: 0,
+                arms: Vec::new(),
+                more_s: None,
+                bought: None,
+                starts: None,
+                starting_s: 0.0,
+            };
         };
         let reached = width(&arms[widest]) <= self.precision;
         // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
@@ -248,10 +287,14 @@ impl Live {
         };
         let now = width(&arms[widest]);
         let bought = now * (self.frames as f64 / f64::from(self.cell.frames_max).max(self.frames as f64)).sqrt();
+        let starts = self.starts(&arms[widest]);
+        let still = starts.unwrap_or(self.cell.starts_per_epoch()).saturating_sub(arms[widest].starts as u32);
         Decision {
             enough,
             bought: now.is_finite().then_some(bought),
             more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.frame_s, alpha) },
+            starts,
+            starting_s: self.start_s.unwrap_or(0.0) * f64::from(still),
             widest: widest + 1,
             arms: arms.into_iter().map(|arm| arm.inference.interval).collect(),
         }

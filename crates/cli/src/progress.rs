@@ -16,7 +16,7 @@ use tithe_analysis::{
     },
     stopping::{Decision, Live},
 };
-use tithe_harness::run::Observer;
+use tithe_harness::run::{Advice, Observer};
 use tithe_model::{
     ending::CellEnding,
     plan::{FRAMES_MIN, Plan},
@@ -171,7 +171,7 @@ impl<'a> Progress<'a> {
         let later: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| f64::from(cell.frames_max)).sum();
         let here = f64::from(self.status.frames_max.saturating_sub(frame.frame + 1));
         // At least what the precision needs here, at most what the budget allows everywhere.
-        let at_most = (here + later) * self.frame_took_s;
+        let at_most = (here + later) * self.frame_took_s + decision.starting_s;
         let at_least = decision.more_s.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
         self.status.frame = frame.frame + 1;
         for (number, (_, interval)) in self.status.arms.iter_mut().enumerate() {
@@ -223,6 +223,11 @@ impl Observer for Progress<'_> {
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
                 self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
             }
+            Event::StartedAnew { took_s, .. } => {
+                if let Some(live) = &mut self.live {
+                    live.started_anew(*took_s);
+                }
+            }
             Event::Evidence(finding) if finding.role == Role::Claim => {
                 self.claims.add(finding);
                 let when = if finding.phase == Phase::Before { "before" } else { "after" };
@@ -255,12 +260,12 @@ impl Observer for Progress<'_> {
         }
     }
 
-    fn frame(&mut self, frame: &Frame, slots: &[Slot]) -> bool {
+    fn frame(&mut self, frame: &Frame, slots: &[Slot]) -> Advice {
         self.frame_took_s = frame.duration_ns as f64 / 1e9;
         self.spend(frame, slots);
-        let Some(live) = &mut self.live else { return false };
+        let Some(live) = &mut self.live else { return Advice::default() };
         if frame.invalid.is_some() {
-            return false;
+            return Advice::default();
         }
         live.push(frame.start, slots);
         let decision = live.decide();
@@ -270,7 +275,7 @@ impl Observer for Progress<'_> {
             self.last_plain = Some(Instant::now());
             self.say(&format!("  {}", live::plain_line(&self.status)));
         }
-        decision.enough
+        Advice { enough: decision.enough, starts: decision.starts }
     }
 }
 

@@ -14,7 +14,10 @@ mod proof;
 mod rotating;
 mod together;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
 
 use tithe_machine::{
     descriptors,
@@ -52,8 +55,17 @@ pub trait Observer {
     /// Something happened.
     fn event(&mut self, event: &Event);
 
-    /// A frame is complete; `true` ends its cell.
-    fn frame(&mut self, frame: &Frame, slots: &[Slot]) -> bool;
+    /// A frame is complete: what is to follow.
+    fn frame(&mut self, frame: &Frame, slots: &[Slot]) -> Advice;
+}
+
+/// What is to follow a frame.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The cell has been measured well enough.
+    pub enough: bool,
+    /// Starts that the cell's load is to be divided among, those so far included; `None` leaves it as it is.
+    pub starts: Option<u32>,
 }
 
 /// Everything that a run needs.
@@ -306,12 +318,17 @@ impl<'a> Run<'a> {
                 caches.stop(&self.cache_use(runner.arms(), apart.as_ref()));
                 end_process(&mut apart, event_log)?;
                 starts.next(spent_ns);
+                let began = Instant::now();
                 let (start, written) = (first_start + starts.begun, workload.writes());
                 let again = Again { run: self, part, data_sets: &run_state.data_sets, start, written, cold };
                 if epoch_setup.restart(&again, runner.arms_mut())?.put_back {
                     runner.data_put_back();
                 }
                 self.warm_up(part, start, &mut runner, event_log)?;
+                if !runner.time_is_virtual() {
+                    let took_s = began.elapsed().as_secs_f64();
+                    event_log.add(Event::StartedAnew { cell: number as u32, start, took_s })?;
+                }
                 caches.begun = self.cache_use(runner.arms(), apart.as_ref());
             }
             let number_of = (epoch, first_start + starts.begun);
@@ -328,13 +345,14 @@ impl<'a> Run<'a> {
             if is_free {
                 free += 1;
             } else {
-                let seen_enough = event_log.observer.frame(&frame, &slots);
+                let advice = event_log.observer.frame(&frame, &slots);
+                starts.follow(advice);
                 run_state.served.add(&slots);
                 measured += 1;
                 spent_ns += cell.load_ns(&frame, &slots, arms);
                 // Every planned epoch is run, whatever the precision, and every start to its end: they carry what
                 // differs between starts.
-                enough = seen_enough && last_epoch && starts.is_whole(spent_ns, runner.frame_ns(), load_ns);
+                enough = advice.enough && last_epoch && starts.is_whole(spent_ns, runner.frame_ns(), load_ns);
             }
             if let Some(words) = epoch_setup.ended() {
                 return Err(Fault::Connection(words));
@@ -415,8 +433,7 @@ impl<'a> Run<'a> {
         };
         let workload = self.workloads[part.cell.workload].as_ref();
         if workload.writes() && !self.plan.experiment.resources[part.cell.resources].limits.cold {
-            let mut arms = runner.arms().iter();
-            arms.try_for_each(|arm| data::run_in(self.product, &arm.server, &arm.setup, workload))?;
+            together(runner.arms(), |arm| data::run_in(self.product, &arm.server, &arm.setup, workload))?;
         }
         let cell = part.number as u32;
         let mut tell = |done_ns: u64| {
@@ -506,6 +523,8 @@ impl Caches {
 /// The starts within one epoch.
 struct StartsOfEpoch {
     starts: Starts,
+    /// Epochs of the cell.
+    epochs: u32,
     /// How many there are to be.
     planned: u32,
     /// How many came after the first.
@@ -516,7 +535,7 @@ struct StartsOfEpoch {
 
 impl StartsOfEpoch {
     fn new(cell: &Cell) -> Self {
-        Self { starts: cell.starts, planned: cell.starts_per_epoch(), begun: 0, before_ns: 0 }
+        Self { starts: cell.starts, epochs: cell.epochs, planned: cell.starts_per_epoch(), begun: 0, before_ns: 0 }
     }
 
     /// Is another start due before the next frame, after `spent_ns` of the epoch's `load_ns`? A frame that is `free`
@@ -538,6 +557,13 @@ impl StartsOfEpoch {
                 let share_ns = left_ns / u64::from((self.planned - self.begun).max(1));
                 spent_ns > self.before_ns && spent_ns + frame_ns / 2 >= self.before_ns + share_ns
             }
+        }
+    }
+
+    /// Divides what is left of the load as the observer advises. Several epochs are planned by whoever asks for them.
+    fn follow(&mut self, advice: Advice) {
+        if let (Starts::Several(_), Some(starts), 1) = (self.starts, advice.starts, self.epochs) {
+            self.planned = starts.max(self.begun + 1);
         }
     }
 

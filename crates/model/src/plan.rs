@@ -82,7 +82,7 @@ const WARM_UP_COMPILES_NS: u64 = 60_000 * MS;
 /// Windows of a warm-up that ends when a server writes as it does in the long run, and its cap, each of one arm: what
 /// follows a start is gone within seconds, or lasts longer than a budget bears.
 const WINDOW_WRITES_NS: u64 = 200 * MS;
-const WARM_UP_WRITES_NS: u64 = 10_000 * MS;
+const WARM_UP_WRITES_NS: u64 = 4_000 * MS;
 
 /// Starts of a cell where the budget bears them. Fewer say little of the next start: of eight, Student's quantile is
 /// 2.36 times the standard error, of four 3.18, of two 12.7.
@@ -431,6 +431,11 @@ fn starts_are_ours(experiment: &Experiment, cell: &Cell) -> bool {
     !attached && !cell.program && cell.design != Design::Sequential
 }
 
+/// Most starts that `load_s` seconds of load pay for, where each takes `start_s`.
+pub fn starts_borne(load_s: f64, start_s: f64) -> u32 {
+    ((STARTING_SHARE * load_s / start_s) as u32).min(STARTS_MAX)
+}
+
 /// With `share_s` seconds of load. `stays`: a server may be started anew within an epoch.
 fn usual_repetitions(
     experiment: &Experiment,
@@ -442,9 +447,9 @@ fn usual_repetitions(
         .iter()
         .find(|(_, budget_s, compiles)| share_s >= *budget_s && *compiles == database.entry.compiles);
     let least = promised.map_or(0, |(starts, ..)| *starts);
-    let borne = |start_s: f64| match ((STARTING_SHARE * share_s / start_s) as u32).max(least) {
-        borne if borne >= STARTS_MIN => Some(borne.min(STARTS_MAX)),
-        _ => None,
+    let borne = |start_s: f64| {
+        let borne = starts_borne(share_s, start_s).max(least);
+        (borne >= STARTS_MIN).then_some(borne)
     };
     let arms = experiment.arms.len();
     let warm_up_s = cell.after_start.guess_s(arms as f64);

@@ -336,6 +336,15 @@ pub enum Event {
         /// How long it may take, s.
         at_most_s: f64,
     },
+    /// The servers of all arms were started anew on their data and warmed up.
+    StartedAnew {
+        /// Index of the cell.
+        cell: u32,
+        /// Number of the start within the cell.
+        start: u32,
+        /// How long all of it took, s.
+        took_s: f64,
+    },
     /// Evidence was looked at.
     Evidence(Finding),
     /// A frame ended.

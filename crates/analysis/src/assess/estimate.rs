@@ -21,7 +21,7 @@ pub(super) fn paired(
     over_starts: &OverStarts,
     seconds_each: f64,
 ) -> Estimate {
-    let OverStarts { inference, count, starts, spread, widened, p, trend_p } = over_starts;
+    let OverStarts { inference, count, starts, spread, widened, p, trend_p, within: _ } = over_starts;
     let more_s = || stopping::more_s(over_starts, measured.precision, seconds_each, measured.alpha);
     let mut estimate = judged(measured, name, title, inference.interval, *count, more_s);
     estimate.batch = inference.batch.max(1);

@@ -9,6 +9,7 @@
 //! Left out on purpose: models of the noise, outlier removal, bootstrap. A frame's label swap is a symmetry
 //! of the randomised design, so the signed-rank interval needs no model.
 
+pub mod allocation;
 pub mod distribution;
 pub mod inference;
 pub mod order;

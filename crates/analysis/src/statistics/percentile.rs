@@ -99,7 +99,16 @@ fn over_groups(
     let merged: Vec<f64> = effects.iter().map(|it| it.effect).collect();
     let interval = Interval { estimate: quantile7(&merged, 0.5), low: f64::NEG_INFINITY, high: f64::INFINITY };
     let inference = Inference { interval, merged, batch: 0, lag1: 0.0 };
-    OverStarts { inference, count: effects.len(), starts: 0, spread: None, widened: false, p: f64::NAN, trend_p: 1.0 }
+    OverStarts {
+        inference,
+        count: effects.len(),
+        starts: 0,
+        spread: None,
+        within: None,
+        widened: false,
+        p: f64::NAN,
+        trend_p: 1.0,
+    }
 }
 
 /// ln(protected/plain) of the `share` quantiles of all `frames` together; `None` where an arm has no sample.

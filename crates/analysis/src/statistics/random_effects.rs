@@ -80,7 +80,7 @@ pub fn of_starts(starts: &[Vec<f64>]) -> Vec<Unit> {
 }
 
 /// The variance of a frame's effect within its start, from all `starts` together; 0 where none has two frames.
-fn variance_within(starts: &[Vec<f64>]) -> f64 {
+pub fn variance_within(starts: &[Vec<f64>]) -> f64 {
     let degrees: f64 = starts.iter().map(|start| start.len() as f64 - 1.0).sum();
     let squares: f64 = starts.iter().map(|start| deviations(start)).sum();
     if degrees > 0.0 { squares / degrees } else { 0.0 }

@@ -19,7 +19,7 @@ use super::{
     mean,
     order::{hodges_lehmann, signed_rank_p},
     precision::confidence_sequence,
-    random_effects::{Errors, of_starts, pooled},
+    random_effects::{Errors, of_starts, pooled, variance_within},
 };
 use crate::Interval;
 
@@ -87,6 +87,8 @@ pub struct OverStarts {
     pub starts: usize,
     /// Standard deviation of the true effect from start to start; `None` where frames do not tell it from their own.
     pub spread: Option<Interval>,
+    /// Variance of a frame's effect within its start; `None` where `spread` is.
+    pub within: Option<f64>,
     /// The interval was widened by what is known from elsewhere.
     pub widened: bool,
     /// Two-sided p of no effect; NaN of nothing.
@@ -116,6 +118,7 @@ fn by_frames(effects: &[OnStart], asked: Asked) -> OverStarts {
         count: inference.merged.len() * inference.batch,
         starts: effects.len(),
         spread: None,
+        within: None,
         widened: false,
         p: signed_rank_p(&inference.merged),
         trend_p: trend_p(&inference.merged),
@@ -150,6 +153,7 @@ fn widened(starts: &[Vec<f64>], asked: Asked) -> OverStarts {
         count: values,
         starts: starts.len(),
         spread: None,
+        within: None,
         widened,
         p,
         trend_p,
@@ -179,6 +183,7 @@ fn by_starts(starts: &[Vec<f64>], asked: Asked) -> OverStarts {
         count: starts.iter().map(Vec::len).sum(),
         starts: starts.len(),
         spread: Some(found.spread),
+        within: Some(variance_within(starts)),
         widened: false,
         p,
         trend_p: trend_within(starts),

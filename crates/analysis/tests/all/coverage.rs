@@ -4,6 +4,7 @@
 //! operation that in one slot of fifty holds a long stall. What both arms share cancels and is left out.
 
 use tithe_analysis::statistics::{
+    allocation::Seen,
     inference::infer,
     order::midmean,
     starts::{Asked, KnownSpread, OnStart, OverStarts, infer_over_starts},
@@ -121,6 +122,41 @@ fn one_start_without_what_is_known_of_starts_would_err_often() {
     let shape = Shape { starts: 1, frames: 30 };
     let missed = (0..500).filter(|_| misses(&infer_over_starts(&cell(&mut noise, shape, 0.01, false), asked)));
     assert!(missed.count() > 250);
+}
+
+/// Effects of a cell of 60 frames that are divided among starts as a run divides them: eight are planned, and from the
+/// fourth on what is left goes to as many as the widest interval advises.
+fn divided(noise: &mut Noise, spread: f64, start_s: f64, asked: Asked) -> Vec<OnStart> {
+    let (mut effects, mut planned, mut start, frames) = (Vec::new(), 8, 0, 60);
+    while effects.len() < frames as usize {
+        let share = (frames - effects.len() as u32).div_ceil(planned - start);
+        let of_start = spread * noise.normal();
+        let of_frames = (0..share).map(|_| OnStart { start, effect: of_start + OF_FRAME * noise.normal() });
+        effects.extend(of_frames);
+        start += 1;
+        let seen = infer_over_starts(&effects, asked);
+        if let (Some(within), Some(spread)) = (seen.within, seen.spread) {
+            let seen = Seen { within, between: spread.estimate.powi(2), start_s, frame_s: 1.0 };
+            planned = seen.starts(frames, 8, 24).unwrap_or(planned).max(start + 1);
+        }
+    }
+    effects
+}
+
+#[test]
+fn dividing_the_load_by_what_was_seen_keeps_the_promise_and_follows_the_spread() {
+    let asked = Asked { alpha: 0.05, by_decision: false, known: None };
+    let mut noise = Noise::new(9);
+    for (spread, start_s, starts) in [(0.0, 5.0, 8), (0.003, 5.0, 8), (0.01, 5.0, 23), (0.1, 5.0, 24), (0.01, 50.0, 8)]
+    {
+        let cells: Vec<Vec<OnStart>> = (0..EXPERIMENTS).map(|_| divided(&mut noise, spread, start_s, asked)).collect();
+        let wrong = cells.iter().filter(|effects| misses(&infer_over_starts(effects, asked))).count();
+        let wrong = 100.0 * wrong as f64 / EXPERIMENTS as f64;
+        assert!(wrong <= TOLERATED, "{spread}, {start_s} s: {wrong} %");
+        let mut counts: Vec<u32> = cells.iter().map(|effects| effects[effects.len() - 1].start + 1).collect();
+        counts.sort_unstable();
+        assert_eq!(counts[EXPERIMENTS / 2], starts, "{spread}, {start_s} s: {wrong} %");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use tithe_analysis::{assess::assess, stopping::Live};
-use tithe_model::{ending::CellEnding, experiment::Metric, record::Slot, records::Records};
+use tithe_model::{ending::CellEnding, experiment::Metric, plan::Starts, record::Slot, records::Records};
 
 use crate::synthetic::Invented;
 
@@ -104,4 +104,31 @@ fn where_neighbours_are_not_seen_processor_time_decides() {
     let decision = live.decide();
     assert!(decision.arms.iter().all(|arm| arm.estimate.is_finite() && arm.high.is_infinite()));
     assert_eq!(decision.more_s, None);
+}
+
+#[test]
+fn load_is_divided_among_starts_by_what_they_show_and_cost() {
+    let mut records = Invented { frames: 48, ..Invented::default() }.records();
+    records.plan.cells[0].starts = Starts::Several(12);
+    let starts_of = |records: &Records, took_s: Option<f64>| {
+        let mut live = live(records);
+        live.expect(1.0, 48);
+        took_s.into_iter().for_each(|took_s| live.started_anew(took_s));
+        // Four frames a start.
+        frames(records).for_each(|slots| live.push(slots[0].frame / 4, slots));
+        let decision = live.decide();
+        (decision.starts, decision.starting_s)
+    };
+    // Before it is known what a start costs; then dear and cheap, though these starts do not differ.
+    assert_eq!(starts_of(&records, None), (None, 0.0));
+    assert_eq!(starts_of(&records, Some(10.0)), (Some(8), 0.0));
+    // What the experiment asks for is kept.
+    records.plan.experiment.measure.starts = Some(12);
+    assert_eq!(starts_of(&records, Some(10.0)), (None, 0.0));
+    // Too few to tell whether they differ: those that the load does not pay for are left out.
+    records.plan.experiment.measure.starts = None;
+    records.slots.retain(|slot| slot.frame < 8);
+    assert_eq!(starts_of(&records, Some(1.0)), (Some(12), 10.0));
+    assert_eq!(starts_of(&records, Some(3.2)), (Some(10), 8.0 * 3.2));
+    assert_eq!(starts_of(&records, Some(100.0)), (Some(8), 600.0));
 }

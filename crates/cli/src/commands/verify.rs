@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tithe_analysis::report::{claims::Claims, words};
 use tithe_harness::{
     folder::RunFolder,
-    run::{Ending, Observer, Run},
+    run::{Advice, Ending, Observer, Run},
 };
 use tithe_machine::watch::host;
 use tithe_model::{
@@ -115,8 +115,8 @@ impl Observer for Verifier<'_> {
         }
     }
 
-    fn frame(&mut self, _frame: &Frame, _slots: &[Slot]) -> bool {
-        true
+    fn frame(&mut self, _frame: &Frame, _slots: &[Slot]) -> Advice {
+        Advice { enough: true, starts: None }
     }
 }
 

@@ -247,6 +247,11 @@ impl<'a> CellRunner<'a> {
         &self.context.arms
     }
 
+    /// Time is invented, so that a clock of the machine says nothing of it.
+    pub fn time_is_virtual(&self) -> bool {
+        self.context.time_is_virtual()
+    }
+
     /// The arms, so that their servers can be started anew between two frames.
     pub fn arms_mut(&mut self) -> &mut [StartedArm] {
         &mut self.context.arms

@@ -25,20 +25,16 @@ use tithe_machine::{fault::Fault, launch::Command, sandbox::partner::Partner, se
 use tithe_model::{
     plan::{Cell, Plan},
     record::{Frame, Slot},
-    schedule::SplitMix64,
 };
 use tithe_plugin::{database::CacheUse, setup::Setup};
 
 pub use child::{serve, uncalled};
 
-use super::{EpochPlan, Run};
+use super::{
+    EpochPlan, Run,
+    draw::{Draw, pad},
+};
 use crate::load::frame::{CellRunner, Learnt, StartedArm};
-
-/// The variable that makes the child's environment as long as was drawn.
-const PADDING: &str = "TITHE_PADDING";
-
-/// Lengths that are drawn from, bytes: a page, within which places differ for what is told apart by their last bits.
-const LENGTHS: u64 = 4096;
 
 /// What a child is told before its first frame.
 #[derive(Serialize, Deserialize)]
@@ -184,7 +180,7 @@ impl<'a> Apart<'a> {
         arms.iter().for_each(|arm| self.run.product.close(&arm.server));
         let folder = std::env::current_dir().map_err(|error| Fault::machine("the folder of this process", error))?;
         let mut program = self.program.clone();
-        program.environment.insert(PADDING.to_owned(), "x".repeat(drawn_length(self.part.cell.seed, start)));
+        pad(&mut program.environment, Draw::of(self.part.cell.seed, start, 1).paddings[0]);
         let mut partner = Partner::start(&program, &self.name(), &folder)?;
         partner.tell(&line(&self.beginning(arms))?)?;
         Ok(partner)
@@ -226,13 +222,6 @@ fn unused(arms: usize) -> Vec<Option<CacheUse>> {
     vec![Some(CacheUse::default()); arms]
 }
 
-/// How long the variable [`PADDING`] is in start `start` of a cell with this seed, bytes.
-fn drawn_length(seed: u64, start: u32) -> usize {
-    let mut random = SplitMix64::new(seed ^ u64::from(start).wrapping_mul(0x9E6C_63D0_876A_68DE));
-    random.next_u64();
-    random.below(LENGTHS) as usize
-}
-
 /// A message as a line, without its end.
 fn line(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
     serde_json::to_vec(message).map_err(|error| Fault::machine("a message cannot be written", error))
@@ -241,22 +230,4 @@ fn line(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
 /// The message that `line` is; `None` where it is none. Why not is not said, because that would quote it.
 fn heard<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn lengths_are_drawn_by_seed_and_start() {
-        let lengths = |seed| (0..200).map(|start| drawn_length(seed, start)).collect::<Vec<_>>();
-        assert_eq!(lengths(7), lengths(7));
-        assert!(lengths(7).iter().zip(lengths(8)).filter(|(one, other)| *one == other).count() < 5);
-        assert!(lengths(7).iter().collect::<BTreeSet<_>>().len() > 180);
-        assert!(lengths(7).iter().all(|length| (*length as u64) < LENGTHS));
-        let halves = lengths(7).iter().filter(|length| **length < 2048).count();
-        assert!((60..140).contains(&halves), "{halves} of 200 are in the lower half");
-    }
 }

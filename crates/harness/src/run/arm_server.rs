@@ -9,10 +9,8 @@ use tithe_machine::{
 };
 use tithe_plugin::{database::Database, setup::Setup};
 
+use super::draw::pad;
 use crate::serve;
-
-/// Variable whose length, drawn for each start, moves where the stack of a server begins.
-const PADDING: &str = "TITHE_PADDING";
 
 /// What an arm stands on.
 pub(super) struct ArmServer {
@@ -87,7 +85,7 @@ impl ArmServer {
 fn padded(launch: &Launch, padding: usize) -> Launch {
     let mut launch = launch.clone();
     if let Some(command) = &mut launch.server {
-        command.environment.insert(PADDING.to_owned(), "x".repeat(padding));
+        pad(&mut command.environment, padding);
     }
     launch
 }

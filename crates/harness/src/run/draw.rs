@@ -6,9 +6,15 @@
 //! process is its own draw (address-space randomisation stays on), and so is the port that a server is given: a port
 //! that a seed names may be in use.
 
+use std::collections::BTreeMap;
+
 use tithe_model::schedule::{SplitMix64, block_order};
 
-/// Longest text that an environment is made larger by, bytes: a page of memory.
+/// The variable that makes an environment as large as was drawn.
+const PADDING: &str = "TITHE_PADDING";
+
+/// Longest text that an environment is made larger by, bytes: a page of memory, within which places differ for what is
+/// told apart by their last bits.
 const PADDING_MAX: u64 = 4096;
 
 /// Tells this draw from the others that a cell's seed decides.
@@ -30,6 +36,11 @@ impl Draw {
         let mut random = SplitMix64::new(seed ^ u64::from(start).wrapping_add(1).wrapping_mul(0xA24B_AED4_963E_E407));
         Self { order, paddings: (0..arms).map(|_| random.below(PADDING_MAX) as usize).collect() }
     }
+}
+
+/// Makes an `environment` larger by `padding` bytes.
+pub(super) fn pad(environment: &mut BTreeMap<String, String>, padding: usize) {
+    environment.insert(PADDING.to_owned(), "x".repeat(padding));
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn cells_of_everything() {
                 "after_start": {
                   "until-steady": {
                     "window_ns": 200000000,
-                    "at_most_ns": 30000000000
+                    "at_most_ns": 12000000000
                   }
                 },
                 "pinned": true,
@@ -118,7 +118,7 @@ fn cells_of_everything() {
                 "after_start": {
                   "until-steady": {
                     "window_ns": 200000000,
-                    "at_most_ns": 30000000000
+                    "at_most_ns": 12000000000
                   }
                 },
                 "pinned": true,
