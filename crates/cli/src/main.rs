@@ -44,12 +44,13 @@ enum Command {
     Inspect(InspectArgs),
     /// Download a database that no package of the system brings, for this user
     Get(GetArgs),
-    /// List databases, protections and workloads
+    /// List databases and workloads; of a database its protections, of a protection all that it takes
     Ls(LsArgs),
+    /// Say what a flag beside a figure means, and what to do about it
+    Explain(ExplainArgs),
     /// Show what this machine offers: servers, processor, clock, pressure, disk
     Doctor(MachineArgs),
     /// Print the manual page, or the completions of a shell
-    #[command(hide = true)]
     Manual(ManualArgs),
 }
 
@@ -188,9 +189,19 @@ pub struct GetArgs {
 /// What to list.
 #[derive(Args)]
 pub struct LsArgs {
+    /// Of what to list more: a database, a database and one of its protections, or a workload
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    names: Vec<String>,
     /// Write a Markdown page for each database and protection into this folder instead
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "names")]
     markdown: Option<PathBuf>,
+}
+
+/// What to explain.
+#[derive(Args)]
+pub struct ExplainArgs {
+    /// The flag, as reports print it: CARRY_OVER
+    flag: String,
 }
 
 /// Which manual.
@@ -229,6 +240,7 @@ fn main() {
         Command::Compare(arguments) => commands::compare::compare(&arguments),
         Command::Get(arguments) => commands::get::get(&arguments),
         Command::Ls(arguments) => commands::ls::ls(&arguments),
+        Command::Explain(arguments) => commands::explain::explain(&arguments),
         Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
         Command::Manual(arguments) => commands::manual::manual(&arguments),

@@ -278,6 +278,8 @@ pub struct WorkloadEntry {
     pub title: &'static str,
     /// Ready-made property sets.
     pub ready: &'static [ReadySet],
+    /// What its file holds, in a few words: the value of the key `ID_file` in experiments.
+    pub file: &'static str,
     /// Reads a property file; returns every problem.
     pub read: fn(&str) -> Result<Properties, Vec<LineProblem>>,
     /// Looks at resolved properties; returns every problem.

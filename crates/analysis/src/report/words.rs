@@ -1,11 +1,16 @@
 //! The vocabulary of the reports: one word or sentence per outcome, the same in every medium.
 
+use serde::{Deserialize, de::IntoDeserializer};
 use tithe_model::{
     ending::CellEnding,
     record::{Role, Verdict},
 };
 
-use super::{number, view::Tone};
+use super::{
+    number,
+    table::{width, wrap},
+    view::Tone,
+};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
 
 /// Heads the log per operation over a start.
@@ -155,6 +160,9 @@ pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Ton
     }
 }
 
+/// Columns that a paragraph has at least, however far in it begins.
+const PARAGRAPH_MIN: usize = 20;
+
 /// The flag as the machine-readable reports name it.
 pub fn flag_code(flag: Flag) -> &'static str {
     match flag {
@@ -173,6 +181,16 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::SlowCipher => "SLOW_CIPHER",
         Flag::WithinControl => "WITHIN_CONTROL",
     }
+}
+
+/// The flag that [`flag_code`] gives this code, in letters of any case.
+///
+/// # Errors
+/// In words, with all codes there are.
+pub fn flag_of(code: &str) -> Result<Flag, String> {
+    let code = code.to_uppercase().replace('-', "_");
+    let known = Flag::deserialize(IntoDeserializer::<serde::de::value::Error>::into_deserializer(code.as_str()));
+    known.map_err(|error| error.to_string())
 }
 
 /// What the flag means and what to do, one sentence.
@@ -251,6 +269,14 @@ pub fn repetitions(cell: &CellAnalysis) -> String {
         starts => format!("{frames} in {}", plural(starts as u64, "start")),
     };
     if cell.epochs > 1 { format!("{starts}, {} epochs", cell.epochs) } else { starts }
+}
+
+/// `text` in lines of at most `columns`, the first after `lead` and the others as far in.
+pub fn paragraph(lead: &str, text: &str, columns: usize) -> String {
+    let before = width(lead);
+    let mut lines = wrap(text, columns.saturating_sub(before).max(PARAGRAPH_MIN)).into_iter();
+    let first = format!("{lead}{}\n", lines.next().unwrap_or_default());
+    lines.fold(first, |text, line| format!("{text}{:before$}{line}\n", ""))
 }
 
 /// `1 frame`, `30 frames`.

@@ -1,20 +1,31 @@
 //! `tithe ls`: what can be measured.
+//!
+//! Without a name one screen: databases with the names of their protections, and workloads. With the name of a database
+//! what each of its protections is for; with that of a protection as well, everything about it.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use tithe_model::catalogue::{OfferedDatabase, OptionEntry, OptionKind, WorkloadEntry};
+use tithe_analysis::report::words::paragraph;
+use tithe_model::{
+    catalogue::{Catalogue, DefaultValue, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry, WorkloadEntry},
+    diagnostic::nearest,
+    experiment::OptionValue,
+};
 
 use crate::{
     LsArgs,
     exit::{self, Stop},
-    pages, prepare,
+    pages, prepare, progress,
 };
 
 /// The arm that no file has to name.
-const AA_ARM: &str = "
-arm \"A/A\"  the plain arm again, the negative control: no cost is the truth
-  aa_arm = true | false  in [measure]; by itself where it takes at most a fifth of the load of servers that tithe launches
-";
+const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative control: no cost is the truth. It is there by \
+                      itself where it takes at most a fifth of the load of servers that tithe launches; `aa_arm = true` \
+                      or `false` in [measure] decides it otherwise.";
+
+/// Where more is told.
+const MORE: &str = "`tithe ls postgres` says what its protections are for, `tithe ls postgres tls` all about one of \
+                    them, `tithe ls ycsb` all about a workload.";
 
 /// Runs the command; returns the exit status.
 pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
@@ -22,16 +33,40 @@ pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
         return write_pages(folder);
     }
     let catalogue = prepare::catalogue();
-    let mut text = String::new();
-    for database in &catalogue.databases {
-        describe_database(database, &mut text);
-    }
-    for workload in &catalogue.workloads {
-        describe_workload(workload, &mut text);
-    }
-    text.push_str(AA_ARM);
-    anstream::print!("{text}");
+    let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
+    anstream::print!("{}", listed(&catalogue, &names, progress::columns())?);
     Ok(exit::OK)
+}
+
+/// What there is to say of `names`, in lines of at most so many `columns`.
+fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<String, Stop> {
+    let [first, rest @ ..] = names else { return Ok(all(catalogue, columns)) };
+    let database = catalogue.databases.iter().find(|database| database.entry.id == *first);
+    let workload = catalogue.workloads.iter().find(|workload| workload.id == *first);
+    match (database, workload, rest) {
+        (Some(database), _, []) => Ok(of_database(database, columns)),
+        (Some(database), _, [id, ..]) => match database.protection(id) {
+            Some(protection) => Ok(of_protection(protection, columns)),
+            None => Err(unknown(
+                &format!("{} has no protection", database.entry.title),
+                id,
+                database.protections.iter().map(|protection| protection.id),
+            )),
+        },
+        (None, Some(workload), []) => Ok(of_workload(workload, columns)),
+        _ => {
+            let databases = catalogue.databases.iter().map(|database| database.entry.id);
+            let workloads = catalogue.workloads.iter().map(|workload| workload.id);
+            Err(unknown("there is no database and no workload", first, databases.chain(workloads)))
+        }
+    }
+}
+
+/// That `what` is called `name`, with what there is.
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Stop {
+    let known: Vec<&str> = known.collect();
+    let guess = nearest(name, known.iter().copied()).map_or(String::new(), |guess| format!(" (did you mean {guess}?)"));
+    Stop::new(exit::USAGE, format!("{what} {name}{guess}; there are {}", known.join(", ")))
 }
 
 /// Writes a page for each database and protection into `folder`.
@@ -45,43 +80,91 @@ fn write_pages(folder: &Path) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-fn describe_database(database: &OfferedDatabase, text: &mut String) {
+/// Everything on one screen.
+fn all(catalogue: &Catalogue, columns: usize) -> String {
+    let databases = &catalogue.databases;
+    let ids = |database: &OfferedDatabase| {
+        database.protections.iter().map(|protection| protection.id).collect::<BTreeSet<&str>>()
+    };
+    let real = databases.iter().filter(|database| !database.entry.simulated);
+    let everywhere = real.map(ids).reduce(|one, other| &one & &other).unwrap_or_default();
+    let most = databases.iter().max_by_key(|database| database.protections.len());
+    let of_each = |database: &OfferedDatabase, shared: bool| {
+        let listed = database.protections.iter().map(|protection| protection.id);
+        listed.filter(|id| everywhere.contains(id) == shared).collect::<Vec<_>>().join(" ")
+    };
+    let width = databases.iter().map(|database| database.entry.id.len()).max().unwrap_or(0).max("all".len());
+    let mut text = "Databases and their protections\n".to_owned();
+    let mut line = |name: &str, words: &str| text += &paragraph(&format!("  {name:width$}  "), words, columns);
+    databases.iter().for_each(|database| line(database.entry.id, &of_each(database, false)));
+    most.into_iter().for_each(|database| line("all", &of_each(database, true)));
+    text += "\nWorkloads\n";
+    for workload in &catalogue.workloads {
+        let ready: Vec<String> = workload.ready.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
+        text += &paragraph(&format!("  {} = ", workload.id), &ready.join(" | "), columns);
+    }
+    format!("{text}\n{}\n{}", paragraph("", AA_ARM, columns), paragraph("", MORE, columns))
+}
+
+/// A database with what its protections are for.
+fn of_database(database: &OfferedDatabase, columns: usize) -> String {
     let entry = database.entry;
     let how = match (entry.embedded, entry.schemes) {
         (true, _) => "runs inside tithe".to_owned(),
         (false, []) => "launched by tithe".to_owned(),
         (false, schemes) => format!("launched by tithe, or attached by {}://", schemes.join(":// or ")),
     };
-    text.push_str(&format!("database \"{}\"  {} ({how})\n", entry.id, entry.title));
+    let mut text = paragraph("", &format!("{} ({how}): `database = \"{}\"`", entry.title, entry.id), columns);
     for protection in &database.protections {
-        text.push_str(&format!("  {{ use = \"{}\" }}  {}\n", protection.id, protection.title));
-        text.push_str(&format!("      protects against: {}\n", protection.protects_against));
-        text.push_str(&format!("      leaves open:    {}\n", protection.leaves_open));
-        protection.options.iter().for_each(|option| describe_option(option, text));
+        text += &format!("\n  {}  {}\n", protection.id, protection.title);
+        text += &paragraph("      against  ", protection.protects_against, columns);
+        if !protection.options.is_empty() {
+            let options: Vec<&str> = protection.options.iter().map(|option| option.name).collect();
+            text += &paragraph("      options  ", &options.join(" "), columns);
+        }
+        if !entry.embedded && !protection.attachable {
+            text += "      for servers that tithe launches only\n";
+        }
     }
-    text.push('\n');
+    text
 }
 
-fn describe_option(option: &OptionEntry, text: &mut String) {
+/// All that a protection is and takes.
+fn of_protection(protection: &ProtectionEntry, columns: usize) -> String {
+    let mut text =
+        paragraph("", &format!("{}: `protections = [{{ use = \"{}\" }}]`", protection.title, protection.id), columns);
+    text += &paragraph("  protects against  ", protection.protects_against, columns);
+    text += &paragraph("  leaves open       ", protection.leaves_open, columns);
+    for option in protection.options {
+        text.push('\n');
+        text += &paragraph(&format!("  {} = ", option.name), &takes(option), columns);
+        text += &paragraph("      ", option.help, columns);
+    }
+    text
+}
+
+/// What an option takes, and what it is when nothing is said.
+fn takes(option: &OptionEntry) -> String {
     let takes = match option.kind {
         OptionKind::Number { low, high } => format!("{low} to {high}"),
         OptionKind::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" | "),
         OptionKind::Text => "text".to_owned(),
         OptionKind::Flag => "true | false".to_owned(),
     };
-    let default = match option.default.map(tithe_model::catalogue::DefaultValue::value) {
-        Some(tithe_model::experiment::OptionValue::Number(number)) => format!(", default {number}"),
-        Some(tithe_model::experiment::OptionValue::Text(text)) => format!(", default \"{text}\""),
-        Some(tithe_model::experiment::OptionValue::Flag(flag)) => format!(", default {flag}"),
-        None => ", required".to_owned(),
+    let default = match option.default.map(DefaultValue::value) {
+        Some(OptionValue::Number(number)) => format!("default {number}"),
+        Some(OptionValue::Text(text)) => format!("default \"{text}\""),
+        Some(OptionValue::Flag(flag)) => format!("default {flag}"),
+        None => "required".to_owned(),
     };
-    text.push_str(&format!("      {} = {takes}{default}: {}\n", option.name, option.help));
+    format!("{takes}, {default}")
 }
 
-fn describe_workload(workload: &WorkloadEntry, text: &mut String) {
-    text.push_str(&format!("workload \"{}\"  {}\n", workload.id, workload.title));
+/// A workload with what is ready-made of it.
+fn of_workload(workload: &WorkloadEntry, columns: usize) -> String {
+    let mut text = paragraph("", workload.title, columns);
     for (name, sentence, _) in workload.ready {
-        text.push_str(&format!("  {} = \"{name}\"  {sentence}\n", workload.id));
+        text += &paragraph(&format!("  {} = \"{name}\"  ", workload.id), sentence, columns);
     }
-    text.push_str(&format!("  {}_file = \"FILE\"  any property file\n", workload.id));
+    text + &paragraph(&format!("  {}_file = \"FILE\"  ", workload.id), workload.file, columns)
 }

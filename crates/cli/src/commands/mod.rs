@@ -4,6 +4,7 @@ pub mod apart;
 pub mod calibrate;
 pub mod compare;
 pub mod doctor;
+pub mod explain;
 pub mod get;
 pub mod inspect;
 pub mod ls;

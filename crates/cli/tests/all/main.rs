@@ -5,6 +5,7 @@
 mod apart;
 mod documents;
 mod edited;
+mod listed;
 mod refused;
 mod simulated;
 mod support;

@@ -284,7 +284,7 @@ impl Node<'_> {
             format!("\"-Dcassandra.storagedir={folder}\""),
             format!("\"-Dlogback.configurationFile={folder}/logback.xml\""),
             "-Dcassandra.consistent.rangemovement=false".to_owned(),
-            "-Dcassandra.ring_delay_ms=1000".to_owned(),
+            format!("-Dcassandra.ring_delay_ms={}", self.ring_delay_ms()),
             "-Dcassandra.shutdown_announce_in_ms=0".to_owned(),
             "-Dcassandra.skip_wait_for_gossip_to_settle=0".to_owned(),
             "-Dcassandra.superuser_setup_delay_ms=0".to_owned(),
@@ -293,6 +293,12 @@ impl Node<'_> {
         lines.extend(OPENED.map(|package| format!("--add-opens={package}=ALL-UNNAMED")));
         lines.push(format!("-cp \"{}\"", fact(CLASS_PATH)));
         lines.join("\n") + "\n"
+    }
+
+    /// How long the node waits for another one when it starts, ms. The first asks itself and knows that nobody answers;
+    /// the others give up after it, and a busy machine may take seconds for the first handshake.
+    fn ring_delay_ms(&self) -> u32 {
+        if self.number == 1 { 1_000 } else { 30_000 }
     }
 
     /// The server's log on standard output, the audit log in its own file.

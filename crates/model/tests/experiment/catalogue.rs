@@ -91,6 +91,7 @@ pub fn catalogue() -> Catalogue {
                 ("a", "half reads, half updates", &[("readproportion", "0.5"), ("updateproportion", "0.5")]),
                 ("c", "reads only", &[("readproportion", "1"), ("updateproportion", "0")]),
             ],
+            file: "a property file",
             read: read_properties,
             check: check_properties,
             shape,

@@ -58,6 +58,7 @@ pub fn entry() -> WorkloadEntry {
         id: "command",
         title: "any program in slices: the properties run, prepare, writes, needle, record_bytes; its output is read as",
         ready: READY,
+        file: "lines of name=value: what is run and how its output is read",
         read,
         check: |properties| Command::resolve(properties).1,
         shape: |properties| {

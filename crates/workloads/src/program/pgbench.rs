@@ -63,6 +63,7 @@ pub fn entry() -> WorkloadEntry {
         id: "pgbench",
         title: "pgbench in slices: -M as protocol, -j as jobs, -f as pgbench_file; -c and -R are those of [load]",
         ready: READY,
+        file: "a script of pgbench",
         read,
         check: |properties| Pgbench::resolve(properties).1,
         shape: |properties| WorkloadShape {

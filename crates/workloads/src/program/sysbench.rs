@@ -65,6 +65,7 @@ pub fn entry() -> WorkloadEntry {
         id: "sysbench",
         title: "sysbench in slices: tables and rand_type as properties; --threads is clients of [load]",
         ready: READY,
+        file: "lines of name=value: the script's tables and rand_type",
         read,
         check: |properties| Sysbench::resolve(properties).1,
         shape: |properties| WorkloadShape {

@@ -154,6 +154,7 @@ pub fn entry() -> WorkloadEntry {
         id: "tpcc",
         title: "TPC-C transactions",
         ready: READY,
+        file: "lines of name=value: the mix and the size",
         read,
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),
         shape: |properties| WorkloadShape {

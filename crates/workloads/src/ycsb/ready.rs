@@ -103,6 +103,7 @@ pub fn entry() -> WorkloadEntry {
         id: "ycsb",
         title: "YCSB",
         ready: READY,
+        file: "a property file of YCSB",
         read: properties::read,
         check: config::check,
         shape: config::shape,

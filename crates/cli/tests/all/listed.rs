@@ -1,0 +1,79 @@
+//! What can be measured, and what flags mean, as the command line lists it.
+
+use expect_test::expect;
+
+use crate::support::{Bench, err, out, status};
+
+fn listed(names: &[&str]) -> String {
+    let output = Bench::new("listed").tithe(&[&["ls"], names].concat());
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    out(&output)
+}
+
+#[test]
+fn everything_fits_on_a_screen() {
+    let text = listed(&[]);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+    for words in ["postgres", "pgaudit", "page-encryption", "volume-luks2", "ycsb = \"a\"", "The arm \"A/A\""] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(text.matches("volume-luks2").count(), 1, "what all have is listed once: {text}");
+}
+
+#[test]
+fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
+    let text = listed(&["postgres"]);
+    assert!(text.starts_with("PostgreSQL (launched by tithe, or attached by postgres://"), "{text}");
+    assert!(text.contains("pgaudit") && !text.contains("pgaudit.log_parameter"), "{text}");
+    expect![[r#"
+        audit log (pgaudit): `protections = [{ use = "pgaudit" }]`
+          protects against  access to data that nobody can trace afterwards.
+          leaves open       the log itself: the server's account can change it, and it
+                            repeats values in the clear.
+
+          log = "read,write" | "read" | "write", default "read,write"
+              Classes of statements that are logged (pgaudit.log).
+
+          parameter = true | false, default true
+              Log the parameters of statements too (pgaudit.log_parameter).
+    "#]]
+    .assert_eq(&listed(&["postgres", "pgaudit"]));
+    expect![[r#"
+        pgbench in slices: -M as protocol, -j as jobs, -f as pgbench_file; -c and -R are
+        those of [load]
+          pgbench = "tpcb-like"  Three updates, a select and an insert in a transaction
+          pgbench = "simple-update"  The same without the tables that all clients update
+                                     (-N)
+          pgbench = "select-only"  One select by key (-S)
+          pgbench_file = "FILE"  a script of pgbench
+    "#]]
+    .assert_eq(&listed(&["pgbench"]));
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_is() {
+    let refused = |names: &[&str]| {
+        let output = Bench::new("not-listed").tithe(&[&["ls"], names].concat());
+        assert_eq!(status(&output), 2);
+        err(&output)
+    };
+    let text = refused(&["postgres", "tsl"]);
+    assert!(
+        text.starts_with("tithe: PostgreSQL has no protection tsl (did you mean tls?); there are tls, pgaudit"),
+        "{text}"
+    );
+    let text = refused(&["oracle"]);
+    assert!(text.contains("no database and no workload oracle; there are sqlite") && text.contains("ycsb"), "{text}");
+}
+
+#[test]
+fn a_flag_is_explained_however_it_is_spelled() {
+    let explained = |flag: &str| Bench::new("explained").tithe(&["explain", flag]);
+    for flag in ["CARRY_OVER", "carry-over"] {
+        assert!(out(&explained(flag)).starts_with("CARRY_OVER  What the arm before leaves behind"));
+    }
+    let output = explained("CARRY");
+    assert_eq!(status(&output), 2);
+    assert!(err(&output).contains("`TAIL_DRIVEN`") && err(&output).contains("`CARRY_OVER`"), "{}", err(&output));
+}
