@@ -1,14 +1,14 @@
 //! Into how many starts the load of a cell is best divided: what another start buys against another frame.
 //!
 //! The interval over starts has the variance (τ² + σ²/r) / n, of n starts with r frames each, where the true effect
-//! varies by τ² from start to start and a frame shows it with the variance σ². n starts take n (a + r b), where starting
-//! takes a and a frame b. Of all divisions that take equally long the one with
+//! varies by τ² from start to start and a frame shows it with the variance σ². n starts take n (a + r b), where
+//! starting takes a and a frame b. Of all divisions that take equally long the one with
 //!
 //! r = √(a/b · σ²/τ²)
 //!
 //! has the narrowest interval (Kalibera and Jones 2013, "Rigorous benchmarking in reasonable time", section 7; the
-//! optimum of two-stage sampling, Cochran 1977, "Sampling techniques", section 10.6). It leaves out that few starts have
-//! a larger quantile of Student's t; that is why there are never fewer of them than the plan promises.
+//! optimum of two-stage sampling, Cochran 1977, "Sampling techniques", section 10.6). It leaves out that few starts
+//! have a larger quantile of Student's t; that is why there are never fewer of them than the plan promises.
 
 /// What is seen of one comparison, and what a start and a frame cost.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -196,10 +196,13 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
 }
 
 /// Starts the nodes of a cluster one after the other, each once the one before serves clients: they find each other by
-/// the first. Where one ends, all end, and what they said last is said again; where this shell is killed, the kernel
-/// kills all (`setpriv`, of util-linux); told to stop, it tells them and waits.
+/// the first. Where one ends, all end, and what they said last is said again, last of all why one did not start; where
+/// this shell is killed, the kernel kills all (`setpriv`, of util-linux); told to stop, it tells them and waits.
 const TOGETHER: &str = r#"program=$1; folder=$2; shift 2
-trap 'trap "" TERM; tail -qn 5 "$folder"/node*/server.log; kill 0; wait; exit 0' TERM
+trap 'trap "" TERM
+  tail -qn 5 "$folder"/node*/server.log
+  grep -hm 1 "encountered during startup" "$folder"/node*/server.log
+  kill 0; wait; exit 0' TERM
 for node in "$@"; do
   setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
     "$program" "@$folder/$node/java.options" org.apache.cassandra.service.CassandraDaemon \
