@@ -28,7 +28,11 @@ pub const DATABASE: &str = "tithe";
 pub const CLIENT_IDENTITY: &str = "client.pem";
 
 const PORT: u16 = 27017;
-const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
+/// Environment variable with the password, used when the URL holds none.
+pub const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] =
+    &["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "tlsAllowInvalidCertificates", "tlsInsecure"];
 /// Options of a URL that Tithe sets itself, with the reason.
 const NOT_IN_URLS: [(&str, &str); 4] = [
     ("maxPoolSize", "each connection of the load has a driver of its own"),

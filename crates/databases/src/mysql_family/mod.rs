@@ -24,7 +24,7 @@ use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
-use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
+use tithe_model::catalogue::{DatabaseEntry, UrlTls, WireProtocol};
 use tithe_plugin::{
     database::{Connect, Download},
     product::FindCanaryChecks,
@@ -44,6 +44,8 @@ pub struct Family(pub &'static Flavour);
 pub const ENTRY: DatabaseEntry = DatabaseEntry {
     restarts: true,
     keeps_data: true,
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    password_variable: target::PASSWORD_VARIABLE,
     wire_protocol: Some(WireProtocol::MySql),
     start_s: 2.5,
     ..DatabaseEntry::BARE

@@ -25,7 +25,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, WireProtocol},
+    catalogue::{DatabaseEntry, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -48,6 +48,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "postgres",
     title: "PostgreSQL",
     schemes: &["postgres", "postgresql"],
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    password_variable: PRODUCT.password_variable,
     restarts: true,
     keeps_data: true,
     reserved_settings: launch::RESERVED,
