@@ -1,8 +1,8 @@
 //! An experiment from a few words: what `tithe run postgres --protect tls` stands for, as the text of a file.
 //!
 //! Nothing is judged here. What makes no sense becomes text that [`parse`](crate::parse) refuses like any file, and
-//! [`Composed::point`] leads its diagnostics back to the words. Defaults that a file has anyway are written out, so that
-//! who keeps the text sees what he can change.
+//! [`Composed::point`] leads its diagnostics back to the words. Defaults that a file has anyway are written out, so
+//! that who keeps the text sees what can be changed.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -18,6 +18,9 @@ const RECORDS: u64 = 20_000;
 
 /// Budget where no words give one, s, unless the arms need more.
 const BUDGET_S: f64 = 120.0;
+
+/// Protections that a title names, at most.
+const NAMED_MAX: usize = 4;
 
 /// Budget of a quick answer, s, unless the arms need more.
 pub const QUICK_S: f64 = 30.0;
@@ -82,7 +85,11 @@ impl Composed {
 }
 
 /// Advice for files, and what it comes to on the command line.
-const ADVICE: [(&str, &str); 4] = [
+const ADVICE: [(&str, &str); 5] = [
+    (
+        "give every arm a server of its own, or all arms the same `url`",
+        "ask about TLS of this server in a run of its own",
+    ),
     ("`budget = ", "`--budget "),
     (" in `[measure]`", ""),
     ("leave out every `url` to", "name the database in place of its URL to"),
@@ -134,11 +141,6 @@ pub fn line(words: &Words<'_>) -> String {
     Typed::of(words).line
 }
 
-/// Where the target stands in [`line`].
-pub fn place_of_target(words: &Words<'_>) -> Range<usize> {
-    Typed::of(words).target.range
-}
-
 /// Cells of each workload: those of a sweep, and one more at a rate.
 fn sweep(numbers: usize) -> usize {
     if numbers > 1 { numbers + 1 } else { 1 }
@@ -147,6 +149,7 @@ fn sweep(numbers: usize) -> usize {
 fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, writer: &mut Writer) {
     let names: Vec<&str> = words.protections.iter().map(String::as_str).collect();
     let listed = match names.split_last() {
+        Some((_, others)) if others.len() >= NAMED_MAX => format!("{} protections", names.len()),
         Some((last, [])) => (*last).to_owned(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
         None => "nothing".to_owned(),
@@ -162,7 +165,7 @@ fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, writer
     writer.put("\ndatabase = ");
     writer.from(&quoted(database.entry.id), Some(typed.target.range.clone()));
     writer.put("\n\n[data]\nrecords = ");
-    writer.from(&words.records.unwrap_or(RECORDS).to_string(), typed.records.clone());
+    writer.from(&grouped(words.records.unwrap_or(RECORDS)), typed.records.clone());
     writer.explain("of 1 KB; where they do not fit in the server's memory, reads come from the disk");
     writer.put("\n\n[load]\nclients = ");
     let clients = match words.clients {
@@ -181,6 +184,19 @@ const LOOK: &str = "#
 # tithe run FILE     measures, and reports the costs with their proof
 
 ";
+
+/// `20_000`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    text
+}
 
 /// A title that reports can print.
 fn short(title: &str) -> String {
@@ -257,20 +273,39 @@ fn write_switches(parts: &[Part<'_>], writer: &mut Writer) {
     let (mut on, mut off) = (Vec::new(), Vec::new());
     for (part, switch) in &switches {
         let chosen = part.chosen();
-        let filled = |statement: &&str| {
-            let put = |text: String, (name, value): (&String, &String)| text.replace(&format!("{{{name}}}"), value);
-            quoted(&chosen.iter().fold((*statement).to_owned(), put))
-        };
-        on.extend(switch.on.iter().map(filled));
-        off.extend(switch.off.iter().map(filled));
+        let quoted = |statement: String| quoted(&statement);
+        on.extend(filled(switch.on, &chosen).into_iter().map(quoted));
+        off.extend(filled(switch.off, &chosen).into_iter().map(quoted));
     }
     if !on.is_empty() {
         writer.put(&format!("on = [{}]\noff = [{}]\n", on.join(", "), off.join(", ")));
     }
 }
 
+/// `statements` of a switch of `entry` as they are where nothing is chosen of its options.
+pub fn statements(statements: &[&str], entry: &ProtectionEntry) -> Vec<String> {
+    filled(statements, &defaults(entry))
+}
+
+/// `statements` with what is `chosen` in place of the options' names.
+fn filled(statements: &[&str], chosen: &BTreeMap<String, String>) -> Vec<String> {
+    let put = |text: String, (name, value): (&String, &String)| text.replace(&format!("{{{name}}}"), value);
+    statements.iter().map(|statement| chosen.iter().fold((*statement).to_owned(), put)).collect()
+}
+
+/// The options of `entry` where nothing is chosen, as statements write them.
+fn defaults(entry: &ProtectionEntry) -> BTreeMap<String, String> {
+    let text = |value: OptionValue| match value {
+        OptionValue::Number(number) => number.to_string(),
+        OptionValue::Text(text) => text,
+        OptionValue::Flag(flag) => flag.to_string(),
+    };
+    let options = entry.options.iter();
+    options.filter_map(|option| Some((option.name.to_owned(), text(option.default?.value())))).collect()
+}
+
 /// A text as TOML writes it.
-pub fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {
@@ -285,7 +320,7 @@ pub fn quoted(text: &str) -> String {
 
 /// What `entry` is and what can be chosen of it, as comments.
 fn explanation(entry: &ProtectionEntry) -> String {
-    let mut text = comment(&format!("{}: protects against {}", entry.title, entry.protects_against));
+    let mut text = comment(&format!("{}; protects against: {}", entry.title, entry.protects_against));
     for option in entry.options {
         let takes = match option.kind {
             OptionKind::Choice(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" | "),
@@ -438,8 +473,12 @@ fn parts<'a>(word: &Word<'a>, database: &OfferedDatabase) -> Vec<Part<'a>> {
 
 fn part<'a>(word: &Word<'_>, start: usize, text: &'a str, database: &OfferedDatabase) -> Part<'a> {
     let (id, chosen) = text.split_once(':').map_or((text, None), |(id, chosen)| (id, Some(chosen)));
-    let entry = database.protection(id);
+    let named = database.protection(id);
+    let implied = if named.is_none() { implied(id, database) } else { None };
+    let entry = named.or(implied.map(|(entry, _)| entry));
+    let place = word.place(start, id.len());
     let mut options: Vec<Given<'a>> = Vec::new();
+    options.extend(implied.map(|(_, name)| Given { name, value: id.to_owned(), place: place.clone() }));
     let mut at = start + id.len() + 1;
     for piece in chosen.iter().flat_map(|chosen| chosen.split(',')) {
         let place = word.place(at, piece.len());
@@ -457,7 +496,17 @@ fn part<'a>(word: &Word<'_>, start: usize, text: &'a str, database: &OfferedData
             (None, _) => options.push(Given { name: piece, value: "true".to_owned(), place }),
         }
     }
-    Part { id, place: word.place(start, id.len()), entry, options }
+    Part { id: implied.map_or(id, |(entry, _)| entry.id), place, entry, options }
+}
+
+/// The protection of `database` that alone has an option that takes `word`, and this option: who says `aegis` means the
+/// page encryption with this cipher.
+fn implied(word: &str, database: &OfferedDatabase) -> Option<(&'static ProtectionEntry, &'static str)> {
+    let takes = |kind: OptionKind| matches!(kind, OptionKind::Choice(words) if words.contains(&word));
+    let all = database.protections.iter().flat_map(|entry| entry.options.iter().map(move |option| (*entry, option)));
+    let mut found = all.filter(|(_, option)| takes(option.kind));
+    let (entry, option) = found.next()?;
+    found.next().is_none().then_some((entry, option.name))
 }
 
 impl Part<'_> {
@@ -482,16 +531,8 @@ impl Part<'_> {
 
     /// What is chosen of its options, defaults included, as statements write it.
     fn chosen(&self) -> BTreeMap<String, String> {
-        let text = |value: OptionValue| match value {
-            OptionValue::Number(number) => number.to_string(),
-            OptionValue::Text(text) => text,
-            OptionValue::Flag(flag) => flag.to_string(),
-        };
-        let options = self.entry.map_or(&[][..], |entry| entry.options);
-        let defaults =
-            options.iter().filter_map(|option| Some((option.name.to_owned(), text(option.default?.value()))));
         let given = self.options.iter().map(|option| (option.name.to_owned(), option.value.clone()));
-        defaults.chain(given).collect()
+        self.entry.map(defaults).unwrap_or_default().into_iter().chain(given).collect()
     }
 
     /// `{ use = "pgaudit", log = "read,write" }`

@@ -7,7 +7,7 @@ use tithe_model::catalogue::{OfferedDatabase, OptionEntry, OptionKind, WorkloadE
 use crate::{
     LsArgs,
     exit::{self, Stop},
-    pages, prepare,
+    offer, pages,
 };
 
 /// The arm that no file has to name.
@@ -21,7 +21,7 @@ pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
     if let Some(folder) = &arguments.markdown {
         return write_pages(folder);
     }
-    let catalogue = prepare::catalogue();
+    let catalogue = offer::catalogue();
     let mut text = String::new();
     for database in &catalogue.databases {
         describe_database(database, &mut text);
@@ -36,7 +36,7 @@ pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
 
 /// Writes a page for each database and protection into `folder`.
 fn write_pages(folder: &Path) -> Result<i32, Stop> {
-    for (name, text) in pages::pages(&prepare::databases()) {
+    for (name, text) in pages::pages(&offer::databases()) {
         let path = folder.join(name);
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         made.and_then(|()| std::fs::write(&path, text))

@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod doctor;
 pub mod get;
+pub mod init;
 pub mod inspect;
 pub mod ls;
 pub mod manual;

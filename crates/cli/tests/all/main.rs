@@ -9,6 +9,7 @@ mod refused;
 mod simulated;
 mod support;
 mod tpcc;
+mod words;
 mod written;
 
 /// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
@@ -24,4 +25,5 @@ mod installed {
     mod volumes;
     #[cfg(feature = "wiredtiger")]
     mod wiredtiger;
+    mod words;
 }

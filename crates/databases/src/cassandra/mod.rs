@@ -62,8 +62,8 @@ impl Database for Cassandra {
         &ENTRY
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        target::PRODUCT.check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url, setup)
     }
 
     fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {

@@ -57,8 +57,8 @@ impl Database for MongoDb {
         &ENTRY
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        target::check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        target::check_url(url, setup)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

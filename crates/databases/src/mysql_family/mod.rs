@@ -57,6 +57,8 @@ pub struct Flavour {
     pub entry: DatabaseEntry,
     /// Looks for an installation on this machine.
     pub find: fn(&Search) -> Result<Install, Missing>,
+    /// The server's program.
+    pub program: &'static str,
     /// How its programs are downloaded, if no package brings them.
     pub download: Option<Download>,
     /// Everything that starts one server of an arm.

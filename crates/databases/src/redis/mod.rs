@@ -55,8 +55,8 @@ impl Database for Redis {
         &ENTRY
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        target::PRODUCT.check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url, setup)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

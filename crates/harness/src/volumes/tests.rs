@@ -63,8 +63,8 @@ fn has(needs: Result<(), Missing>) -> bool {
     false
 }
 
-/// Nothing of `sandbox` is mounted, looped or mapped, or soon will be: the kernel lets a loop device go shortly after its
-/// last user, and what a killed process left may be in the hands of another test's start, which cleans up as well.
+/// Nothing of `sandbox` is mounted, looped or mapped, or soon will be: the kernel lets a loop device go shortly after
+/// its last user, and what a killed process left may be in the hands of another test's start, which cleans up as well.
 fn assert_clean(sandbox: &Path) {
     let name = sandbox.file_name().expect("a name").to_string_lossy().into_owned();
     let left = || {

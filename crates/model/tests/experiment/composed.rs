@@ -63,7 +63,7 @@ fn launched_servers() {
             database = "postgres"
 
             [data]
-            records = 20000
+            records = 20_000
 
             [load]
             clients = 1
@@ -133,7 +133,7 @@ fn launched_servers() {
             database = "postgres"
 
             [data]
-            records = 20000
+            records = 20_000
 
             [load]
             clients = 1
@@ -164,45 +164,89 @@ fn launched_servers() {
 }
 
 #[test]
-fn who_goes_on_writing_finds_comments() {
-    check(&["pgaudit", "volume:kind=luks"], Words { explained: true, ..NOTHING }, expect![[r##"
-        # tithe run postgres --protect pgaudit --protect volume:kind=luks
-        #
-        # tithe plan FILE    what it does, how long it takes, what each arm changes; starts nothing
-        # tithe verify FILE  every arm once with its evidence; times nothing
-        # tithe run FILE     measures, and reports the costs with their proof
-
-        title = "What pgaudit and volume:kind=luks cost PostgreSQL"
+fn a_word_that_one_option_takes_is_its_protection() {
+    check(
+        &["luks+tls"],
+        Words { records: Some(1_234_567), ..NOTHING },
+        expect![[r##"
+        # tithe run postgres --protect luks+tls --records 1234567
+        title = "What luks+tls costs PostgreSQL"
         database = "postgres"
 
         [data]
-        records = 20000    # of 1 KB; where they do not fit in the server's memory, reads come from the disk
+        records = 1_234_567
 
         [load]
-        clients = 1    # busy at the same time; several with `[1, 4, 16]`, as far as it scales with "sweep"
+        clients = 1
 
         [measure]
-        budget = "2 min"    # of measured load for all cells; starting and loading servers comes on top
+        budget = "2 min"
 
         [[workload]]
-        ycsb = "c"    # reads only
+        ycsb = "c"
 
         [[arm]]
-        name = "plain"    # the baseline: every other arm is compared with it
+        name = "plain"
 
-        # pgaudit: protects against
-        # log = "…": Classes of statements.
-        # catalogue = true | false: Log queries of the system tables.
         [[arm]]
-        name = "pgaudit"
-        protections = [{ use = "pgaudit" }]
+        name = "luks+tls"
+        protections = [{ use = "volume", kind = "luks" }, { use = "tls" }]
+    "##]],
+    );
+    check(
+        &["luks:kind=gocryptfs"],
+        NOTHING,
+        expect![[r#"
+        tithe run postgres --protect luks:kind=gocryptfs
+                                          ^^^^^^^^^^^^^^ `kind` is given twice (write `NAME:option=value,option=value`, each option once)
+    "#]],
+    );
+}
 
-        # volume: protects against
-        # kind = "luks" | "gocryptfs": What encrypts the volume.
-        [[arm]]
-        name = "volume:kind=luks"
-        protections = [{ use = "volume", kind = "luks" }]
-    "##]]);
+#[test]
+fn who_goes_on_writing_finds_comments() {
+    check(
+        &["pgaudit", "volume:kind=luks"],
+        Words { explained: true, ..NOTHING },
+        expect![[r##"
+            # tithe run postgres --protect pgaudit --protect volume:kind=luks
+            #
+            # tithe plan FILE    what it does, how long it takes, what each arm changes; starts nothing
+            # tithe verify FILE  every arm once with its evidence; times nothing
+            # tithe run FILE     measures, and reports the costs with their proof
+
+            title = "What pgaudit and volume:kind=luks cost PostgreSQL"
+            database = "postgres"
+
+            [data]
+            records = 20_000    # of 1 KB; where they do not fit in the server's memory, reads come from the disk
+
+            [load]
+            clients = 1    # busy at the same time; several with `[1, 4, 16]`, as far as it scales with "sweep"
+
+            [measure]
+            budget = "2 min"    # of measured load for all cells; starting and loading servers comes on top
+
+            [[workload]]
+            ycsb = "c"    # reads only
+
+            [[arm]]
+            name = "plain"    # the baseline: every other arm is compared with it
+
+            # pgaudit; protects against:
+            # log = "…": Classes of statements.
+            # catalogue = true | false: Log queries of the system tables.
+            [[arm]]
+            name = "pgaudit"
+            protections = [{ use = "pgaudit" }]
+
+            # volume; protects against:
+            # kind = "luks" | "gocryptfs": What encrypts the volume.
+            [[arm]]
+            name = "volume:kind=luks"
+            protections = [{ use = "volume", kind = "luks" }]
+        "##]],
+    );
     let catalogue = catalogue();
     let entry = catalogue.database("postgres").and_then(|database| database.protection("volume"));
     expect![[r#"
@@ -213,7 +257,7 @@ fn who_goes_on_writing_finds_comments() {
         # name = "volume"
         # protections = [{ use = "volume" }]
     "#]]
-        .assert_eq(&left_out(entry.expect("a protection"), &"it takes root, and this is somebody else. ".repeat(4)));
+    .assert_eq(&left_out(entry.expect("a protection"), &"it takes root, and this is somebody else. ".repeat(4)));
 }
 
 #[test]
@@ -228,7 +272,7 @@ fn a_running_server_is_asked_for_tls_by_its_url_and_switched_by_statements() {
             database = "postgres"
 
             [data]
-            records = 20000
+            records = 20_000
 
             [load]
             clients = 1
@@ -259,7 +303,7 @@ fn a_running_server_is_asked_for_tls_by_its_url_and_switched_by_statements() {
             database = "postgres"
 
             [data]
-            records = 20000
+            records = 20_000
 
             [load]
             clients = 1
