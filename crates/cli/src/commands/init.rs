@@ -1,7 +1,8 @@
 //! `tithe init`: writes an experiment file from what can be had here, or on a running server.
 //!
-//! Each protection is planned alone, as `tithe plan` would; what is refused stands in the file as a comment with the
-//! reason. To a running server it connects as each arm would, and tries what switches the arm; nothing is written.
+//! Each protection is planned beside those before it, as `tithe plan` would; what is refused stands in the file as a
+//! comment with the reason. To a running server it connects as each arm would, and tries what switches the arm; nothing
+//! is written.
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -57,8 +58,10 @@ fn of_this_machine(catalogue: &Catalogue, machine: &MachineArgs) -> (String, Str
     let is_server = |id: &&&str| catalogue.entry(id).is_some_and(|entry| !entry.embedded);
     let chosen = found.iter().find(is_server).or(found.first()).copied().unwrap_or_default();
     let lacking = if lacking.is_empty() { String::new() } else { format!("; not found: {}", lacking.join(", ")) };
-    let comment =
-        format!("# Found on this machine: {}{lacking}. `tithe init NAME` writes about another.\n#\n", found.join(", "));
+    let comment = format!(
+        "# Found on this machine: {}{lacking}.\n# `tithe init NAME` writes about another.\n#\n",
+        found.join(", ")
+    );
     (chosen.to_owned(), comment)
 }
 
@@ -73,17 +76,21 @@ fn text(
         true => Some(Running::at(target, database)?),
         false => None,
     };
+    let mut entries = database.protections.clone();
+    // Where not all arms can be asked of one server, most of them can.
+    entries.sort_by_key(|entry| running.is_some() && entry.by_url);
     let (mut had, mut left_out) = (Vec::new(), String::new());
-    for entry in &database.protections {
-        let planned = experiment(target, &[entry.id.to_owned()], database, catalogue, machine);
+    for entry in entries {
+        had.push(entry.id.to_owned());
+        let planned = experiment(target, &had, database, catalogue, machine);
         let reason = match (planned, &running) {
             (Err(stop), _) => Some(reason(&stop)),
             (Ok(_), Some(running)) => running.refuses(entry).map(|fault| fault.to_string()),
             (Ok(_), None) => None,
         };
-        match reason {
-            None => had.push(entry.id.to_owned()),
-            Some(reason) => left_out.push_str(&compose::left_out(entry, &reason)),
+        if let Some(reason) = reason {
+            had.pop();
+            left_out.push_str(&compose::left_out(entry, &reason));
         }
     }
     if had.is_empty() {
@@ -92,7 +99,6 @@ fn text(
             format!("no protection of {} can be had:\n{left_out}", database.entry.id),
         ));
     }
-    // One that cannot stand beside the others would make the whole file useless.
     let whole = experiment(target, &had, database, catalogue, machine)?;
     let body = whole.split_once('\n').map_or("", |(_, body)| body);
     Ok(format!("# tithe init {target}\n{body}{left_out}"))

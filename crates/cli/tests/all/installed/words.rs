@@ -41,6 +41,11 @@ fn a_running_server_is_measured_from_its_url() {
     let planned = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&planned), 0, "{}", err(&planned));
 
+    // A URL that asks for what the server has not is no URL to write about.
+    let refused = bench.tithe(&["init", &format!("{url}?sslmode=require")]);
+    assert_eq!(status(&refused), 4, "{}", out(&refused));
+    assert!(err(&refused).contains("TLS was asked for, and the server offers none"), "{}", err(&refused));
+
     // An account that may not switch auditing is told so.
     server.psql("CREATE ROLE clerk LOGIN");
     let text = out(&bench.tithe(&["init", &url.replace("tithe@", "clerk@")]));
