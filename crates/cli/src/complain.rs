@@ -9,14 +9,18 @@ use crate::exit::{self, Stop};
 /// All diagnostics about the experiment `text` called `name`.
 pub fn about(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Stop {
     // Passwords are masked letter by letter, so that places stay the same.
-    let text = tithe_model::experiment::mask_passwords(text);
+    shown(name, &tithe_model::experiment::mask_passwords(text), diagnostics)
+}
+
+/// All diagnostics about `text`, which holds no password.
+pub fn shown(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Stop {
     let renderer = Renderer::styled();
     let mut message = String::new();
     for diagnostic in diagnostics {
         let mut group = Group::with_title(Level::ERROR.primary_title(&diagnostic.problem));
         if let Some(range) = &diagnostic.range {
             let annotation = AnnotationKind::Primary.span(range.start.min(text.len())..range.end.min(text.len()));
-            group = group.element(Snippet::source(&text).path(name).annotation(annotation));
+            group = group.element(Snippet::source(text).path(name).annotation(annotation));
         }
         group = group.element(Level::HELP.message(&diagnostic.help));
         message.push_str(&renderer.render(&[group]));
@@ -28,6 +32,12 @@ pub fn about(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Stop {
         if count == 1 { "problem" } else { "problems" }
     ));
     Stop { message, status: exit::USAGE }
+}
+
+/// A fault in words for who has not started anything yet.
+pub fn without_lead(fault: &str) -> &str {
+    let fault = fault.strip_prefix("refused: ").unwrap_or(fault);
+    fault.strip_prefix("the server's URL: ").unwrap_or(fault)
 }
 
 /// Everything that this machine lacks.

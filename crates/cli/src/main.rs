@@ -2,14 +2,17 @@
 //!
 //! Results go to standard output, everything else to standard error. What a status means is in [`exit`].
 
+mod asked;
 mod commands;
 mod complain;
 mod exit;
 mod interrupt;
+mod offer;
 mod pages;
 mod prepare;
 mod progress;
 mod records;
+mod refusals;
 mod spread_file;
 
 use std::path::PathBuf;
@@ -27,15 +30,20 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Measure an experiment and report the costs with their proof
+    ///
+    /// In place of an experiment file the name of a database may stand, which is started, or the URL of a running
+    /// server: `tithe run postgres --protect tls`. The experiment that this stands for is printed and kept.
     Run(RunArgs),
     /// Show what an experiment would do: cells, arms, time, disk, and what each arm changes
-    Plan(ExperimentArgs),
+    Plan(AskedArgs),
     /// Start every arm once and look at its evidence, timing nothing
-    Verify(ExperimentArgs),
+    Verify(AskedArgs),
     /// Measure the baseline against its own second instance: what can be told apart here and now
     ///
     /// In place of an experiment file the name of a database may stand: workload A on 50,000 records by two clients.
     Calibrate(CalibrateArgs),
+    /// Write an experiment file with comments: what can be had on this machine, or on a running server
+    Init(InitArgs),
     /// Report on a run folder, or on a report.json in its place
     Report(ReportArgs),
     /// Compare the costs of several runs: databases, machines, versions
@@ -65,7 +73,9 @@ struct ApartArgs {
 /// Which experiment.
 #[derive(Args)]
 pub struct ExperimentArgs {
-    /// Experiment file; without one the built-in experiment: SQLite with and without page encryption
+    /// Experiment file, name of a database, or URL of a running server; without one the built-in experiment: SQLite
+    /// with and without page encryption
+    #[arg(value_name = "FILE|DATABASE|URL")]
     file: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
@@ -78,6 +88,9 @@ pub struct ExperimentArgs {
     /// The data set times this, as 0.01 for a hundredth of the file's records
     #[arg(long, value_name = "FACTOR", conflicts_with = "warehouses")]
     scale: Option<f64>,
+    /// Records of every arm, in place of the file's; without a file 20,000
+    #[arg(long, value_name = "N", conflicts_with_all = ["scale", "warehouses"], value_parser = clap::value_parser!(u64).range(1..=RECORDS_MAX))]
+    records: Option<u64>,
     /// Number of clients in place of the file's, or several with commas between them
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     clients: Vec<u32>,
@@ -89,6 +102,27 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "FILE")]
     start_spread: Option<PathBuf>,
 }
+
+/// What to measure, as a file or in words.
+#[derive(Args)]
+pub struct AskedArgs {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// An arm with this protection of the database that is named, beside a plain one; once for each arm. Options follow
+    /// a colon, several protections of one arm are joined by +: `--protect tls --protect tls+pgaudit:log=read`
+    #[arg(long, value_name = "NAME[:OPTION=VALUE,…]")]
+    protect: Vec<String>,
+    /// YCSB's workloads for the database that is named: c (reads only) unless it is said; several with commas between
+    /// them
+    #[arg(long, value_name = "LETTERS", value_delimiter = ',')]
+    workload: Vec<String>,
+    /// A first answer: 30 s of load, or what the arms need at least, and an end where every answer is certain
+    #[arg(long, conflicts_with = "budget")]
+    quick: bool,
+}
+
+/// Records of the largest data set that can be asked for.
+const RECORDS_MAX: u64 = 1_000_000_000_000;
 
 /// Where things are on this machine.
 #[derive(Args)]
@@ -102,9 +136,9 @@ pub struct MachineArgs {
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
-    experiment: ExperimentArgs,
+    asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "clients", "budget", "start_spread"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "workload", "quick"])]
     resume: Option<PathBuf>,
     /// Add the A/A arm, a second instance of the baseline: the negative control
     #[arg(long)]
@@ -144,6 +178,19 @@ pub struct InspectArgs {
     /// Format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json"])]
     format: String,
+}
+
+/// What to write about.
+#[derive(Args)]
+pub struct InitArgs {
+    /// Name of a database, or URL of a running server; without one the first server that is installed
+    #[arg(value_name = "DATABASE|URL")]
+    target: Option<String>,
+    /// File to write, which must not be there yet; without one standard output
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArgs,
 }
 
 /// How to calibrate.
@@ -235,6 +282,7 @@ fn main() {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Verify(arguments) => commands::verify::verify(&arguments),
+        Command::Init(arguments) => commands::init::init(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::calibrate(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
         Command::Compare(arguments) => commands::compare::compare(&arguments),

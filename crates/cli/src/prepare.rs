@@ -1,26 +1,25 @@
-//! From a file name to a plan that this machine can carry out, or every reason why not.
-
-use std::path::Path;
+//! From what is asked for to a plan that this machine can carry out, or every reason why not.
 
 use tithe_harness::{arms, catalogue};
-use tithe_machine::launch::{Install, Search};
+use tithe_machine::launch::Install;
 use tithe_model::{
     catalogue::Catalogue,
+    compose::QUICK_S,
     experiment::{self, Arrivals, Experiment},
     parse,
     plan::{self, Plan},
+    quantity,
 };
 use tithe_plugin::{product::Product, workload::Workload};
 use tithe_workloads::program;
 
 use crate::{
-    ExperimentArgs, MachineArgs, complain,
+    AskedArgs, ExperimentArgs, MachineArgs, RECORDS_MAX,
+    asked::{self, Kind, Source},
+    complain,
     exit::{self, Stop},
-    spread_file,
+    offer, refusals, spread_file,
 };
-
-/// The experiment that runs when none is named.
-const BUILT_IN: &str = include_str!("../../../experiments/sqlite-page-encryption.toml");
 
 /// An experiment, ready to run.
 pub struct Prepared {
@@ -36,62 +35,94 @@ pub struct Prepared {
     pub workloads: Vec<Box<dyn Workload>>,
 }
 
-/// Everything that this build of Tithe knows.
-pub fn catalogue() -> Catalogue {
-    catalogue::catalogue(&databases(), tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect())
+/// Reads, checks and plans what `arguments` of `command` ask for.
+pub fn prepare(arguments: &AskedArgs, command: &str) -> Result<Prepared, Stop> {
+    prepare_source(asked::source(arguments, command)?, &arguments.experiment, arguments.quick, |_| {})
 }
 
-/// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
-pub fn databases() -> Vec<&'static dyn Product> {
-    let mut all = tithe_databases::all().to_vec();
-    if std::env::var_os("TITHE_SIMULATED").is_some() {
-        all.push(&tithe_plugin::simulated::Simulated);
-        all.push(&tithe_plugin::simulated::Spinning);
-        all.push(&tithe_plugin::simulated::Compiling);
-        all.push(&tithe_plugin::simulated::Lucky);
-    }
-    all
-}
-
-/// Where to look for programs.
-pub fn search(arguments: &MachineArgs) -> Search {
-    Search { folders: arguments.pg_bin.clone() }
-}
-
-/// Reads, checks and plans the experiment that `arguments` name.
-pub fn prepare(arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
-    prepare_changed(arguments, |_| {})
-}
-
-/// As [`prepare`], with what the command line changes about the experiment.
-pub fn prepare_changed(arguments: &ExperimentArgs, change: impl FnOnce(&mut Experiment)) -> Result<Prepared, Stop> {
-    prepare_text(read(arguments.file.as_deref())?, arguments, change)
-}
-
-/// As [`prepare_changed`], of an experiment with this name and text.
-pub fn prepare_text(
-    (name, text): (String, String),
+/// Reads, checks and plans the experiment in `source`, with what the command line says about it and `change` does.
+pub fn prepare_source(
+    source: Source,
     arguments: &ExperimentArgs,
+    quick: bool,
     change: impl FnOnce(&mut Experiment),
 ) -> Result<Prepared, Stop> {
-    let catalogue = catalogue();
-    let base = arguments.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-    let read_named = |path: &str| std::fs::read_to_string(base.join(path));
-    let mut experiment = parse::parse(&text, &catalogue, &read_named)
-        .map_err(|diagnostics| complain::about(&name, &text, &diagnostics))?;
-    scale(&mut experiment, arguments)
-        .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
-    change(&mut experiment);
-    let mut plan =
-        plan::plan(experiment, &catalogue).map_err(|diagnostics| complain::about(&name, &text, &diagnostics))?;
-    if let Some(path) = &arguments.start_spread {
-        plan.start_spread = spread_file::read(path, &plan.experiment.database)?;
+    let catalogue = offer::catalogue();
+    let mut experiment = read(&source, &catalogue)?;
+    // What is said in words of an experiment of words stands in its text.
+    if source.composed().is_none() {
+        scale(&mut experiment, arguments)
+            .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     }
-    of_plan(text, plan, arguments)
+    change(&mut experiment);
+    match source.kind {
+        Kind::BuiltIn => {
+            if quick {
+                (experiment.measure.budget_s, experiment.measure.until_decided) = (QUICK_S, true);
+            }
+            keep_to_budget(&mut experiment, &catalogue);
+        }
+        Kind::Text if quick => {
+            experiment.measure.budget_s = QUICK_S.max(plan::least_budget_s(&experiment, &catalogue));
+            experiment.measure.until_decided = true;
+        }
+        Kind::Text | Kind::Words(_) => {}
+    }
+    let mut prepared = checked(&source, experiment, &catalogue, &arguments.machine)?;
+    if let Some(path) = &arguments.start_spread {
+        prepared.plan.start_spread = spread_file::read(path, &prepared.plan.experiment.database)?;
+    }
+    Ok(prepared)
 }
 
-/// Records of the largest data set that an experiment may ask for.
-const RECORDS_MAX: f64 = 1e12;
+/// Reads the experiment in `source`.
+pub fn read(source: &Source, catalogue: &Catalogue) -> Result<Experiment, Stop> {
+    let read_named = |path: &str| std::fs::read_to_string(source.base.join(path));
+    parse::parse(&source.text, catalogue, &read_named).map_err(|diagnostics| source.complain(diagnostics))
+}
+
+/// Plans `experiment`, which `source` holds, and looks whether this machine can carry it out.
+pub fn checked(
+    source: &Source,
+    experiment: Experiment,
+    catalogue: &Catalogue,
+    machine: &MachineArgs,
+) -> Result<Prepared, Stop> {
+    let plan = plan::plan(experiment, catalogue).map_err(|diagnostics| source.complain(diagnostics))?;
+    let refused = refusals::of_urls(offer::database(&plan.experiment.database)?, &plan.experiment, &source.text);
+    if !refused.is_empty() {
+        return Err(source.complain(refused));
+    }
+    let prepared = of_plan(source.text.clone(), plan, machine)?;
+    let Prepared { database, install, plan, .. } = &prepared;
+    let unknown = refusals::of_settings(*database, install, &plan.experiment, &source.text);
+    if unknown.is_empty() { Ok(prepared) } else { Err(source.complain(unknown)) }
+}
+
+/// Leaves out of the built-in experiment what its budget does not buy, and says what is left. Its last cell has the
+/// most to tell.
+fn keep_to_budget(experiment: &mut Experiment, catalogue: &Catalogue) {
+    let mut left_out = false;
+    while plan::least_budget_s(experiment, catalogue) > experiment.measure.budget_s {
+        if experiment.workloads.len() > 1 {
+            experiment.workloads.remove(0);
+        } else if experiment.resources.len() > 1 {
+            experiment.resources.remove(0);
+        } else {
+            break;
+        }
+        left_out = true;
+    }
+    if left_out {
+        let workload = experiment.workloads.first().map_or("", |workload| &workload.name);
+        let resources: Vec<&str> = experiment.resources.iter().map(|resources| resources.name.as_str()).collect();
+        anstream::eprintln!(
+            "tithe: {} of load buys a part of the built-in experiment: workload {workload}, {}",
+            quantity::precise_duration(experiment.measure.budget_s),
+            resources.join(" and ")
+        );
+    }
+}
 
 /// What the command line says about the size of an experiment.
 fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), String> {
@@ -113,10 +144,16 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
             return Err("--scale: the size of TPC-C is its --warehouses".to_owned());
         }
         let records = experiment.data.records as f64 * factor;
-        if !(1.0..=RECORDS_MAX).contains(&records) {
+        if !(1.0..=RECORDS_MAX as f64).contains(&records) {
             return Err(format!("--scale: {factor} times {} records is no data set", experiment.data.records));
         }
         experiment.data.records = records.round() as u64;
+    }
+    if let Some(records) = arguments.records {
+        if experiment.workloads.iter().any(|workload| workload.kind == "tpcc") {
+            return Err("--records: the size of TPC-C is its --warehouses".to_owned());
+        }
+        experiment.data.records = records;
     }
     if let Some(text) = &arguments.budget {
         experiment.measure.budget_s = parse::budget_s(text).map_err(|problem| format!("--budget {problem}"))?;
@@ -139,17 +176,8 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
 }
 
 /// Makes a plan ready to run on this machine.
-pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
-    let id = &plan.experiment.database;
-    let database = databases()
-        .into_iter()
-        .find(|database| database.id() == id)
-        .ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))?;
-    for arm in &plan.experiment.arms {
-        if let Some(Err(fault)) = arm.url.as_ref().map(|url| database.check_url(url)) {
-            return Err(Stop::new(exit::USAGE, format!("arm {}: {fault}; nothing was started", arm.name)));
-        }
-    }
+pub fn of_plan(text: String, plan: Plan, machine: &MachineArgs) -> Result<Prepared, Stop> {
+    let database = offer::database(&plan.experiment.database)?;
     for resources in &plan.experiment.resources {
         let settings = plan.experiment.settings.iter().chain(&resources.settings);
         let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -162,7 +190,7 @@ pub fn of_plan(text: String, plan: Plan, arguments: &ExperimentArgs) -> Result<P
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     arms::check_programs(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
-    let install = catalogue::missing(database, &plan.experiment, &search(&arguments.machine))
+    let install = catalogue::missing(database, &plan.experiment, &offer::search(machine))
         .map_err(|all| complain::missing(&all))?;
     let programs = program::missing(&workloads);
     if !programs.is_empty() {
@@ -177,12 +205,4 @@ fn workloads(experiment: &Experiment) -> Result<Vec<Box<dyn Workload>>, Stop> {
             .map_err(|problem| Stop::new(exit::USAGE, format!("workload {}: {problem}", described.name)))
     };
     experiment.workloads.iter().map(make).collect()
-}
-
-/// Name and text of the experiment in `file`, or of the built-in one.
-pub fn read(file: Option<&Path>) -> Result<(String, String), Stop> {
-    let Some(path) = file else { return Ok(("built-in experiment".to_owned(), BUILT_IN.to_owned())) };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Stop::new(exit::USAGE, format!("cannot read the experiment {}: {error}", path.display())))?;
-    Ok((path.display().to_string(), text))
 }

@@ -176,12 +176,12 @@ impl Product {
         }
     }
 
-    /// Looks whether `url` can be used at all.
+    /// Looks whether `url` can be used by clients with this set-up.
     ///
     /// # Errors
     /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
-    pub fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        (self.tls)(&UrlParts::read(url.expose(), self)?).map(drop)
+    pub fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        self.attached(url, setup, None).map(drop)
     }
 
     /// The target that `url` names, with a password from outside where it holds none.

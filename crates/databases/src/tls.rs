@@ -66,6 +66,7 @@ pub const ENTRY: ProtectionEntry = ProtectionEntry {
     leaves_open: "data in the server's memory, files and logs; when and how much is sent.",
     options: &options(VERSION, MUTUAL),
     attachable: true,
+    by_url: true,
     ..ProtectionEntry::BARE
 };
 

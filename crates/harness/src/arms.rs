@@ -94,7 +94,7 @@ impl<'a> Resolved<'a> {
     }
 
     /// What its protections make of a set-up that brings nothing.
-    fn bare_setup(&self) -> Setup {
+    pub fn bare_setup(&self) -> Setup {
         let mut setup = Setup::bare();
         self.protect(&mut setup);
         setup

@@ -8,7 +8,11 @@
 //! Every answer has a [`Scope`](tithe_plugin::matrix::Scope): what one account met at the door says nothing of other
 //! accounts, so a server is judged whole only where the account may read the rules and lists of it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpStream, ToSocketAddrs},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -19,6 +23,32 @@ use tithe_plugin::{
     session::Table,
     setup::Setup,
 };
+
+/// How long what is at a port may think before it is taken for silent.
+const DOOR_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is met at `place` (`host:port`) by somebody who speaks no protocol: what it says by itself, and else to a line
+/// of text. `None` where nobody opens or nothing is said.
+pub fn met(place: &str) -> Option<String> {
+    let address = place.to_socket_addrs().ok()?.next()?;
+    let mut socket = TcpStream::connect_timeout(&address, DOOR_PATIENCE).ok()?;
+    socket.set_read_timeout(Some(DOOR_PATIENCE)).ok()?;
+    if let Some(said) = heard(&mut socket) {
+        return Some(format!("it says `{said}` by itself"));
+    }
+    socket.write_all(b"PING\r\n").ok()?;
+    heard(&mut socket).map(|said| format!("to a line of text it answers `{said}`"))
+}
+
+/// The beginning of what comes from `socket`, on one line.
+fn heard(socket: &mut TcpStream) -> Option<String> {
+    const SHOWN: usize = 60;
+    let mut bytes = [0; SHOWN];
+    let count = socket.read(&mut bytes).ok().filter(|count| *count > 0)?;
+    let text = String::from_utf8_lossy(&bytes[..count]);
+    let printable = text.trim_end().chars().map(|c| if c.is_control() || c == '\u{fffd}' { '·' } else { c });
+    Some(printable.collect())
+}
 
 /// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a
 /// canary disproves is no longer called enforced, and neither is what a canary was to show and could not be looked at:
@@ -71,4 +101,34 @@ pub fn with_canary(
     });
     // Whatever was seen or not, nothing of it stays.
     product.remove(server, setup, &table).and(looked)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What `met` says of a port where `said` is said by itself, or to what comes.
+    fn met_at(said: &'static [u8], by_itself: bool) -> Option<String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let place = listener.local_addr().expect("an address").to_string();
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().expect("a client");
+            if !by_itself {
+                let _ = socket.read(&mut [0; 60]);
+            }
+            socket.write_all(said).expect("it is said");
+        });
+        let met = met(&place);
+        server.join().expect("the server ends");
+        met
+    }
+
+    #[test]
+    fn what_is_at_a_port_is_named_by_its_words() {
+        assert_eq!(met_at(b"J\0\0\0\n8.0.33\xff", true).as_deref(), Some("it says `J····8.0.33·` by itself"));
+        assert_eq!(met_at(b"+PONG\r\n", false).as_deref(), Some("to a line of text it answers `+PONG`"));
+        assert_eq!(met_at(b"", false), None);
+    }
 }

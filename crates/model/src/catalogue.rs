@@ -42,6 +42,10 @@ pub struct DatabaseEntry {
     pub simulated: bool,
     /// URL schemes by which a running server can be attached; empty when it cannot.
     pub schemes: &'static [&'static str],
+    /// What in such a URL is about TLS.
+    pub url_tls: UrlTls,
+    /// Environment variable with the password that a URL does not hold; empty where nothing can be attached.
+    pub password_variable: &'static str,
     /// True when a server that is stopped and started again has its data, soon enough that it may be started anew for
     /// every frame of a workload that only reads. An embedded database that says so has a cache that its sessions
     /// share, and is closed and opened again. Where an embedded database says no, each session has a cache of its own,
@@ -72,6 +76,8 @@ impl DatabaseEntry {
         embedded: false,
         simulated: false,
         schemes: &[],
+        url_tls: UrlTls { options: &[], schemes: None },
+        password_variable: "",
         restarts: false,
         keeps_data: false,
         compiles: false,
@@ -80,6 +86,29 @@ impl DatabaseEntry {
         known_settings: &[],
         wire_protocol: None,
     };
+}
+
+/// What in the URL of a running server is about TLS.
+#[derive(Debug, Clone, Copy)]
+pub struct UrlTls {
+    /// Options that say whether and how TLS is spoken.
+    pub options: &'static [&'static str],
+    /// The scheme that asks for TLS and the one that does not, where the scheme says it.
+    pub schemes: Option<(&'static str, &'static str)>,
+}
+
+impl UrlTls {
+    /// `url` without anything that asks for TLS.
+    pub fn plain(&self, url: &str) -> String {
+        let (place, options) = url.split_once('?').unwrap_or((url, ""));
+        let place = match self.schemes.and_then(|(tls, plain)| Some((place.strip_prefix(tls)?, plain))) {
+            Some((rest, plain)) if rest.starts_with("://") => format!("{plain}{rest}"),
+            _ => place.to_owned(),
+        };
+        let is_other = |option: &&str| !self.options.contains(&option.split('=').next().unwrap_or_default());
+        let others: Vec<&str> = options.split('&').filter(|option| !option.is_empty()).filter(is_other).collect();
+        if others.is_empty() { place } else { format!("{place}?{}", others.join("&")) }
+    }
 }
 
 /// A protocol that programs and servers of several products speak. By it programs choose what they drive, never by the
@@ -151,8 +180,21 @@ pub struct ProtectionEntry {
     pub options: &'static [OptionEntry],
     /// True when an attached server that Tithe does not start can be measured with it.
     pub attachable: bool,
+    /// True when the URL of an attached server is what asks for it.
+    pub by_url: bool,
+    /// How a session of an attached server switches it on and off; `None` where the server has it or has it not.
+    pub switch: Option<Switch>,
     /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
     pub at_rest: bool,
+}
+
+/// Statements by which a session switches a protection. In them `{option}` stands for what an arm chose.
+#[derive(Debug, Clone, Copy)]
+pub struct Switch {
+    /// Switch it on.
+    pub on: &'static [&'static str],
+    /// Switch it off again.
+    pub off: &'static [&'static str],
 }
 
 impl ProtectionEntry {
@@ -165,6 +207,8 @@ impl ProtectionEntry {
         leaves_open: "",
         options: &[],
         attachable: false,
+        by_url: false,
+        switch: None,
         at_rest: false,
     };
 

@@ -1,10 +1,11 @@
 //! The data that Tithe's other crates pass to each other: experiment, plan, records.
 //!
 //! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file
-//! says is in [`experiment`], which [`parse`] makes of it; what will be done about it in [`plan`]; what was seen in
-//! [`record`]; how a quantity is written in [`quantity`].
+//! says is in [`experiment`], which [`parse`] makes of it; [`compose`] writes such a file from a few words. What will
+//! be done about it is in [`plan`]; what was seen in [`record`]; how a quantity is written in [`quantity`].
 
 pub mod catalogue;
+pub mod compose;
 pub mod diagnostic;
 pub mod ending;
 pub mod experiment;

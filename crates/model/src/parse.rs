@@ -16,9 +16,12 @@ mod units;
 mod wording;
 mod workloads;
 
-use std::{collections::BTreeMap, io};
+use std::{collections::BTreeMap, io, ops::Range};
 
-use toml::de::DeTable;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
 
 pub use aa_arm::aa_arm_of;
 pub use keys::{TABLES, TableFormat};
@@ -68,6 +71,29 @@ pub fn parse(
         check_plan(&experiment, catalogue, &top, &mut problems);
     }
     if problems.is_empty() { Ok(experiment) } else { Err(problems.into_sorted()) }
+}
+
+/// Where in the text of an experiment the value is to which `path` leads, or the innermost around it: keys, and numbers
+/// of items, from 0. What is found out about an experiment after it was read is told with it.
+pub fn place(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    let document = DeTable::parse(text).ok()?;
+    let mut here = value_of(document.get_ref(), path.first()?)?;
+    for step in &path[1..] {
+        let below = match here.get_ref() {
+            DeValue::Table(table) => value_of(table, step),
+            DeValue::Array(items) => step.parse().ok().and_then(|number: usize| items.get(number)),
+            _ => None,
+        };
+        match below {
+            Some(below) => here = below,
+            None => break,
+        }
+    }
+    Some(here.span())
+}
+
+fn value_of<'a>(table: &'a DeTable<'a>, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+    table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
 }
 
 /// As [`parse`], for bytes of unknown origin.

@@ -576,6 +576,19 @@ fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProbl
     })
 }
 
+/// Load with which every one of so many `cells` of so many `arms` can be told anything about, s, where nothing is asked
+/// of slots and starts.
+pub(crate) fn enough_s(arms: usize, cells: usize) -> f64 {
+    FRAME_PER_RESTART_NS as f64 / 1e9 * f64::from(FRAMES_MIN) * (arms * cells) as f64
+}
+
+/// The least load with which every cell of `experiment` can be told anything about, s.
+pub fn least_budget_s(experiment: &Experiment, catalogue: &Catalogue) -> f64 {
+    let cells = cells(experiment, catalogue);
+    let needed = cells.iter().map(|cell| needed_ns(experiment, cell)).max().unwrap_or(0);
+    needed as f64 / 1e9 * cells.len() as f64
+}
+
 /// The smallest share of the budget with which `cell` can be told anything about, ns.
 fn needed_ns(experiment: &Experiment, cell: &Cell) -> u64 {
     let frames = FRAMES_MIN.next_multiple_of(cell.epochs);

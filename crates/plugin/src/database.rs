@@ -46,11 +46,11 @@ pub trait Database: Sync {
         self.entry().simulated
     }
 
-    /// Looks whether `url` can be used at all, without connecting.
+    /// Looks whether `url` can be used by the clients of an arm with this set-up, without connecting.
     ///
     /// # Errors
     /// What is wrong with it; the text never quotes the URL.
-    fn check_url(&self, _url: &Url) -> Result<(), Fault> {
+    fn check_url(&self, _url: &Url, _setup: &Setup) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -71,6 +71,12 @@ pub trait Database: Sync {
     /// What is wrong with them.
     fn check_settings(&self, _settings: &BTreeMap<String, String>) -> Result<(), Fault> {
         Ok(())
+    }
+
+    /// The names of all settings of the installed server, where it does not know one called `name`; `None` where it
+    /// does, or cannot be asked without being started.
+    fn in_place_of(&self, _install: &Install, _name: &str) -> Option<Vec<String>> {
+        None
     }
 
     /// Looks for an installation on this machine.

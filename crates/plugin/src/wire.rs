@@ -15,6 +15,7 @@ use std::{
     net::{TcpStream, ToSocketAddrs},
     os::fd::{AsRawFd, RawFd},
     sync::Arc,
+    sync::atomic::{AtomicU16, Ordering},
     time::Duration,
 };
 
@@ -31,15 +32,30 @@ use crate::session::TIMEOUT_S;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a blocking connection waits for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_S as u64);
+/// How long a connection waits for the first answer to it, s.
+static FIRST_ANSWER_S: AtomicU16 = AtomicU16::new(TIMEOUT_S);
 /// Bytes asked of the kernel at once: a scan of a hundred records of 1 KB takes few calls.
 const READ_SIZE: usize = 64 * 1024;
 /// The input buffer is made larger or moved together when less than this is free.
 const LEAST_ROOM: usize = 16 * 1024;
 
+/// Has this program wait no longer than `seconds` for the first answer to a connection: for who is watching, and may
+/// have named a port where another protocol is spoken.
+pub fn hasten(seconds: u16) {
+    FIRST_ANSWER_S.store(seconds.clamp(1, TIMEOUT_S), Ordering::Relaxed);
+}
+
+/// How long a connection waits for the first answer to it.
+fn first_answer() -> Duration {
+    Duration::from_secs(FIRST_ANSWER_S.load(Ordering::Relaxed).into())
+}
+
 /// One connection as a stream of bytes.
 pub struct Wire {
     socket: TcpStream,
     blocking: bool,
+    /// The first answer is not understood yet, and is not waited for as long as others.
+    hasty: bool,
     tls: Option<Box<Tls>>,
     input: Vec<u8>,
     read_from: usize,
@@ -87,7 +103,7 @@ impl Wire {
         let refused = |error: std::io::Error| Fault::Connection(format!("{host}:{port}: {error}"));
         let mut last = None;
         for address in (host, port).to_socket_addrs().map_err(refused)? {
-            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT.min(first_answer())) {
                 Ok(socket) => return Self::over(socket),
                 Err(error) => last = Some(error),
             }
@@ -97,11 +113,12 @@ impl Wire {
 
     fn over(socket: TcpStream) -> Result<Self, Fault> {
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        socket.set_read_timeout(Some(first_answer()))?;
         socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
         Ok(Self {
             socket,
             blocking: true,
+            hasty: first_answer() < ANSWER_TIMEOUT,
             tls: None,
             input: vec![0; READ_SIZE],
             read_from: 0,
@@ -169,6 +186,11 @@ impl Wire {
     /// # Errors
     /// A broken connection.
     pub fn flush(&mut self) -> Result<(), Fault> {
+        // Who goes on talking has understood what was said.
+        if self.hasty && self.traffic.received > 0 {
+            self.hasty = false;
+            self.socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        }
         match &mut self.tls {
             None => {
                 while self.sent_of_output < self.output.len() {
@@ -320,7 +342,8 @@ impl Wire {
     fn unless_would_block(&self, error: std::io::Error) -> Result<(), Fault> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut if self.blocking => {
-                Err(Fault::Connection(format!("the server did not answer for {} s", ANSWER_TIMEOUT.as_secs())))
+                let waited = if self.hasty { first_answer() } else { ANSWER_TIMEOUT };
+                Err(Fault::Connection(format!("the server did not answer for {} s", waited.as_secs())))
             }
             ErrorKind::WouldBlock => Ok(()),
             _ => Err(error.into()),

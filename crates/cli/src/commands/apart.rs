@@ -9,7 +9,7 @@ use tithe_machine::launch::Command;
 use crate::{
     MachineArgs,
     exit::{self, Stop},
-    interrupt, prepare,
+    interrupt, offer,
 };
 
 /// What the command is called.
@@ -25,8 +25,8 @@ pub fn apart(machine: &MachineArgs) -> Result<i32, Stop> {
         return Err(Stop::new(exit::USAGE, run::apart::uncalled()));
     }
     let cancelled = interrupt::listen();
-    let search = prepare::search(machine);
-    run::apart::serve(&prepare::databases(), &search, &mut stdin().lock(), &mut stdout().lock(), cancelled)?;
+    let search = offer::search(machine);
+    run::apart::serve(&offer::databases(), &search, &mut stdin().lock(), &mut stdout().lock(), cancelled)?;
     Ok(exit::OK)
 }
 

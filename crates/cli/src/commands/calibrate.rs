@@ -26,12 +26,13 @@ use tithe_model::{
 
 use crate::{
     CalibrateArgs,
+    asked::Source,
     commands::{
         apart,
         run::{create, enough_disk},
     },
     exit::{self, Stop},
-    interrupt,
+    interrupt, offer,
     prepare::{self, Prepared},
     progress::Progress,
     spread_file,
@@ -47,8 +48,9 @@ const FRAMES_A_START: u32 = 3;
 /// Runs the command; returns the exit status.
 pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
     arguments.to.as_deref().map_or(Ok(()), spread_file::check)?;
-    let text = text(arguments.experiment.file.as_deref())?;
-    let prepared = prepare::prepare_text(text, &arguments.experiment, |experiment| change(experiment, arguments))?;
+    let source = source(arguments.experiment.file.as_deref())?;
+    let prepared =
+        prepare::prepare_source(source, &arguments.experiment, false, |experiment| change(experiment, arguments))?;
     if let Some(starts) = arguments.starts {
         starts_are_told_apart(&prepared.plan, starts)?;
     }
@@ -67,11 +69,12 @@ pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
 }
 
 /// The experiment file, or Tithe's own where its place holds the name of a database and there is no such file.
-fn text(file: Option<&Path>) -> Result<(String, String), Stop> {
+fn source(file: Option<&Path>) -> Result<Source, Stop> {
     let named = file.filter(|path| !path.is_file()).and_then(Path::to_str);
-    match named.filter(|id| prepare::catalogue().database(id).is_some()) {
-        Some(id) => Ok((format!("workload A on {id}"), workload_a(id))),
-        None => prepare::read(file),
+    match (named.filter(|id| offer::catalogue().database(id).is_some()), file) {
+        (Some(id), _) => Ok(Source::own(format!("workload A on {id}"), workload_a(id))),
+        (None, Some(path)) => Source::file(path),
+        (None, None) => Ok(Source::built_in()),
     }
 }
 

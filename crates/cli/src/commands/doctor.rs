@@ -7,7 +7,7 @@ use tithe_model::{experiment, quantity};
 use crate::{
     MachineArgs,
     exit::{self, Stop},
-    prepare,
+    offer,
 };
 
 /// Runs the command; returns the exit status.
@@ -56,8 +56,8 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
         Err(fault) => fault.to_string(),
     };
     row("servers run as", account);
-    for database in prepare::databases() {
-        match database.find(&prepare::search(arguments)) {
+    for database in offer::databases() {
+        match database.find(&offer::search(arguments)) {
             Ok(install) => row(database.id(), format!("{} {}", install.version, install.programs.display())),
             Err(missing) => row(database.id(), format!("not found; install: {}", missing.how_to_install.join(" or "))),
         }

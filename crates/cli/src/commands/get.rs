@@ -5,13 +5,13 @@ use tithe_plugin::product::Product;
 use crate::{
     GetArgs,
     exit::{self, Stop},
-    prepare,
+    offer,
 };
 
 /// Runs the command; returns the exit status.
 pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
     let wanted = &arguments.database;
-    let all = prepare::databases();
+    let all = offer::databases();
     let refused = |status: i32, why: String| Stop::new(status, format!("{why}; {}", downloadable(&all)));
     let Some(database) = all.iter().find(|database| database.id() == wanted) else {
         return Err(refused(exit::USAGE, format!("this build of tithe has no database {wanted}")));

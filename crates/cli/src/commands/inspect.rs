@@ -12,12 +12,13 @@ use tithe_plugin::{
     matrix::{Feature, FeatureStatus, Scope, State},
     product::Product,
     setup::Setup,
+    wire,
 };
 
 use crate::{
     InspectArgs,
     exit::{self, Stop},
-    prepare,
+    offer, progress,
 };
 
 /// One server of the matrix.
@@ -29,20 +30,32 @@ struct Column {
     cells: Vec<FeatureStatus>,
 }
 
+/// How long each server may think before it first answers, s: one that speaks another protocol may wait for ever.
+const FIRST_ANSWER_S: u16 = 5;
+
 /// Runs the command; returns the exit status.
 pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     let required = required(&arguments.require)?;
-    let columns =
-        arguments.urls.iter().map(|url| inspect_server(url, arguments.write_canary)).collect::<Result<Vec<_>, _>>()?;
+    let servers = arguments.urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
+    wire::hasten(FIRST_ANSWER_S);
+    let mut columns = Vec::new();
+    let mut unseen = Vec::new();
+    for server in &servers {
+        match server.see(arguments.write_canary) {
+            Ok(column) => columns.push(column),
+            Err(fault) => unseen.push(server.unseen(&fault)),
+        }
+    }
     let text = match arguments.format.as_str() {
+        _ if columns.is_empty() => String::new(),
         "markdown" => markdown(&columns),
         "json" => json(&columns),
-        _ => plain(&columns),
+        _ => plain(&columns, progress::columns()),
     };
     anstream::print!("{text}");
     let missing: Vec<_> = columns.iter().flat_map(|column| missing(column, &required)).collect();
-    missing.iter().for_each(|(_, line)| anstream::eprintln!("tithe: {line}"));
-    Ok(status(&missing))
+    missing.iter().map(|(_, line)| line).chain(&unseen).for_each(|line| anstream::eprintln!("tithe: {line}"));
+    Ok(if unseen.is_empty() { status(&missing) } else { exit::FAILED })
 }
 
 /// The exit status of what is missing: what is known not to be enforced comes before what nobody knows.
@@ -73,34 +86,61 @@ fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
     names.iter().map(find).collect()
 }
 
-fn inspect_server(url: &str, write_canary: bool) -> Result<Column, Stop> {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    let databases = prepare::databases();
-    let database = databases.iter().find(|database| database.entry().schemes.contains(&scheme)).ok_or_else(|| {
-        let known: Vec<_> = databases.iter().flat_map(|database| database.entry().schemes).copied().collect();
-        Stop::new(exit::USAGE, format!("a URL begins with one of {} and ://", known.join(", ")))
-    })?;
-    let url = Url::new(url);
-    let name = url.redacted();
-    let server = Server {
-        address: Address::Attached(url),
-        process: None,
-        paths: Default::default(),
-        folder: std::path::PathBuf::new(),
-    };
-    see(*database, &server, &name, write_canary).map_err(|fault| Stop::new(exit::FAILED, format!("{name}: {fault}")))
+/// A server that is to be looked at.
+struct Inspected {
+    /// Its URL, without a password.
+    name: String,
+    /// Host and port, where the URL names both.
+    place: Option<String>,
+    database: &'static dyn Product,
+    server: Server,
 }
 
-fn see(database: &dyn Product, server: &Server, name: &str, write_canary: bool) -> Result<Column, Fault> {
-    let setup = Setup::bare();
-    let mut cells = database.inspect(server, &setup)?;
-    if write_canary {
-        inspect::with_canary(database, server, &setup, &mut cells)?;
+impl Inspected {
+    fn of(url: &str) -> Result<Self, Stop> {
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        let databases = offer::databases();
+        let database = databases.iter().find(|database| database.entry().schemes.contains(&scheme));
+        let database = database.copied().ok_or_else(|| {
+            let known: Vec<_> = databases.iter().flat_map(|database| database.entry().schemes).copied().collect();
+            Stop::new(exit::USAGE, format!("a URL begins with one of {} and ://", known.join(", ")))
+        })?;
+        let url = Url::new(url);
+        let (name, place) = (url.redacted(), url.place());
+        let server = Server {
+            address: Address::Attached(url),
+            process: None,
+            paths: Default::default(),
+            folder: std::path::PathBuf::new(),
+        };
+        Ok(Self { name, place: Some(place).filter(|place| place.contains(':')), database, server })
     }
-    cells.sort_by_key(|cell| cell.feature);
-    // An account that may not ask for every setting can still be shown what was seen.
-    let version = database.facts(server, &setup).map_or_else(|_| database.title().to_owned(), |facts| facts.version);
-    Ok(Column { name: name.to_owned(), version, cells })
+
+    fn see(&self, write_canary: bool) -> Result<Column, Fault> {
+        let (database, server, setup) = (self.database, &self.server, Setup::bare());
+        let mut cells = database.inspect(server, &setup)?;
+        if write_canary {
+            inspect::with_canary(database, server, &setup, &mut cells)?;
+        }
+        cells.sort_by_key(|cell| cell.feature);
+        // An account that may not ask for every setting can still be shown what was seen.
+        let version =
+            database.facts(server, &setup).map_or_else(|_| database.title().to_owned(), |facts| facts.version);
+        Ok(Column { name: self.name.clone(), version, cells })
+    }
+
+    /// Why it was not seen, and what is there where it is no server of the product, in a line.
+    fn unseen(&self, fault: &Fault) -> String {
+        let met = match fault {
+            // A server of the product has spoken, unless it was the first word that was not understood.
+            Fault::Refused(words) if !words.starts_with("at the first") => None,
+            Fault::Server(_) => None,
+            _ => self.place.as_deref().and_then(inspect::met),
+        };
+        let title = self.database.title();
+        let met = met.map_or(String::new(), |met| format!("; is it a {title} server? {met}"));
+        format!("{}: {fault}{met}", self.name)
+    }
 }
 
 /// What `column` lacks of `required`, a line each.
@@ -130,18 +170,47 @@ fn words(cell: &FeatureStatus) -> String {
     }
 }
 
-/// Every server with its ten rows.
-fn plain(columns: &[Column]) -> String {
+/// Width of the columns before what was seen.
+const TITLE: usize = 26;
+const STATE: usize = 30;
+const SCOPE: usize = 14;
+
+/// Narrowest column of what was seen; on a narrower terminal it stands below the others.
+const SEEN_MIN: usize = 30;
+
+/// Every server with its ten rows, within `width`.
+fn plain(columns: &[Column], width: usize) -> String {
     let mut text = String::new();
     for column in columns {
         let _ = writeln!(text, "{}\n{}", column.name, column.version);
         for cell in &column.cells {
             let (title, state, scope) = (cell.feature.title(), cell.state.words(), cell.scope.words());
-            let _ = writeln!(text, "  {title:<26}{state:<30}{scope:<14}{}", cell.seen);
+            let row = format!("  {title:<TITLE$}{state:<STATE$}{scope:<SCOPE$}");
+            let indent = if width >= row.len() + SEEN_MIN { row.len() } else { 6 };
+            let lines = wrapped(&cell.seen, width.saturating_sub(indent).max(SEEN_MIN));
+            let (first, rest) =
+                if indent == row.len() { lines.split_at(lines.len().min(1)) } else { lines.split_at(0) };
+            let _ = writeln!(text, "{}", format!("{row}{}", first.concat()).trim_end());
+            rest.iter().for_each(|line| text.push_str(&format!("{:indent$}{line}\n", "")));
         }
         text.push('\n');
     }
     text
+}
+
+/// `text` in lines of at most `width` characters, where its words are not longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// One table with a column a server, then what was seen.
@@ -215,7 +284,34 @@ mod tests {
               node-to-node encryption   enforced                      whole server  tls-replication = yes
 
         "#]]
-        .assert_eq(&plain(&[column()]));
+        .assert_eq(&plain(&[column()], 120));
+        expect![[r#"
+            redis://:***@db
+            Redis 7.0.15
+              authentication            enforced                      this account
+                  by password; without: refused
+              transport encryption      off                           whole server
+                  plaintext | served
+              auditing                  cannot tell                   this account
+                  refused
+              node-to-node encryption   enforced                      whole server
+                  tls-replication = yes
+
+        "#]]
+        .assert_eq(&plain(&[column()], 60));
+        let mut long = column();
+        long.cells.truncate(1);
+        long.cells[0].seen = "what was seen of it ".repeat(6);
+        expect![[r#"
+            redis://:***@db
+            Redis 7.0.15
+              authentication            enforced                      this account  what was seen of it what was
+                                                                                    seen of it what was seen of it
+                                                                                    what was seen of it what was
+                                                                                    seen of it what was seen of it
+
+        "#]]
+        .assert_eq(&plain(&[long], 104));
     }
 
     #[test]

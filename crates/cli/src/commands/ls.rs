@@ -15,7 +15,7 @@ use tithe_model::{
 use crate::{
     LsArgs,
     exit::{self, Stop},
-    pages, prepare, progress,
+    offer, pages, progress,
 };
 
 /// The arm that no file has to name.
@@ -32,7 +32,7 @@ pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
     if let Some(folder) = &arguments.markdown {
         return write_pages(folder);
     }
-    let catalogue = prepare::catalogue();
+    let catalogue = offer::catalogue();
     let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
     anstream::print!("{}", listed(&catalogue, &names, progress::columns())?);
     Ok(exit::OK)
@@ -71,7 +71,7 @@ fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 
 /// Writes a page for each database and protection into `folder`.
 fn write_pages(folder: &Path) -> Result<i32, Stop> {
-    for (name, text) in pages::pages(&prepare::databases()) {
+    for (name, text) in pages::pages(&offer::databases()) {
         let path = folder.join(name);
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         made.and_then(|()| std::fs::write(&path, text))

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod doctor;
 pub mod explain;
 pub mod get;
+pub mod init;
 pub mod inspect;
 pub mod ls;
 pub mod manual;

@@ -15,16 +15,20 @@ use tithe_model::{
 use tithe_plugin::configuration::configuration;
 
 use crate::{
-    ExperimentArgs,
+    AskedArgs, asked,
     exit::{self, Stop},
+    offer,
     pages::placeholders,
     prepare::{self, Prepared},
 };
 
 /// Runs the command; returns the exit status.
-pub fn plan(arguments: &ExperimentArgs) -> Result<i32, Stop> {
-    let prepared = prepare::prepare(arguments)?;
-    anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &prepare::catalogue()));
+pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
+    let source = asked::source(arguments, "plan")?;
+    let composed = source.composed().map(str::to_owned);
+    let prepared = prepare::prepare_source(source, &arguments.experiment, arguments.quick, |_| {})?;
+    composed.iter().for_each(|text| anstream::println!("{text}"));
+    anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &offer::catalogue()));
     anstream::print!("{}", few_starts(&prepared.plan));
     anstream::print!("{}", swap(&prepared));
     anstream::print!("{}", differences(&prepared)?);

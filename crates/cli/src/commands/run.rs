@@ -20,10 +20,10 @@ use tithe_model::{
 };
 
 use crate::{
-    RunArgs,
+    RunArgs, asked,
     commands::apart,
     exit::{self, Stop},
-    interrupt,
+    interrupt, offer,
     prepare::{self, Prepared},
     progress::{self, Progress},
     records,
@@ -31,20 +31,20 @@ use crate::{
 
 /// Runs the command; returns the exit status.
 pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
+    let options = &arguments.asked.experiment;
     let (prepared, mut folder, before) = match &arguments.resume {
         Some(path) => resume(path, arguments)?,
         None => {
-            let prepared = prepare::prepare_changed(&arguments.experiment, |experiment| change(experiment, arguments))?;
-            enough_disk(&prepared.plan, &arguments.experiment.runs)?;
-            let folder = create(&prepared, &arguments.experiment.runs)?;
+            let prepared = new(arguments)?;
+            enough_disk(&prepared.plan, &options.runs)?;
+            let folder = create(&prepared, &options.runs)?;
             (prepared, folder, None)
         }
     };
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let cancelled = interrupt::listen();
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
-    let run =
-        Run::new(database, install, &plan, &workloads, cancelled)?.apart(apart::program(&arguments.experiment.machine));
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?.apart(apart::program(&options.machine));
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     let path = folder.path().to_owned();
     drop(folder);
@@ -69,6 +69,17 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
         }
     }
     Ok(exit::of_damage(&path, &assessed.damage).unwrap_or_else(|| status(ending, analysis)))
+}
+
+/// A run from its beginning. What words stand for is shown, so that it can be kept and changed.
+fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
+    let asked = &arguments.asked;
+    let source = asked::source(asked, "run")?;
+    let composed = source.composed().map(str::to_owned);
+    let change = |experiment: &mut Experiment| change(experiment, arguments);
+    let prepared = prepare::prepare_source(source, &asked.experiment, asked.quick, change)?;
+    composed.filter(|_| !arguments.quiet).iter().for_each(|text| anstream::eprintln!("{text}"));
+    Ok(prepared)
 }
 
 /// What the options change about the experiment.
@@ -145,9 +156,9 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
         // The records hold no password: what the run attached to cannot be known from them.
         return Err(Stop::new(exit::USAGE, "a run on attached servers cannot be resumed; run its experiment again"));
     }
-    let filled = plan.fit(&prepare::catalogue()).map_err(|flaws| unfit(path, &flaws))?;
+    let filled = plan.fit(&offer::catalogue()).map_err(|flaws| unfit(path, &flaws))?;
     let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
-    let prepared = prepare::of_plan(text, plan, &arguments.experiment)?;
+    let prepared = prepare::of_plan(text, plan, &arguments.asked.experiment.machine)?;
     let (mut folder, records) = RunFolder::resume(path)?;
     for what in filled {
         let message = format!("plan.json does not say {what}");
@@ -177,7 +188,7 @@ fn unfit(path: &Path, flaws: &[String]) -> Stop {
 
 /// Refuses to start what will not fit on the disk.
 pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
-    let needed = tithe_model::plan::disk_bytes(plan, &prepare::catalogue()) as u64;
+    let needed = tithe_model::plan::disk_bytes(plan, &offer::catalogue()) as u64;
     let existing = runs.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     match host::free_bytes(existing) {
         Some(free) if free < needed => Err(Stop::new(

@@ -14,7 +14,7 @@ use tithe_model::{
 };
 
 use crate::{
-    ExperimentArgs,
+    AskedArgs, MachineArgs,
     commands::apart,
     exit::{self, Stop},
     interrupt,
@@ -25,9 +25,10 @@ use crate::{
 const RECORDS: u64 = 1000;
 
 /// Runs the command; returns the exit status.
-pub fn verify(arguments: &ExperimentArgs) -> Result<i32, Stop> {
-    let prepared = prepare::prepare(arguments)?;
-    let prepared = small(prepared, arguments)?;
+pub fn verify(arguments: &AskedArgs) -> Result<i32, Stop> {
+    let prepared = prepare::prepare(arguments, "verify")?;
+    let arguments = &arguments.experiment;
+    let prepared = small(prepared, &arguments.machine)?;
     let machine = host::machine(&arguments.runs);
     std::fs::create_dir_all(&arguments.runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
@@ -69,7 +70,7 @@ fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> i32 {
 }
 
 /// The same experiment with little data and one short frame a cell.
-fn small(prepared: Prepared, arguments: &ExperimentArgs) -> Result<Prepared, Stop> {
+fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     let mut plan = prepared.plan;
     // Another program's data come in sizes of its own.
     if !plan.cells.iter().any(|cell| cell.program) {
@@ -80,7 +81,7 @@ fn small(prepared: Prepared, arguments: &ExperimentArgs) -> Result<Prepared, Sto
     for cell in &mut plan.cells {
         (cell.blocks, cell.frames_max, cell.epochs) = (2, 1, 1);
     }
-    prepare::of_plan(prepared.text, plan, arguments)
+    prepare::of_plan(prepared.text, plan, machine)
 }
 
 /// Prints the findings of each cell at its end, so that looks that agree are told once.

@@ -10,6 +10,7 @@ mod refused;
 mod simulated;
 mod support;
 mod tpcc;
+mod words;
 mod written;
 
 /// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
@@ -25,4 +26,5 @@ mod installed {
     mod volumes;
     #[cfg(feature = "wiredtiger")]
     mod wiredtiger;
+    mod words;
 }

@@ -24,7 +24,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, WireProtocol},
+    catalogue::{DatabaseEntry, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -46,6 +46,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "cassandra",
     title: "Apache Cassandra",
     schemes: &["cassandra"],
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
     reserved_settings: launch::RESERVED,
     known_settings: launch::KNOWN,
@@ -60,8 +62,8 @@ impl Database for Cassandra {
         &ENTRY
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        target::PRODUCT.check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url, setup)
     }
 
     fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {

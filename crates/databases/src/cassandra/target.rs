@@ -32,8 +32,11 @@ pub const PRODUCT: Product = Product {
     tls_hints: ["ca=FILE or insecure=yes", "cert=FILE and key=FILE"],
 };
 
+/// Options of a URL, all of them about TLS.
+pub const TLS_OPTIONS: &[&str] = &["ca", "insecure", "cert", "key"];
+
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    parts.only(&["ca", "insecure", "cert", "key"])?;
+    parts.only(TLS_OPTIONS)?;
     let identity = parts.identity("cert", "key")?;
     let authority = match (parts.option("ca"), parts.option("insecure")) {
         (Some(file), None) => Some(PathBuf::from(file)),

@@ -26,6 +26,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
 pub static FLAVOUR: Flavour = Flavour {
     entry: ENTRY,
     find,
+    program: "mariadbd",
     download: None,
     launch,
     stored,

@@ -22,7 +22,11 @@ use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server},
 };
-use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
+use tithe_model::{
+    catalogue::{DatabaseEntry, UrlTls},
+    experiment::Url,
+    record::ArmFacts,
+};
 use tithe_plugin::{
     database::{Connect, Database},
     matrix::FeatureStatus,
@@ -41,6 +45,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "mongodb",
     title: "MongoDB",
     schemes: &["mongodb", "mongodb+srv"],
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    password_variable: target::PASSWORD_VARIABLE,
     reserved_settings: launch::RESERVED,
     start_s: 2.0,
     ..DatabaseEntry::BARE
@@ -51,8 +57,8 @@ impl Database for MongoDb {
         &ENTRY
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        target::check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        target::check_url(url, setup)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

@@ -28,7 +28,11 @@ pub const DATABASE: &str = "tithe";
 pub const CLIENT_IDENTITY: &str = "client.pem";
 
 const PORT: u16 = 27017;
-const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
+/// Environment variable with the password, used when the URL holds none.
+pub const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] =
+    &["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "tlsAllowInvalidCertificates", "tlsInsecure"];
 /// Options of a URL that Tithe sets itself, with the reason.
 const NOT_IN_URLS: [(&str, &str); 4] = [
     ("maxPoolSize", "each connection of the load has a driver of its own"),
@@ -134,11 +138,11 @@ pub fn mechanism(setup: &Setup) -> Option<AuthMechanism> {
     }
 }
 
-/// Looks whether `url` can be used at all.
+/// Looks whether `url` can be used by clients with this set-up.
 ///
 /// # Errors
 /// [`Fault::Refused`]; the text never quotes the URL.
-pub fn check_url(url: &Url) -> Result<(), Fault> {
+pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
     let text = url.expose();
     let options = text.split_once('?').map_or("", |(_, options)| options);
     for name in options.split('&').filter_map(|option| option.split('=').next()) {
@@ -148,9 +152,21 @@ pub fn check_url(url: &Url) -> Result<(), Fault> {
     }
     // The driver's own words may quote the URL.
     let parsed = ConnectionString::parse(text).map_err(|_| refused("the driver cannot read it"))?;
-    match &parsed.tls {
-        Some(DriverTls::Enabled(tls)) => verified(tls),
-        _ => Ok(()),
+    if let Some(DriverTls::Enabled(tls)) = &parsed.tls {
+        verified(tls)?;
+    }
+    as_asked(parsed.tls.as_ref(), setup.transport)
+}
+
+/// Refuses TLS that is asked for and not obtained.
+fn as_asked(tls: Option<&DriverTls>, transport: Transport) -> Result<(), Fault> {
+    match (tls, transport) {
+        (_, Transport::Plain) | (Some(DriverTls::Enabled(_)), Transport::Tls { mutual: false, .. }) => Ok(()),
+        (Some(DriverTls::Enabled(tls)), Transport::Tls { .. }) if tls.cert_key_file_path.is_some() => Ok(()),
+        (Some(DriverTls::Enabled(_)), Transport::Tls { .. }) => {
+            Err(refused("this arm asks for mutual TLS: its URL needs tlsCertificateKeyFile=FILE"))
+        }
+        (_, Transport::Tls { .. }) => Err(refused("this arm asks for TLS: its URL needs tls=true with tlsCAFile=FILE")),
     }
 }
 
@@ -165,23 +181,13 @@ fn verified(tls: &TlsOptions) -> Result<(), Fault> {
 
 /// What the driver is told of a server that was running before.
 fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<ClientOptions, Fault> {
-    check_url(url)?;
+    check_url(url, setup)?;
     let parse = async { ClientOptions::parse(url.expose()).await };
     let mut options = scheduler()?.block_on(parse).map_err(|error| match fault(&error) {
         // Names of hosts that cannot be resolved are no secret; anything else may quote the URL.
         Fault::Connection(words) => Fault::Connection(words),
         _ => refused("the driver cannot read it"),
     })?;
-    match (&options.tls, setup.transport) {
-        (_, Transport::Plain) | (Some(DriverTls::Enabled(_)), Transport::Tls { mutual: false, .. }) => {}
-        (Some(DriverTls::Enabled(tls)), Transport::Tls { .. }) if tls.cert_key_file_path.is_some() => {}
-        (Some(DriverTls::Enabled(_)), Transport::Tls { .. }) => {
-            return Err(refused("this arm asks for mutual TLS: its URL needs tlsCertificateKeyFile=FILE"));
-        }
-        (_, Transport::Tls { .. }) => {
-            return Err(refused("this arm asks for TLS: its URL needs tls=true with tlsCAFile=FILE"));
-        }
-    }
     if options.tls.is_none() {
         options.tls = Some(DriverTls::Disabled);
     }

@@ -26,6 +26,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
 pub static FLAVOUR: Flavour = Flavour {
     entry: ENTRY,
     find,
+    program: "mysqld",
     download: Some(get::SERVER),
     launch,
     stored,

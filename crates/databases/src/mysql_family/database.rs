@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    sandbox::process,
 };
 use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use tithe_plugin::{
@@ -17,7 +18,7 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use super::{Family, inspect, schema};
+use super::{Family, inspect, launch, schema};
 use crate::ycsb_over_sql::YcsbOverSql;
 
 impl Database for Family {
@@ -25,8 +26,8 @@ impl Database for Family {
         &self.0.entry
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        self.0.product.check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        self.0.product.check_url(url, setup)
     }
 
     fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
@@ -35,6 +36,12 @@ impl Database for Family {
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
         schema::cache_use(self.0, server, setup)
+    }
+
+    fn in_place_of(&self, install: &Install, name: &str) -> Option<Vec<String>> {
+        let said =
+            process::ask(&install.programs.join(self.0.program), &["--no-defaults", "--verbose", "--help"]).ok()?;
+        launch::in_place_of(&String::from_utf8_lossy(&said.stdout), name)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

@@ -3,12 +3,29 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_machine::launch::Place;
+use tithe_model::{catalogue::plain_name, diagnostic::nearest};
 use tithe_plugin::setup::{Setup, TlsVersion, Transport};
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
 pub const SERVER_LOG: &str = "server.log";
 /// General log, below the same folder.
 pub const GENERAL_LOG: &str = "general.log";
+
+/// What may stand before a name in an option file.
+const MODIFIERS: [&str; 5] = ["loose_", "skip_", "disable_", "enable_", "maximum_"];
+
+/// The variables in `help`, as a server prints it, where one called `name` is not among them and looks like a slip:
+/// plugins bring variables that a server does not know before it has loaded them, and a unique beginning is enough.
+pub fn in_place_of(help: &str, name: &str) -> Option<Vec<String>> {
+    let (_, variables) = help.split_once("\nVariables (")?;
+    let names = variables.lines().skip(3).map_while(|line| line.split_whitespace().next());
+    let known: Vec<String> = names.map(plain_name).collect();
+    let name = plain_name(name);
+    let is_known = known.iter().any(|known| known.starts_with(&name));
+    let is_modified = MODIFIERS.iter().any(|modifier| name.starts_with(modifier));
+    nearest(&name, known.iter().map(String::as_str))?;
+    (!is_known && !is_modified).then_some(known)
+}
 
 /// The lines of one option file, by name.
 pub struct Options(pub BTreeMap<String, String>);
@@ -125,4 +142,24 @@ fn name_of(name: &str) -> String {
 fn value_of(value: &str) -> String {
     let value = value.replace(char::is_control, " ");
     if value.trim().is_empty() || value.contains('#') { format!("\"{value}\"") } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_place_of;
+
+    #[test]
+    fn only_what_looks_like_a_slip_is_no_variable() {
+        const HELP: &str = "Options\n  --innodb-x=#\n\nVariables (--variable-name=value)\nand boolean options        Value\n\
+                            ------------------- -----\ninnodb-buffer-pool-size  1\nskip-networking  FALSE\n\nTo see what\n";
+        let is_refused = |name: &str| in_place_of(HELP, name).is_some();
+        assert!(is_refused("innodb_bufer_pool_size") && is_refused("inodb-buffer-pool-size"));
+        for name in
+            ["innodb_buffer_pool_size", "INNODB-buffer-pool", "loose_innodb_bufer_pool_size", "server_audit_events"]
+        {
+            assert!(!is_refused(name), "{name}");
+        }
+        assert_eq!(in_place_of(HELP, "skip_networkin"), None);
+        assert_eq!(in_place_of("a server that says nothing", "x"), None);
+    }
 }

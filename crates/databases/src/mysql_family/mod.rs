@@ -24,7 +24,7 @@ use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
-use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
+use tithe_model::catalogue::{DatabaseEntry, UrlTls, WireProtocol};
 use tithe_plugin::{
     database::{Connect, Download},
     product::FindCanaryChecks,
@@ -44,6 +44,8 @@ pub struct Family(pub &'static Flavour);
 pub const ENTRY: DatabaseEntry = DatabaseEntry {
     restarts: true,
     keeps_data: true,
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    password_variable: target::PASSWORD_VARIABLE,
     wire_protocol: Some(WireProtocol::MySql),
     start_s: 2.5,
     ..DatabaseEntry::BARE
@@ -55,6 +57,8 @@ pub struct Flavour {
     pub entry: DatabaseEntry,
     /// Looks for an installation on this machine.
     pub find: fn(&Search) -> Result<Install, Missing>,
+    /// The server's program.
+    pub program: &'static str,
     /// How its programs are downloaded, if no package brings them.
     pub download: Option<Download>,
     /// Everything that starts one server of an arm.

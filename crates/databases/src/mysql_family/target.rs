@@ -14,6 +14,9 @@ use crate::target::{Product, Tls, UrlParts, refused};
 /// Name of the account in servers that Tithe launches.
 pub const USER: &str = "tithe";
 
+/// Environment variable with the password, used when the URL holds none.
+pub const PASSWORD_VARIABLE: &str = "MYSQL_PWD";
+
 /// The port, names and URL options of a product called `title`.
 pub const fn product(title: &'static str) -> Product {
     Product {
@@ -23,14 +26,17 @@ pub const fn product(title: &'static str) -> Product {
         database: "",
         url_database: Some(""),
         needs_user: true,
-        password_variable: "MYSQL_PWD",
+        password_variable: PASSWORD_VARIABLE,
         tls,
         tls_hints: ["ssl-mode=verify_identity or ssl-mode=required", "ssl-cert and ssl-key"],
     }
 }
 
+/// Options of a URL, all of them about TLS.
+pub const TLS_OPTIONS: &[&str] = &["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"];
+
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    parts.only(&["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"])?;
+    parts.only(TLS_OPTIONS)?;
     let mode = parts.option("ssl-mode").unwrap_or("disabled").to_ascii_lowercase();
     let authority = match (mode.as_str(), parts.option("ssl-ca").map(PathBuf::from)) {
         ("disabled", None) => return Ok(None),

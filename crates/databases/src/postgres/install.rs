@@ -1,7 +1,7 @@
 //! Finds PostgreSQL's server programs on this machine: where packages put them, and where the user says.
 //!
 //! Debian and PGDG keep several versions beside each other, outside `PATH`; the newest wins. The only command
-//! run here is `postgres --version`.
+//! run here is `postgres`, for its version and its settings.
 
 use std::{
     collections::BTreeMap,
@@ -58,6 +58,28 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
         };
     }
     newest.map(|(_, install)| install).ok_or_else(|| missing(looked_in))
+}
+
+/// The settings of the installed server, where it does not know one called `name`. Those with a dot belong to
+/// extensions, and a server takes them before it has loaded these.
+pub fn in_place_of(install: &Install, name: &str) -> Option<Vec<String>> {
+    if name.contains('.') {
+        return None;
+    }
+    let ask = |arguments: &[&str]| process::ask(&install.programs.join("postgres"), arguments).ok();
+    // It reads no configuration but this, and needs no data where a setting is no more than shown.
+    let shown = ask(&["-C", name, "-D", "/", "-c", "config_file=/dev/null"])?;
+    if !String::from_utf8_lossy(&shown.stderr).contains("unrecognized configuration parameter") {
+        return None;
+    }
+    let described = ask(&["--describe-config"])?.stdout;
+    Some(
+        String::from_utf8_lossy(&described)
+            .lines()
+            .filter_map(|line| line.split('\t').next())
+            .map(str::to_owned)
+            .collect(),
+    )
 }
 
 fn missing(mut looked_in: Vec<String>) -> Missing {

@@ -25,7 +25,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, WireProtocol},
+    catalogue::{DatabaseEntry, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -48,6 +48,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "postgres",
     title: "PostgreSQL",
     schemes: &["postgres", "postgresql"],
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    password_variable: PRODUCT.password_variable,
     restarts: true,
     keeps_data: true,
     reserved_settings: launch::RESERVED,
@@ -61,8 +63,8 @@ impl Database for Postgres {
         &ENTRY
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        PRODUCT.check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        PRODUCT.check_url(url, setup)
     }
 
     fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
@@ -71,6 +73,10 @@ impl Database for Postgres {
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
         schema::cache_use(server, setup)
+    }
+
+    fn in_place_of(&self, install: &Install, name: &str) -> Option<Vec<String>> {
+        install::in_place_of(install, name)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

@@ -28,8 +28,11 @@ pub const PRODUCT: Product = Product {
     tls_hints: ["sslmode=verify-full or sslmode=require", "sslcert and sslkey"],
 };
 
+/// Options of a URL, all of them about TLS.
+pub const TLS_OPTIONS: &[&str] = &["sslmode", "sslrootcert", "sslcert", "sslkey"];
+
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    parts.only(&["sslmode", "sslrootcert", "sslcert", "sslkey"])?;
+    parts.only(TLS_OPTIONS)?;
     let authority = parts.option("sslrootcert").map(PathBuf::from);
     let authority = match (parts.option("sslmode").unwrap_or("disable"), authority) {
         ("disable", None) => return Ok(None),

@@ -19,7 +19,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, WireProtocol},
+    catalogue::{DatabaseEntry, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -41,6 +41,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "redis",
     title: "Redis",
     schemes: &["redis", "rediss"],
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: Some(("rediss", "redis")) },
+    password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
     reserved_settings: launch::RESERVED,
     wire_protocol: Some(WireProtocol::Redis),
@@ -53,8 +55,8 @@ impl Database for Redis {
         &ENTRY
     }
 
-    fn check_url(&self, url: &Url) -> Result<(), Fault> {
-        target::PRODUCT.check_url(url)
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url, setup)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

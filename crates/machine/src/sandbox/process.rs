@@ -161,8 +161,16 @@ pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Re
 /// # Errors
 /// When it cannot be started, or does not end in time: it is killed then.
 pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
+    ask(program, &[argument])
+}
+
+/// What `program` says when it is called with `arguments`, by which it tells something about itself.
+///
+/// # Errors
+/// When it cannot be started, or does not end in time: it is killed then.
+pub fn ask(program: &Path, arguments: &[&str]) -> Result<Output, Fault> {
     let name = program.display();
-    let output = finish(std::process::Command::new(program).arg(argument), VERSION_PATIENCE);
+    let output = finish(std::process::Command::new(program).args(arguments), VERSION_PATIENCE);
     let output = output.map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
     output.ok_or_else(|| late(&name, VERSION_PATIENCE))
 }

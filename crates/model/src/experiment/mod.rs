@@ -265,6 +265,13 @@ impl Url {
         &self.0
     }
 
+    /// Host and port, as they are written.
+    pub fn place(&self) -> String {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.rsplit('@').next().unwrap_or_default().to_owned()
+    }
+
     /// The scheme: what stands before `://`.
     pub fn scheme(&self) -> &str {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)

@@ -4,7 +4,7 @@ use std::io;
 
 use tithe_model::catalogue::{
     Catalogue, DatabaseEntry, DefaultValue, LineProblem, OfferedDatabase, OptionEntry, OptionKind, Overrides,
-    Properties, PropertyProblem, ProtectionEntry, WorkloadEntry, WorkloadShape,
+    Properties, PropertyProblem, ProtectionEntry, Switch, UrlTls, WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -40,6 +40,8 @@ const fn protection(id: &'static str, options: &'static [OptionEntry], attachabl
     ProtectionEntry { id, title: id, options, attachable, ..ProtectionEntry::BARE }
 }
 
+const SWITCH: Switch = Switch { on: &["SET log = '{log}'", "SET catalogue = {catalogue}"], off: &["RESET log"] };
+
 fn overrides() -> Overrides {
     Overrides::new(|chosen, name| chosen.id == "pgaudit" && name == "pgaudit.log")
 }
@@ -59,14 +61,15 @@ pub fn catalogue() -> Catalogue {
                     id: "postgres",
                     title: "PostgreSQL",
                     schemes: &["postgres", "postgresql"],
+                    url_tls: UrlTls { options: &["sslmode"], schemes: None },
                     keeps_data: true,
                     reserved_settings: &[("port", "Tithe chooses a free port")],
                     ..DatabaseEntry::BARE
                 },
                 copies_data: true,
                 protections: vec![
-                    &const { protection("tls", &[], true) },
-                    &const { protection("pgaudit", &AUDIT, true) },
+                    &const { ProtectionEntry { by_url: true, ..protection("tls", &[], true) } },
+                    &const { ProtectionEntry { switch: Some(SWITCH), ..protection("pgaudit", &AUDIT, true) } },
                     &const { protection("columns", &COLUMNS, true) },
                     &const { protection("volume", &VOLUME, false) },
                 ],
@@ -77,6 +80,7 @@ pub fn catalogue() -> Catalogue {
                     id: "redis",
                     title: "Redis",
                     schemes: &["redis", "rediss"],
+                    url_tls: UrlTls { options: &["ca"], schemes: Some(("rediss", "redis")) },
                     ..DatabaseEntry::BARE
                 },
                 copies_data: false,

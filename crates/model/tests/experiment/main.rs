@@ -2,6 +2,7 @@
 
 mod accepted;
 mod catalogue;
+mod composed;
 mod diagnostics;
 mod laws;
 mod plans;

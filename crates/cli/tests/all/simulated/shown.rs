@@ -45,7 +45,7 @@ fn the_manual_and_completions_name_every_command() {
     for arguments in [&["manual"][..], &["manual", "bash"], &["manual", "zsh"], &["manual", "fish"]] {
         let output = bench.tithe(arguments);
         assert_eq!(status(&output), 0, "{}", err(&output));
-        for command in ["run", "plan", "verify", "report", "compare", "doctor"] {
+        for command in ["run", "plan", "verify", "init", "report", "compare", "doctor"] {
             assert!(out(&output).contains(command), "{arguments:?} does not name {command}");
         }
     }

@@ -50,6 +50,11 @@ impl Server {
         Some(Self { programs: install.programs, launched, _running: running, _sandbox: sandbox })
     }
 
+    /// Where it listens, without a password.
+    pub fn address(&self) -> String {
+        self.url("").replace(":@", "@")
+    }
+
     /// Where it listens, as an experiment names it; `password` is given though the server asks for none.
     pub fn url(&self, password: &str) -> String {
         let Address::Tcp { host, port } = &self.launched.address else { panic!("a TCP server") };

@@ -1,6 +1,9 @@
 //! PostgreSQL's own statement log, the audit log of those who install nothing.
 
-use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_model::{
+    catalogue::{ProtectionEntry, Switch},
+    experiment,
+};
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::postgres::evidence::{logs_free, pgcrypto_trap::PgcryptoTrap, statement_log::StatementLog};
@@ -16,8 +19,8 @@ impl Protection for LogStatement {
             protects_against: "access to data that nobody can trace afterwards.",
             leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear; a \
                           statement that reads through a view or a function names neither table.",
-            // Sessions can switch it on: `on` and `off` of the arm.
             attachable: true,
+            switch: Some(Switch { on: &["SET log_statement = 'all'"], off: &["RESET log_statement"] }),
             ..ProtectionEntry::BARE
         }
     }

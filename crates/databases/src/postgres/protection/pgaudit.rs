@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry, Switch},
     experiment,
 };
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
@@ -41,8 +41,15 @@ impl Protection for PgAudit {
                     help: "Log the parameters of statements too (pgaudit.log_parameter).",
                 },
             ],
-            // Sessions can switch it on: `on` and `off` of the arm.
             attachable: true,
+            switch: Some(Switch {
+                on: &[
+                    "SET pgaudit.log = '{log}'",
+                    "SET pgaudit.log_catalog = off",
+                    "SET pgaudit.log_parameter = {parameter}",
+                ],
+                off: &["RESET pgaudit.log"],
+            }),
             ..ProtectionEntry::BARE
         }
     }

@@ -1,0 +1,248 @@
+//! What is asked for: an experiment file, the built-in experiment, or a database in a few words that stand for one.
+
+use std::path::{Path, PathBuf};
+
+use tithe_model::{
+    catalogue::{Catalogue, OfferedDatabase},
+    compose::{self, Composed, Words},
+    diagnostic::{Diagnostic, nearest},
+    experiment::Url,
+};
+use tithe_plugin::{product::Product, setup::Setup};
+
+use crate::{
+    AskedArgs, complain,
+    exit::{self, Stop},
+    offer,
+};
+
+/// The experiment that runs when none is named.
+const BUILT_IN: &str = include_str!("../../../experiments/sqlite-page-encryption.toml");
+
+/// An experiment before it is read.
+pub struct Source {
+    /// What diagnostics call it.
+    name: String,
+    /// Its text.
+    pub text: String,
+    /// The folder that its own paths begin at.
+    pub base: PathBuf,
+    /// Where it comes from.
+    pub kind: Kind,
+}
+
+/// Where an experiment comes from.
+pub enum Kind {
+    /// A file, or a text of Tithe's own.
+    Text,
+    /// Nothing was named.
+    BuiltIn,
+    /// A few words.
+    Words(Composed),
+}
+
+impl Source {
+    /// An experiment of Tithe's own.
+    pub fn own(name: String, text: String) -> Self {
+        Self { name, text, base: PathBuf::new(), kind: Kind::Text }
+    }
+
+    /// The experiment in the file at `path`.
+    pub fn file(path: &Path) -> Result<Self, Stop> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Stop::new(exit::USAGE, format!("cannot read the experiment {}: {error}", path.display()))
+        })?;
+        let base = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self { name: path.display().to_string(), text, base, kind: Kind::Text })
+    }
+
+    /// The built-in experiment.
+    pub fn built_in() -> Self {
+        Self { kind: Kind::BuiltIn, ..Self::own("built-in experiment".to_owned(), BUILT_IN.to_owned()) }
+    }
+
+    /// The experiment that the words stand for, to be shown; `None` where it is a file's or the built-in one.
+    pub fn composed(&self) -> Option<&str> {
+        matches!(self.kind, Kind::Words(_)).then_some(self.text.as_str())
+    }
+
+    /// Tells what is wrong with it, in the words where it comes from words.
+    pub fn complain(&self, diagnostics: Vec<Diagnostic>) -> Stop {
+        match &self.kind {
+            // Before words are composed it is certain that they hold no password.
+            Kind::Words(composed) => complain::shown(&self.name, &composed.line, &composed.point(diagnostics)),
+            Kind::Text | Kind::BuiltIn => complain::about(&self.name, &self.text, &diagnostics),
+        }
+    }
+}
+
+/// What `arguments` of `command` ask for.
+pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
+    let Some(path) = &arguments.experiment.file else {
+        return match option_of_words(arguments) {
+            Some(option) => Err(usage(format!(
+                "{option} is about a database: name it, or the URL of a running server, as in `tithe {command} postgres --protect tls`"
+            ))),
+            None => Ok(Source::built_in()),
+        };
+    };
+    let catalogue = offer::catalogue();
+    let target = path.to_str().unwrap_or_default();
+    // A file wins; a folder is no experiment.
+    if path.exists() && !path.is_dir() {
+        return in_file(path, arguments, catalogue.database(target));
+    }
+    match database(target, &catalogue)? {
+        Some(database) => in_words(target, database, arguments, command, &catalogue),
+        None if target.contains(['/', '.']) => Source::file(path),
+        None => Err(neither(target, &catalogue)),
+    }
+}
+
+/// The experiment in the file at `path`; `homonym` is the database that is called like it.
+fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>) -> Result<Source, Stop> {
+    let name = path.display();
+    let otherwise = homonym.map(|database| {
+        format!("to measure {} by that name, run tithe where no file is called so", database.entry.title)
+    });
+    if let Some(option) = option_of_words(arguments) {
+        let advice =
+            otherwise.unwrap_or_else(|| "name a database or the URL of a running server in its place".to_owned());
+        return Err(usage(format!("{option} cannot change {name}, which is a file and says its own arms; {advice}")));
+    }
+    otherwise
+        .iter()
+        .for_each(|otherwise| anstream::eprintln!("tithe: {name} is a file here, and is read; {otherwise}"));
+    Source::file(path)
+}
+
+/// The option in `arguments` that only words have.
+fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
+    match (arguments.protect.is_empty(), arguments.workload.is_empty()) {
+        (false, _) => Some("--protect"),
+        (true, false) => Some("--workload"),
+        (true, true) => None,
+    }
+}
+
+/// The database that `target` names, or whose server it is the URL of; `None` where it is no such thing.
+pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c OfferedDatabase>, Stop> {
+    let Some((scheme, _)) = target.split_once("://") else { return Ok(catalogue.database(target)) };
+    let found = catalogue.databases.iter().find(|database| database.entry.schemes.contains(&scheme));
+    found.map(Some).ok_or_else(|| {
+        let known: Vec<&str> =
+            catalogue.databases.iter().flat_map(|database| database.entry.schemes).copied().collect();
+        let guess =
+            nearest(scheme, known.iter().copied()).map_or(String::new(), |it| format!("; did you mean {it}://?"));
+        usage(format!("a URL begins with one of {} and ://{guess}", known.join(", ")))
+    })
+}
+
+/// `name` is no file and no database.
+pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
+    let ids: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
+    let guess = nearest(name, ids.iter().copied()).map_or(String::new(), |id| format!("did you mean {id}? "));
+    let all = ids.join(", ");
+    usage(format!(
+        "{name} is neither a file nor a database; {guess}name an experiment file, a database ({all}) or the URL of a running server"
+    ))
+}
+
+/// The experiment that a few words stand for.
+fn in_words(
+    target: &str,
+    database: &OfferedDatabase,
+    arguments: &AskedArgs,
+    command: &str,
+    catalogue: &Catalogue,
+) -> Result<Source, Stop> {
+    let asked = &arguments.experiment;
+    for (given, option) in [(asked.scale.is_some(), "--scale"), (asked.warehouses.is_some(), "--warehouses")] {
+        if given {
+            return Err(usage(format!("{option} is for files: without one say --records N")));
+        }
+    }
+    check_target(target, database)?;
+    let id = database.entry.id;
+    if arguments.protect.is_empty() {
+        let all: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
+        let shown = if target.contains("://") { "URL" } else { target };
+        return Err(usage(format!(
+            "{id} alone has nothing to compare with: add for example `--protect {}`; its protections are {} (`tithe ls` says \
+             what each is, `tithe init {shown}` writes a file)",
+            all.first().unwrap_or(&"tls"),
+            all.join(", ")
+        )));
+    }
+    let words = Words {
+        command,
+        target,
+        protections: &arguments.protect,
+        workloads: &arguments.workload,
+        clients: &asked.clients,
+        records: asked.records,
+        budget: asked.budget.as_deref(),
+        quick: arguments.quick,
+        explained: false,
+    };
+    of_words(&words, database, catalogue)
+}
+
+/// The experiment that `words` stand for, whose target was checked.
+pub fn of_words(words: &Words<'_>, database: &OfferedDatabase, catalogue: &Catalogue) -> Result<Source, Stop> {
+    let name = "the command line";
+    let composed = compose::compose(words, database, catalogue)
+        .map_err(|diagnostics| complain::shown(name, &compose::line(words), &diagnostics))?;
+    Ok(Source { name: name.to_owned(), text: composed.text.clone(), base: PathBuf::new(), kind: Kind::Words(composed) })
+}
+
+/// Refuses a URL that must not be shown, or that cannot be used at all. What it says of it quotes nothing.
+pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop> {
+    if !target.contains("://") {
+        return Ok(());
+    }
+    if holds_secret(target) {
+        return Err(usage(format!(
+            "the URL holds a password, or what looks like one, and everybody on this machine can read arguments: leave it \
+             out and give it by the environment variable {}; nothing was started",
+            database.entry.password_variable
+        )));
+    }
+    let found = offer::databases().into_iter().find(|product| product.id() == database.entry.id);
+    let check = |product: &dyn Product| product.check_url(&Url::new(target), &Setup::bare());
+    found
+        .map_or(Ok(()), check)
+        .map_err(|fault| usage(format!("{}; nothing was started", complain::without_lead(&fault.to_string()))))
+}
+
+/// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be told from
+/// one.
+fn holds_secret(url: &str) -> bool {
+    const SECRET: [&str; 4] = ["pass", "pwd", "secret", "token"];
+    let (place, options) = url.split_once(['?', '#']).unwrap_or((url, ""));
+    let options = options.to_ascii_lowercase();
+    Url::new(place).redacted() != place || SECRET.iter().any(|word| options.contains(word)) || options.contains('@')
+}
+
+fn usage(message: String) -> Stop {
+    Stop::new(exit::USAGE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds_secret;
+
+    #[test]
+    fn what_may_be_a_secret_is_told_from_the_rest_of_a_url() {
+        for url in
+            ["postgres://ann:x@db/shop", "pg://a:b@c@db", "pg://ann@db/x?password=y", "pg://db?a=b@c", "pg://a@b/c@d"]
+        {
+            assert!(holds_secret(url), "{url}");
+        }
+        for url in
+            ["postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem", "redis://db", "pg://a@[::1]:5/x"]
+        {
+            assert!(!holds_secret(url), "{url}");
+        }
+    }
+}

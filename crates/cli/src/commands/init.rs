@@ -1,0 +1,194 @@
+//! `tithe init`: writes an experiment file from what can be had here, or on a running server.
+//!
+//! Each protection is planned beside those before it, as `tithe plan` would; what is refused stands in the file as a
+//! comment with the reason. To a running server it connects as each arm would, and tries what switches the arm; nothing
+//! is written.
+
+use std::{fs, io::Write as _, path::Path};
+
+use tithe_harness::arms;
+use tithe_machine::{
+    clock::Clock,
+    fault::Fault,
+    launch::{Address, Server},
+};
+use tithe_model::{
+    catalogue::{Catalogue, OfferedDatabase, ProtectionEntry},
+    compose::{self, Words},
+    experiment::{Protection, Url},
+};
+use tithe_plugin::{
+    database::{Connect, sql_of},
+    product::Product,
+    session::Table,
+    setup::Setup,
+};
+
+use crate::{
+    InitArgs, MachineArgs, asked,
+    exit::{self, Stop},
+    offer, prepare,
+};
+
+/// Runs the command; returns the exit status.
+pub fn init(arguments: &InitArgs) -> Result<i32, Stop> {
+    let catalogue = offer::catalogue();
+    let (target, found) = match &arguments.target {
+        Some(target) => (target.clone(), String::new()),
+        None => of_this_machine(&catalogue, &arguments.machine),
+    };
+    let database = asked::database(&target, &catalogue)?.ok_or_else(|| asked::neither(&target, &catalogue))?;
+    asked::check_target(&target, database)?;
+    let text = format!("{found}{}", text(&target, database, &catalogue, &arguments.machine)?);
+    match &arguments.to {
+        None => anstream::print!("{text}"),
+        Some(path) => write(path, &text)?,
+    }
+    Ok(exit::OK)
+}
+
+/// The database to write about where none is named, and what else was found, as a comment: the first server that is
+/// installed, else what is built in.
+fn of_this_machine(catalogue: &Catalogue, machine: &MachineArgs) -> (String, String) {
+    let search = offer::search(machine);
+    let (mut found, mut lacking) = (Vec::new(), Vec::new());
+    for product in offer::databases().into_iter().filter(|product| !product.simulated()) {
+        if product.find(&search).is_ok() { found.push(product.id()) } else { lacking.push(product.id()) }
+    }
+    let is_server = |id: &&&str| catalogue.entry(id).is_some_and(|entry| !entry.embedded);
+    let chosen = found.iter().find(is_server).or(found.first()).copied().unwrap_or_default();
+    let lacking = if lacking.is_empty() { String::new() } else { format!("; not found: {}", lacking.join(", ")) };
+    let comment = format!(
+        "# Found on this machine: {}{lacking}.\n# `tithe init NAME` writes about another.\n#\n",
+        found.join(", ")
+    );
+    (chosen.to_owned(), comment)
+}
+
+/// The experiment of all that can be had, with comments.
+fn text(
+    target: &str,
+    database: &OfferedDatabase,
+    catalogue: &Catalogue,
+    machine: &MachineArgs,
+) -> Result<String, Stop> {
+    let running = match target.contains("://") {
+        true => Some(Running::at(target, database)?),
+        false => None,
+    };
+    let mut entries = database.protections.clone();
+    // Where not all arms can be asked of one server, most of them can.
+    entries.sort_by_key(|entry| running.is_some() && entry.by_url);
+    let (mut had, mut left_out) = (Vec::new(), String::new());
+    for entry in entries {
+        had.push(entry.id.to_owned());
+        let planned = experiment(target, &had, database, catalogue, machine);
+        let reason = match (planned, &running) {
+            (Err(stop), _) => Some(reason(&stop)),
+            (Ok(_), Some(running)) => running.refuses(entry).map(|fault| fault.to_string()),
+            (Ok(_), None) => None,
+        };
+        if let Some(reason) = reason {
+            had.pop();
+            left_out.push_str(&compose::left_out(entry, &reason));
+        }
+    }
+    if had.is_empty() {
+        return Err(Stop::new(
+            exit::MISSING,
+            format!("no protection of {} can be had:\n{left_out}", database.entry.id),
+        ));
+    }
+    let whole = experiment(target, &had, database, catalogue, machine)?;
+    let body = whole.split_once('\n').map_or("", |(_, body)| body);
+    Ok(format!("# tithe init {target}\n{body}{left_out}"))
+}
+
+/// The text of the experiment about `protections`, which can be planned here.
+fn experiment(
+    target: &str,
+    protections: &[String],
+    database: &OfferedDatabase,
+    catalogue: &Catalogue,
+    machine: &MachineArgs,
+) -> Result<String, Stop> {
+    let words = Words {
+        command: "init",
+        target,
+        protections,
+        workloads: &[],
+        clients: &[],
+        records: None,
+        budget: None,
+        quick: false,
+        explained: true,
+    };
+    let source = asked::of_words(&words, database, catalogue)?;
+    let experiment = prepare::read(&source, catalogue)?;
+    prepare::checked(&source, experiment, catalogue, machine)?;
+    Ok(source.text)
+}
+
+/// Why `stop` stopped, in one sentence.
+fn reason(stop: &Stop) -> String {
+    let message = anstream::adapter::strip_str(&stop.message).to_string();
+    let first = message.lines().next().unwrap_or_default();
+    let first = first.strip_prefix("error: ").or(first.strip_prefix("tithe: ")).unwrap_or(first);
+    let first = first.strip_suffix("; nothing was started").unwrap_or(first);
+    let advice = message.split_once("to install it:\n").and_then(|(_, rest)| rest.lines().next());
+    advice.map_or(first.to_owned(), |advice| format!("{first}; {}", advice.trim()))
+}
+
+/// A running server.
+struct Running {
+    product: &'static dyn Product,
+    server: Server,
+}
+
+impl Running {
+    /// The server at `url`, which answers.
+    fn at(url: &str, database: &OfferedDatabase) -> Result<Self, Stop> {
+        let id = database.entry.id;
+        let product = offer::databases().into_iter().find(|product| product.id() == id);
+        let product =
+            product.ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))?;
+        let address = Address::Attached(Url::new(url));
+        let server = Server { address, process: None, paths: Default::default(), folder: Default::default() };
+        product.facts(&server, &Setup::bare()).map_err(|fault| Stop::new(exit::FAILED, fault))?;
+        Ok(Self { product, server })
+    }
+
+    /// Why this account cannot connect as an arm with `entry` does, or switch it in its sessions.
+    fn refuses(&self, entry: &ProtectionEntry) -> Option<Fault> {
+        let connected = arms::named(self.product, entry.id).and_then(|protection| {
+            let defaults = entry.options.iter();
+            let options =
+                defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
+            let mut setup = Setup::bare();
+            protection.apply(&Protection { id: entry.id.to_owned(), options }, &mut setup);
+            self.product.facts(&self.server, &setup)
+        });
+        if let Err(fault) = connected {
+            return Some(fault);
+        }
+        let switch = entry.switch?;
+        let table = Table { name: String::new(), fields: 0, field_prefix: String::new() };
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
+        let connect = || sql_of(self.product)?.connect(&self.server, &Setup::bare(), &how);
+        let switched = connect().and_then(|mut session| {
+            let statements =
+                compose::statements(switch.on, entry).into_iter().chain(compose::statements(switch.off, entry));
+            statements.into_iter().try_for_each(|statement| session.run_statement(&statement))
+        });
+        switched.err()
+    }
+}
+
+/// Writes a file that is not there yet.
+fn write(path: &Path, text: &str) -> Result<(), Stop> {
+    let file = fs::OpenOptions::new().write(true).create_new(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
+    anstream::eprintln!("tithe: {} is written; `tithe plan {0}` says what it does", path.display());
+    Ok(())
+}

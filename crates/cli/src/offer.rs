@@ -1,0 +1,39 @@
+//! What this build of Tithe knows, and where it looks for it.
+
+use tithe_harness::catalogue;
+use tithe_machine::launch::Search;
+use tithe_model::catalogue::Catalogue;
+use tithe_plugin::product::Product;
+
+use crate::{
+    MachineArgs,
+    exit::{self, Stop},
+};
+
+/// Everything that this build of Tithe knows.
+pub fn catalogue() -> Catalogue {
+    catalogue::catalogue(&databases(), tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect())
+}
+
+/// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
+pub fn databases() -> Vec<&'static dyn Product> {
+    let mut all = tithe_databases::all().to_vec();
+    if std::env::var_os("TITHE_SIMULATED").is_some() {
+        all.push(&tithe_plugin::simulated::Simulated);
+        all.push(&tithe_plugin::simulated::Spinning);
+        all.push(&tithe_plugin::simulated::Compiling);
+        all.push(&tithe_plugin::simulated::Lucky);
+    }
+    all
+}
+
+/// Where to look for programs.
+pub fn search(arguments: &MachineArgs) -> Search {
+    Search { folders: arguments.pg_bin.clone() }
+}
+
+/// The database that experiments call `id`.
+pub fn database(id: &str) -> Result<&'static dyn Product, Stop> {
+    let found = databases().into_iter().find(|database| database.id() == id);
+    found.ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))
+}

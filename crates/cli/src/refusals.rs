@@ -1,0 +1,108 @@
+//! What a server or `verify` would refuse, told before anything is started, with its place in the experiment.
+//!
+//! Reading an experiment needs the file and the catalogue only; here its database is asked: whether the URL of each arm
+//! does what the arm asks for, whether one server is asked for two things at once, and whether the installed server
+//! knows its settings. Nothing is connected to.
+
+use std::collections::BTreeMap;
+
+use tithe_harness::arms::Resolved;
+use tithe_machine::launch::Install;
+use tithe_model::{
+    diagnostic::{Diagnostic, nearest},
+    experiment::{Arm, Experiment, OptionValue, Protection, Url},
+    parse,
+};
+use tithe_plugin::product::Product;
+
+use crate::complain::without_lead;
+
+/// What is wrong with the URLs of the arms in `text`.
+pub fn of_urls(database: &dyn Product, experiment: &Experiment, text: &str) -> Vec<Diagnostic> {
+    let urls = experiment.arms.iter().enumerate().filter_map(|(number, arm)| Some((number, arm, arm.url.as_ref()?)));
+    let unfit = urls.filter_map(|(number, arm, url)| {
+        let setup = Resolved::of(database, arm).ok()?.bare_setup();
+        let fault = database.check_url(url, &setup).err()?;
+        let fault = fault.to_string();
+        let problem = match without_lead(&fault) {
+            words if words.starts_with("this arm ") => words.replacen("this arm", &format!("arm `{}`", arm.name), 1),
+            words => format!("arm `{}`: {words}", arm.name),
+        };
+        let help = "change the URL, or the protections of the arm".to_owned();
+        Some(Diagnostic { range: parse::place(text, &["arm", &number.to_string(), "url"]), problem, help })
+    });
+    let mut all: Vec<Diagnostic> = unfit.collect();
+    if all.is_empty() {
+        all.extend(two_ways(database, experiment, text));
+    }
+    all
+}
+
+/// Arms that ask one server for the same protection in two ways, where a server has but one.
+fn two_ways(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<Diagnostic> {
+    let by_url = |arm: &'_ Arm| -> Option<Protection> {
+        let resolved = Resolved::of(database, arm).ok()?;
+        let found = resolved.protections.into_iter().find(|(protection, _)| protection.entry().by_url)?;
+        Some(found.1.clone())
+    };
+    let asked: Vec<(usize, &Arm, &Url, Protection)> = experiment
+        .arms
+        .iter()
+        .enumerate()
+        .filter_map(|(number, arm)| Some((number, arm, arm.url.as_ref()?, by_url(arm)?)))
+        .collect();
+    for (index, (_, first, first_url, first_chosen)) in asked.iter().enumerate() {
+        for (number, arm, url, chosen) in &asked[index + 1..] {
+            if !url.place().eq_ignore_ascii_case(&first_url.place())
+                || chosen.id != first_chosen.id
+                || chosen == first_chosen
+            {
+                continue;
+            }
+            let problem = format!(
+                "arms `{}` and `{}` ask one server for {} in two ways ({}, {}), and it has one configuration",
+                first.name,
+                arm.name,
+                chosen.id,
+                differing(&first_chosen.options, &chosen.options),
+                differing(&chosen.options, &first_chosen.options)
+            );
+            let help = "give one of them a server, or a port, of its own, or leave one out";
+            let range = parse::place(text, &["arm", &number.to_string(), "url"]);
+            return Some(Diagnostic { range, problem, help: help.to_owned() });
+        }
+    }
+    None
+}
+
+/// The options that `other` has otherwise: `version = 1.3`.
+fn differing(options: &BTreeMap<String, OptionValue>, other: &BTreeMap<String, OptionValue>) -> String {
+    let value = |value: &OptionValue| match value {
+        OptionValue::Number(number) => number.to_string(),
+        OptionValue::Text(text) => text.clone(),
+        OptionValue::Flag(flag) => flag.to_string(),
+    };
+    let differ = options.iter().filter(|(name, chosen)| other.get(*name) != Some(*chosen));
+    differ.map(|(name, chosen)| format!("{name} = {}", value(chosen))).collect::<Vec<_>>().join(", ")
+}
+
+/// The settings in `text` that the installed server does not know.
+pub fn of_settings(database: &dyn Product, install: &Install, experiment: &Experiment, text: &str) -> Vec<Diagnostic> {
+    let common = experiment.settings.keys().map(|name| (vec!["settings".to_owned()], name));
+    let of_resources = experiment.resources.iter().enumerate().flat_map(|(number, resources)| {
+        let path = vec!["resources".to_owned(), number.to_string(), "settings".to_owned()];
+        resources.settings.keys().map(move |name| (path.clone(), name))
+    });
+    let unknown = common.chain(of_resources).filter_map(|(mut path, name)| {
+        let known = database.in_place_of(install, name)?;
+        path.push(name.clone());
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let problem = format!("{} knows no setting `{name}`", install.version);
+        let help = match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "correct its name or remove it: the server would not start".to_owned(),
+        };
+        Some(Diagnostic { range: parse::place(text, &path), problem, help })
+    });
+    unknown.collect()
+}

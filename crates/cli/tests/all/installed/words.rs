@@ -1,0 +1,123 @@
+//! One command without a file, on real servers: started by Tithe, and set up outside it.
+
+use std::net::TcpListener;
+
+use crate::support::{
+    Bench, err, out,
+    server::{Server, installed},
+    status,
+};
+
+#[test]
+fn a_server_is_started_for_a_few_words() {
+    if installed().is_none() {
+        return;
+    }
+    let bench = Bench::new("words-postgres");
+    let words = ["postgres", "--protect", "tls", "--records", "500", "--quick"];
+    let output = bench.tithe(&[&["run"], &words[..]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("tls    proven"), "{}", out(&output));
+    assert!(err(&output).contains("protections = [{ use = \"tls\" }]"), "{}", err(&output));
+}
+
+#[test]
+fn a_running_server_is_measured_from_its_url() {
+    let Some(server) = Server::start() else { return };
+    let bench = Bench::new("words-attached");
+    let url = server.address();
+    let audit = ["--protect", "pgaudit:log=read"];
+    let output = bench.tithe(&[&["run", &url, "--records", "500", "--budget", "30 s"], &audit[..]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("pgaudit:log=read  proven"), "{}", out(&output));
+    assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
+
+    // What is written about it knows what its sessions may switch, and that its URL asks for no TLS.
+    let written = bench.tithe(&["init", &url, "--to", "e.toml"]);
+    assert_eq!(status(&written), 0, "{}", err(&written));
+    let text = std::fs::read_to_string(bench.path("e.toml")).expect("the file");
+    assert!(text.contains("\non = [\"SET pgaudit.log = 'read,write'\""), "{text}");
+    assert!(text.contains("# TLS cannot be had: arm `tls` asks for TLS"), "{text}");
+    let planned = bench.tithe(&["plan", "e.toml"]);
+    assert_eq!(status(&planned), 0, "{}", err(&planned));
+
+    // A URL that asks for what the server has not is no URL to write about.
+    let refused = bench.tithe(&["init", &format!("{url}?sslmode=require")]);
+    assert_eq!(status(&refused), 4, "{}", out(&refused));
+    assert!(err(&refused).contains("TLS was asked for, and the server offers none"), "{}", err(&refused));
+
+    // An account that may not switch auditing is told so.
+    server.psql("CREATE ROLE clerk LOGIN");
+    let text = out(&bench.tithe(&["init", &url.replace("tithe@", "clerk@")]));
+    assert!(text.contains("permission denied to set parameter \"pgaudit.log\""), "{text}");
+    let gone = bench.tithe(&["init", &url.replace("127.0.0.1", "127.0.0.9").replace("localhost", "127.0.0.9")]);
+    assert_eq!(status(&gone), 4, "{}", out(&gone));
+}
+
+#[test]
+fn what_is_written_for_every_installed_database_can_be_planned() {
+    let bench = Bench::new("words-init");
+    let mut installed = 0;
+    for database in tithe_databases::all() {
+        let id = database.entry().id;
+        let written = bench.tithe(&["init", id, "--to", id]);
+        // 3: it is not installed, so that nothing of it can be had.
+        assert!([0, 3].contains(&status(&written)), "{id}: {}", err(&written));
+        if status(&written) == 0 {
+            installed += 1;
+            let planned = bench.tithe(&["plan", id]);
+            assert_eq!(status(&planned), 0, "{id}: {}", err(&planned));
+        }
+    }
+    assert!(installed > 0);
+    let chosen = bench.tithe(&["init"]);
+    assert_eq!(status(&chosen), 0, "{}", err(&chosen));
+    assert!(out(&chosen).starts_with("# Found on this machine: sqlite"), "{}", out(&chosen));
+}
+
+#[test]
+fn settings_that_the_installed_server_does_not_know_are_refused() {
+    let bench = Bench::new("words-settings");
+    for (id, slip, meant) in [
+        ("postgres", "shared_bufers", "shared_buffers"),
+        ("mariadb", "innodb_bufer_pool_size", "innodb_buffer_pool_size"),
+        ("mysql", "innodb_bufer_pool_size", "innodb_buffer_pool_size"),
+    ] {
+        let database = tithe_databases::all().iter().find(|database| database.entry().id == id).expect("a database");
+        if database.find(&Default::default()).is_err() {
+            continue;
+        }
+        let text = |name: &str| {
+            format!(
+                "title = \"t\"\ndatabase = \"{id}\"\n[data]\nrecords = 500\n[[resources]]\nsettings = {{ {name} = \
+                 \"256MB\" }}\n[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\n\
+                 protections = [{{ use = \"tls\" }}]\n"
+            )
+        };
+        bench.file("e.toml", &text(slip));
+        let output = bench.tithe(&["plan", "e.toml"]);
+        assert_eq!(status(&output), 2, "{id}: {}{}", out(&output), err(&output));
+        assert!(err(&output).contains("e.toml:6:"), "{id}: {}", err(&output));
+        assert!(err(&output).contains(&format!("did you mean `{meant}`?")), "{id}: {}", err(&output));
+        bench.file("e.toml", &text(meant));
+        let output = bench.tithe(&["plan", "e.toml"]);
+        assert_eq!(status(&output), 0, "{id}: {}", err(&output));
+    }
+}
+
+#[test]
+fn a_server_that_is_not_seen_hides_no_other() {
+    let Some(server) = Server::start() else { return };
+    let bench = Bench::new("words-inspect");
+    // It accepts connections, and never says a word.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let silent_url = format!("postgres://ann@{}/shop", silent.local_addr().expect("an address"));
+    let output = bench.tithe(&["inspect", &silent_url, &server.address(), "postgres://ann@127.0.0.1:9/shop"]);
+    assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("transport encryption"), "{}", out(&output));
+    assert!(err(&output).contains("did not answer for 5 s"), "{}", err(&output));
+    assert!(err(&output).contains("127.0.0.1:9"), "{}", err(&output));
+    let json = bench.tithe(&["inspect", &server.address(), "--format", "json"]);
+    let matrix: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(matrix.as_array().map(Vec::len), Some(1), "{matrix}");
+}

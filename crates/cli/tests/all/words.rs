@@ -1,0 +1,454 @@
+//! Experiments in a few words on the command line, and what is refused before anything starts.
+
+use std::{io::Write as _, net::TcpListener, path::Path};
+
+use expect_test::{Expect, expect};
+
+use crate::support::{Bench, err, out, status};
+
+/// The only run folder's file `name`.
+fn kept(bench: &Bench, name: &str) -> String {
+    std::fs::read_to_string(bench.run_folder().join(name)).expect("a file of the run folder")
+}
+
+#[test]
+fn a_database_in_words_is_measured_and_its_experiment_kept() {
+    let bench = Bench::new("words-run");
+    let words = ["simulated", "--protect", "seal:cost=0.05", "--protect", "audit+placebo", "--records", "500"];
+    let output = bench.tithe(&[&["run"], &words[..], &["--budget", "30 s"]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let text = kept(&bench, "experiment.toml");
+    expect![[r##"
+        # tithe run simulated --protect seal:cost=0.05 --protect audit+placebo --records 500 --budget '30 s'
+        title = "What seal:cost=0.05 and audit+placebo cost simulated database"
+        database = "simulated"
+
+        [data]
+        records = 500
+
+        [load]
+        clients = 1
+
+        [measure]
+        budget = "30 s"
+
+        [[workload]]
+        ycsb = "c"
+
+        [[arm]]
+        name = "plain"
+
+        [[arm]]
+        name = "seal:cost=0.05"
+        protections = [{ use = "seal", cost = 0.05 }]
+
+        [[arm]]
+        name = "audit+placebo"
+        protections = [{ use = "audit" }, { use = "placebo" }]
+    "##]]
+    .assert_eq(&text);
+    assert!(err(&output).starts_with(&text), "{}", err(&output));
+    assert!(out(&output).contains("audit+placebo   proven"), "{}", out(&output));
+
+    // The kept file is the same experiment, and `plan` of the same words shows it.
+    let of_file = bench.tithe(&["plan", &bench.run_folder().join("experiment.toml").display().to_string()]);
+    let of_words = bench.tithe(&[&["plan"], &words[..], &["--budget", "30 s"]].concat());
+    assert_eq!((status(&of_file), status(&of_words)), (0, 0), "{}{}", err(&of_file), err(&of_words));
+    let text = text.replace("# tithe run", "# tithe plan");
+    assert_eq!(out(&of_words), format!("{text}\n{}", out(&of_file)));
+
+    let output = bench.tithe(&[&["verify"], &words[..]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let output = bench.tithe(&[&["run"], &words[..], &["--quick", "--quiet"]].concat());
+    assert_eq!((status(&output), err(&output).as_str()), (0, ""), "{}", out(&output));
+}
+
+#[test]
+fn mistakes_point_at_the_words() {
+    let bench = Bench::new("words-mistakes");
+    let check = |arguments: &[&str], expected: Expect| {
+        let output = bench.tithe(arguments);
+        expected.assert_eq(&format!("{}{}\n{}", out(&output), status(&output), err(&output)));
+    };
+    check(
+        &["run", "simulated", "--protect", "sael", "--protect", "audit:cots=1", "--budget", "2 m"],
+        expect![[r#"
+            2
+            error: there is no protection `sael`
+             --> the command line:1:31
+              |
+            1 | tithe run simulated --protect sael --protect audit:cots=1 --budget '2 m'
+              |                               ^^^^
+              |
+              = help: did you mean `seal`? protections of simulated are: `seal`, `audit`, `placebo`
+
+            error: `audit` has no option `cots`
+             --> the command line:1:52
+              |
+            1 | tithe run simulated --protect sael --protect audit:cots=1 --budget '2 m'
+              |                                                    ^^^^^^
+              |
+              = help: did you mean `cost`? its options are: `cost`, `lose`
+
+            error: `budget` must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `2 m`
+             --> the command line:1:69
+              |
+            1 | tithe run simulated --protect sael --protect audit:cots=1 --budget '2 m'
+              |                                                                     ^^^
+              |
+              = help: write for example `--budget "5 min"`
+
+            tithe: 3 problems in the command line; nothing was started
+        "#]],
+    );
+    check(
+        &["plan", "simulated"],
+        expect![[r#"
+        2
+        tithe: simulated alone has nothing to compare with: add for example `--protect seal`; its protections are seal, audit, placebo (`tithe ls` says what each is, `tithe init simulated` writes a file)
+    "#]],
+    );
+    check(
+        &["plan", "simulatd", "--protect", "seal"],
+        expect![[r#"
+        2
+        tithe: simulatd is neither a file nor a database; did you mean simulated? name an experiment file, a database (sqlite, postgres, mariadb, mysql, redis, cassandra, mongodb, wiredtiger, simulated, spinning, compiling, lucky) or the URL of a running server
+    "#]],
+    );
+    check(
+        &["plan", "nothing.toml"],
+        expect![[r#"
+        2
+        tithe: cannot read the experiment nothing.toml: No such file or directory (os error 2)
+    "#]],
+    );
+    check(
+        &["plan", "--protect", "seal"],
+        expect![[r#"
+        2
+        tithe: --protect is about a database: name it, or the URL of a running server, as in `tithe plan postgres --protect tls`
+    "#]],
+    );
+    check(
+        &["plan", "simulated", "--protect", "seal", "--scale", "0.1"],
+        expect![[r#"
+        2
+        tithe: --scale is for files: without one say --records N
+    "#]],
+    );
+    check(
+        &["plan", "mysq://ann@db", "--protect", "tls"],
+        expect![[r#"
+        2
+        tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, cassandra, mongodb, mongodb+srv and ://; did you mean mysql://?
+    "#]],
+    );
+}
+
+#[test]
+fn what_speaks_another_protocol_is_named() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let url = format!("postgres://ann@{}/shop", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        let mut opened = Vec::new();
+        for mut socket in listener.incoming().flatten() {
+            let _ = socket.write_all(b"SSH-2.0-other\r\n");
+            opened.push(socket);
+        }
+    });
+    let output = Bench::new("words-protocol").tithe(&["inspect", &url]);
+    assert_eq!((status(&output), out(&output)), (4, String::new()));
+    let words = "is it a PostgreSQL server? it says `SSH-2.0-other` by itself";
+    assert!(err(&output).contains(words), "{}", err(&output));
+}
+
+#[test]
+fn a_file_wins_and_says_its_own_arms() {
+    let bench = Bench::new("words-file");
+    let written = bench.tithe(&["init", "simulated", "--to", "simulated"]);
+    assert_eq!(status(&written), 0, "{}", err(&written));
+    let output = bench.tithe(&["plan", "simulated"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    expect![[r#"
+        tithe: simulated is a file here, and is read; to measure simulated database by that name, run tithe where no file is called so
+    "#]].assert_eq(&err(&output));
+    for words in [&["--protect", "seal"][..], &["--workload", "a"]] {
+        let output = bench.tithe(&[&["plan", "simulated"], words].concat());
+        assert_eq!(status(&output), 2, "{}", out(&output));
+        assert!(err(&output).contains("which is a file and says its own arms"), "{}", err(&output));
+    }
+    // What is there already is somebody's.
+    let again = bench.tithe(&["init", "simulated", "--to", "simulated"]);
+    assert_eq!(status(&again), 1, "{}", err(&again));
+
+    // A quick answer and other records are for files as well.
+    let quick = out(&bench.tithe(&["plan", "simulated", "--quick", "--records", "700"]));
+    assert!(quick.contains("700 records"), "{quick}");
+}
+
+#[test]
+fn an_experiment_file_is_written_with_comments() {
+    let bench = Bench::new("words-init");
+    let output = bench.tithe(&["init", "simulated"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    expect![[r##"
+        # tithe init simulated
+        #
+        # tithe plan FILE    what it does, how long it takes, what each arm changes; starts nothing
+        # tithe verify FILE  every arm once with its evidence; times nothing
+        # tithe run FILE     measures, and reports the costs with their proof
+
+        title = "What seal, audit and placebo cost simulated database"
+        database = "simulated"
+
+        [data]
+        records = 20_000    # of 1 KB; where they do not fit in the server's memory, reads come from the disk
+
+        [load]
+        clients = 1    # busy at the same time; several with `[1, 4, 16]`, as far as it scales with "sweep"
+
+        [measure]
+        budget = "2 min"    # of measured load for all cells; starting and loading servers comes on top
+
+        [[workload]]
+        ycsb = "c"    # Reads only: a cache of user profiles
+
+        [[arm]]
+        name = "plain"    # the baseline: every other arm is compared with it
+
+        # sealed data file; protects against: Whoever reads the data file.
+        # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
+        [[arm]]
+        name = "seal"
+        protections = [{ use = "seal" }]
+
+        # audit log; protects against: Whoever denies what was done.
+        # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
+        # lose = 0 to 1: Share of the records that is lost.
+        [[arm]]
+        name = "audit"
+        protections = [{ use = "audit" }]
+
+        # placebo; protects against: Nothing: it is there to see what is measured where there is nothing to measure.
+        # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
+        [[arm]]
+        name = "placebo"
+        protections = [{ use = "placebo" }]
+    "##]]
+    .assert_eq(&out(&output));
+    assert_eq!(status(&bench.tithe(&["init", "nothing"])), 2);
+}
+
+#[test]
+fn the_built_in_experiment_fits_every_budget() {
+    let bench = Bench::new("words-built-in");
+    let plan = |arguments: &[&str]| {
+        let output = bench.tithe(&[&["plan"], arguments].concat());
+        (status(&output), err(&output))
+    };
+    assert_eq!(plan(&["--scale", "0.1"]), (0, String::new()));
+    assert_eq!(plan(&["--records", "500"]), (0, String::new()));
+    let (status, told) = plan(&["--budget", "1 min"]);
+    expect![[r#"
+        0 tithe: 60 s of load buys a part of the built-in experiment: workload C, in memory and larger than the cache
+    "#]]
+    .assert_eq(&format!("{status} {told}"));
+    let (status, told) = plan(&["--quick"]);
+    expect![[r#"
+        0 tithe: 30 s of load buys a part of the built-in experiment: workload C, larger than the cache
+    "#]]
+    .assert_eq(&format!("{status} {told}"));
+    assert_eq!(plan(&["--budget", "10 s"]).0, 2);
+}
+
+/// Nothing listens there.
+const URL: &str = "postgres://ann@127.0.0.1:9/shop";
+
+#[test]
+fn a_running_server_is_planned_from_its_url() {
+    let bench = Bench::new("words-url");
+    let check = |arguments: &[&str], expected: Expect| {
+        let output = bench.tithe(arguments);
+        expected.assert_eq(&format!("{}{}\n{}", out(&output), status(&output), err(&output)));
+    };
+    check(
+        &["plan", URL, "--protect", "pgaudit:log=read", "--protect", "log-statement"],
+        expect![[r##"
+            # tithe plan postgres://ann@127.0.0.1:9/shop --protect pgaudit:log=read --protect log-statement
+            title = "What pgaudit:log=read and log-statement cost PostgreSQL"
+            database = "postgres"
+
+            [data]
+            records = 20_000
+
+            [load]
+            clients = 1
+
+            [measure]
+            budget = "2 min"
+
+            [[workload]]
+            ycsb = "c"
+
+            [[arm]]
+            name = "plain"
+            url = "postgres://ann@127.0.0.1:9/shop"
+
+            [[arm]]
+            name = "pgaudit:log=read"
+            protections = [{ use = "pgaudit", log = "read" }]
+            url = "postgres://ann@127.0.0.1:9/shop"
+            on = ["SET pgaudit.log = 'read'", "SET pgaudit.log_catalog = off", "SET pgaudit.log_parameter = true"]
+            off = ["RESET pgaudit.log"]
+
+            [[arm]]
+            name = "log-statement"
+            protections = [{ use = "log-statement" }]
+            url = "postgres://ann@127.0.0.1:9/shop"
+            on = ["SET log_statement = 'all'"]
+            off = ["RESET log_statement"]
+
+            What pgaudit:log=read and log-statement cost PostgreSQL
+            PostgreSQL, 20,000 records, YCSB's printable values, seed 1
+
+            Arms
+              plain             plain, the baseline, attached to postgres://ann@127.0.0.1:9/shop
+              pgaudit:log=read  pgaudit (log = read, parameter = true), attached to postgres://ann@127.0.0.1:9/shop
+              log-statement     log-statement, attached to postgres://ann@127.0.0.1:9/shop
+
+            Cells
+              cell  clients  load         slot   frame  frames    starts
+              c     1        closed loop  20 ms  1.5 s  15 to 80  1
+
+            A cell ends when net time per operation is known to ±1.00%, or with its last frame.
+            Measured load     at most 2 min
+            Everything else   roughly 50 s: starting, loading, warming up, evidence
+            Disk              roughly 154 MB at a time
+            Few starts        cell c: one start, so its intervals reach ±1.8% at least
+                              because starts differ by 0.76% (three arms over 8 starts, workload A, 50,000 records, 2 clients, 2 processors, 2026-11)
+
+            What each arm changes
+              pgaudit:log=read
+                + on: SET pgaudit.log = 'read'
+                + on: SET pgaudit.log_catalog = off
+                + on: SET pgaudit.log_parameter = true
+              log-statement
+                + on: SET log_statement = 'all'
+            0
+        "##]],
+    );
+    check(
+        &["plan", URL, "--protect", "tls"],
+        expect![[r#"
+            2
+            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full or sslmode=require
+             --> the command line:1:12
+              |
+            1 | tithe plan postgres://ann@127.0.0.1:9/shop --protect tls
+              |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+              |
+              = help: change the URL, or the protections of the arm
+
+            tithe: 1 problem in the command line; nothing was started
+        "#]],
+    );
+    let with_tls = format!("{URL}?sslmode=require");
+    check(
+        &["plan", &with_tls, "--protect", "tls", "--protect", "tls:version=1.2"],
+        expect![[r#"
+            2
+            error: some arms share a server and some do not: the shared one stays warmer, which is no protection's doing
+             --> the command line:1:13
+              |
+            1 | tithe plan 'postgres://ann@127.0.0.1:9/shop?sslmode=require' --protect tls --protect tls:version=1.2
+              |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+              |
+              = help: ask about TLS of this server in a run of its own
+
+            tithe: 1 problem in the command line; nothing was started
+        "#]],
+    );
+    check(
+        &["plan", &format!("{URL}?sslmode=prefer"), "--protect", "tls"],
+        expect![[r#"
+        2
+        tithe: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; say disable, require or verify-full; nothing was started
+    "#]],
+    );
+    check(
+        &["plan", URL, "--protect", "checksums"],
+        expect![[r#"
+            2
+            error: `checksums` cannot be measured on a server that Tithe does not start
+             --> the command line:1:54
+              |
+            1 | tithe plan postgres://ann@127.0.0.1:9/shop --protect checksums
+              |                                                      ^^^^^^^^^
+              |
+              = help: name the database in place of its URL to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `log-statement`, `scram`, `columns`, `ordinary-statements`
+
+            tithe: 1 problem in the command line; nothing was started
+        "#]],
+    );
+    for secret in
+        ["postgres://ann:hunter2@db/shop", "postgres://ann@db/shop?password=hunter2", "postgres://a:hunter2@b@c"]
+    {
+        let output = bench.tithe(&["run", secret, "--protect", "tls"]);
+        let told = format!("{}{}", out(&output), err(&output));
+        assert_eq!(status(&output), 2, "{told}");
+        assert!(told.contains("PGPASSWORD") && !told.contains("hunter2"), "{told}");
+    }
+    let told = err(&bench.tithe(&["run", &format!("{URL}?sslmod=hunter2"), "--protect", "tls"]));
+    assert!(told.contains("option sslmod is not known") && !told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn what_verify_would_refuse_is_told_with_its_line() {
+    let bench = Bench::new("words-refused");
+    let experiment = |arms: &str| {
+        format!(
+            "title = \"t\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[[workload]]\nycsb = \"c\"\n[[arm]]\n\
+             name = \"plain\"\nurl = \"{URL}\"\n{arms}"
+        )
+    };
+    let arm = |name: &str, more: &str, url: &str| {
+        format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ use = \"tls\"{more} }}]\nurl = \"{url}\"\n")
+    };
+    let check = |text: &str, expected: Expect| {
+        let path = bench.file("e.toml", text);
+        let output = bench.tithe(&["plan", &path.file_name().map(Path::new).expect("a name").display().to_string()]);
+        expected.assert_eq(&format!("{}{}\n{}", out(&output), status(&output), err(&output)));
+    };
+    check(
+        &experiment(&arm("tls", "", "postgres://ann:hunter2@127.0.0.1:10/shop")),
+        expect![[r#"
+            2
+            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full or sslmode=require
+              --> e.toml:13:7
+               |
+            13 | url = "postgres://*****************************"
+               |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+               |
+               = help: change the URL, or the protections of the arm
+
+            tithe: 1 problem in e.toml; nothing was started
+        "#]],
+    );
+    let server = "postgres://ann@127.0.0.1:10/shop?sslmode=require";
+    let other = "postgres://bob@127.0.0.1:10/other?sslmode=require";
+    check(
+        &experiment(&format!("{}{}", arm("1.3", "", server), arm("1.2", ", version = \"1.2\"", other))),
+        expect![[r#"
+            2
+            error: arms `1.3` and `1.2` ask one server for tls in two ways (version = 1.3, version = 1.2), and it has one configuration
+              --> e.toml:17:7
+               |
+            17 | url = "postgres://**************************************"
+               |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+               |
+               = help: give one of them a server, or a port, of its own, or leave one out
+
+            tithe: 1 problem in e.toml; nothing was started
+        "#]],
+    );
+}

@@ -1,0 +1,563 @@
+//! An experiment from a few words: what `tithe run postgres --protect tls` stands for, as the text of a file.
+//!
+//! Nothing is judged here. What makes no sense becomes text that [`parse`](crate::parse) refuses like any file, and
+//! [`Composed::point`] leads its diagnostics back to the words. Defaults that a file has anyway are written out, so
+//! that who keeps the text sees what can be changed.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    catalogue::{Catalogue, OfferedDatabase, OptionKind, ProtectionEntry},
+    diagnostic::Diagnostic,
+    experiment::OptionValue,
+    plan,
+};
+
+/// Records where no words say how many: with values of 1 KB they fit in the memory that servers have by themselves.
+const RECORDS: u64 = 20_000;
+
+/// Budget where no words give one, s, unless the arms need more.
+const BUDGET_S: f64 = 120.0;
+
+/// Protections that a title names, at most.
+const NAMED_MAX: usize = 4;
+
+/// Budget of a quick answer, s, unless the arms need more.
+pub const QUICK_S: f64 = 30.0;
+
+/// What the words say.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    /// The command that they follow.
+    pub command: &'a str,
+    /// A database's identifier, or the URL of a running server.
+    pub target: &'a str,
+    /// An arm each: `tls`, `pgaudit:log=read,parameter=false`, `tls+pgaudit`.
+    pub protections: &'a [String],
+    /// Names of ready-made workloads; empty for reads only.
+    pub workloads: &'a [String],
+    /// Numbers of clients; empty for one.
+    pub clients: &'a [u32],
+    /// Records.
+    pub records: Option<u64>,
+    /// Budget.
+    pub budget: Option<&'a str>,
+    /// As little load as tells anything.
+    pub quick: bool,
+    /// Every line has a comment, for who goes on writing.
+    pub explained: bool,
+}
+
+/// The text of an experiment, and which of its parts stand for which words.
+#[derive(Debug)]
+pub struct Composed {
+    /// The words on one line, as a shell takes them.
+    pub line: String,
+    /// The experiment.
+    pub text: String,
+    /// Parts of the text with their words' place in the line; of parts within each other, the inner one comes first.
+    origins: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Composed {
+    /// What is wrong with the text, told of the words in the line.
+    pub fn point(&self, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let pointed = |diagnostic: Diagnostic| Diagnostic {
+            range: diagnostic.range.and_then(|range| self.origin(&range)),
+            problem: diagnostic.problem,
+            help: of_command_line(&diagnostic.help),
+        };
+        let mut all: Vec<Diagnostic> = diagnostics.into_iter().map(pointed).collect();
+        all.sort_by_key(|diagnostic| diagnostic.range.as_ref().map_or(0, |range| range.start));
+        // One word can stand for several lines.
+        all.dedup();
+        all
+    }
+
+    /// The words that the text in `range` stands for.
+    fn origin(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        let around = |part: &Range<usize>| part.start <= range.start && range.end <= part.end;
+        let within = |part: &Range<usize>| range.start <= part.start && part.end <= range.end;
+        let smallest = self.origins.iter().filter(|(part, _)| around(part)).min_by_key(|(part, _)| part.len());
+        let (_, words) = smallest.or_else(|| self.origins.iter().find(|(part, _)| within(part)))?;
+        Some(words.clone())
+    }
+}
+
+/// Advice for files, and what it comes to on the command line.
+const ADVICE: [(&str, &str); 5] = [
+    (
+        "give every arm a server of its own, or all arms the same `url`",
+        "ask about TLS of this server in a run of its own",
+    ),
+    ("`budget = ", "`--budget "),
+    (" in `[measure]`", ""),
+    ("leave out every `url` to", "name the database in place of its URL to"),
+    ("give each its own name: reports tell them apart by it", "remove one of the two"),
+];
+
+/// `help` for a file, as the command line takes what it says.
+fn of_command_line(help: &str) -> String {
+    ADVICE.iter().fold(help.to_owned(), |help, (file, line)| help.replace(file, line))
+}
+
+/// Writes the experiment that `words` stand for, about `database`.
+///
+/// # Errors
+/// What cannot even be written down, with its place in [`line`].
+pub fn compose(
+    words: &Words<'_>,
+    database: &OfferedDatabase,
+    catalogue: &Catalogue,
+) -> Result<Composed, Vec<Diagnostic>> {
+    let typed = Typed::of(words);
+    let arms: Vec<Vec<Part<'_>>> = typed.protections.iter().map(|word| parts(word, database)).collect();
+    let twice: Vec<Diagnostic> = arms.iter().flatten().flat_map(Part::given_twice).collect();
+    if !twice.is_empty() {
+        return Err(twice);
+    }
+    let mut writer = Writer { explained: words.explained, ..Writer::default() };
+    head(words, database, &typed, &mut writer);
+    let names: Vec<&str> =
+        if words.workloads.is_empty() { vec!["c"] } else { typed.workloads.iter().map(|word| word.text).collect() };
+    let cells = names.len() * sweep(words.clients.len());
+    measure(words, &typed, arms.len() + 1, cells, &mut writer);
+    for (number, name) in names.iter().enumerate() {
+        let kind = catalogue.workloads.iter().find(|kind| kind.ready.iter().any(|(ready, ..)| ready == name));
+        let kind = kind.or(catalogue.workloads.first());
+        let id = kind.map_or("", |kind| kind.id);
+        writer.put(&format!("\n[[workload]]\n{id} = "));
+        writer.from(&quoted(name), typed.workloads.get(number).map(|word| word.range.clone()));
+        let ready = kind.iter().flat_map(|kind| kind.ready).find(|(ready, ..)| ready == name);
+        writer.explain(ready.map_or("", |(_, sentence, _)| sentence));
+        writer.put("\n");
+    }
+    write_arms(words, database, &typed, &arms, &mut writer);
+    Ok(Composed { line: typed.line, text: writer.text, origins: writer.origins })
+}
+
+/// The words on one line, as a shell takes them.
+pub fn line(words: &Words<'_>) -> String {
+    Typed::of(words).line
+}
+
+/// Cells of each workload: those of a sweep, and one more at a rate.
+fn sweep(numbers: usize) -> usize {
+    if numbers > 1 { numbers + 1 } else { 1 }
+}
+
+fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, writer: &mut Writer) {
+    let names: Vec<&str> = words.protections.iter().map(String::as_str).collect();
+    let listed = match names.split_last() {
+        Some((_, others)) if others.len() >= NAMED_MAX => format!("{} protections", names.len()),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => "nothing".to_owned(),
+    };
+    let cost = if names.len() == 1 { "costs" } else { "cost" };
+    let comment: String = typed.line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    writer.put(&format!("# {comment}\n"));
+    if words.explained {
+        writer.put(LOOK);
+    }
+    writer.put("title = ");
+    writer.put(&quoted(&short(&format!("What {listed} {cost} {}", database.entry.title))));
+    writer.put("\ndatabase = ");
+    writer.from(&quoted(database.entry.id), Some(typed.target.range.clone()));
+    writer.put("\n\n[data]\nrecords = ");
+    writer.from(&grouped(words.records.unwrap_or(RECORDS)), typed.records.clone());
+    writer.explain("of 1 KB; where they do not fit in the server's memory, reads come from the disk");
+    writer.put("\n\n[load]\nclients = ");
+    let clients = match words.clients {
+        [] => "1".to_owned(),
+        [one] => one.to_string(),
+        several => format!("{several:?}"),
+    };
+    writer.from(&clients, typed.clients.clone());
+    writer.explain("busy at the same time; several with `[1, 4, 16]`, as far as it scales with \"sweep\"");
+}
+
+/// How to go on.
+const LOOK: &str = "#
+# tithe plan FILE    what it does, how long it takes, what each arm changes; starts nothing
+# tithe verify FILE  every arm once with its evidence; times nothing
+# tithe run FILE     measures, and reports the costs with their proof
+
+";
+
+/// `20_000`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A title that reports can print.
+fn short(title: &str) -> String {
+    const MAX: usize = 100;
+    let printable = title.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut short: String = printable.clone().take(MAX).collect();
+    if printable.count() > MAX {
+        short.push('…');
+    }
+    short
+}
+
+fn measure(words: &Words<'_>, typed: &Typed<'_>, arms: usize, cells: usize, writer: &mut Writer) {
+    let usual_s = if words.quick { QUICK_S } else { BUDGET_S };
+    let usual_s = usual_s.max(plan::enough_s(arms, cells)).ceil();
+    let usual = if usual_s % 60.0 == 0.0 { format!("{} min", usual_s / 60.0) } else { format!("{usual_s} s") };
+    writer.put("\n\n[measure]\nbudget = ");
+    writer.from(&quoted(words.budget.unwrap_or(&usual)), typed.budget.clone().or(typed.quick.clone()));
+    writer.explain("of measured load for all cells; starting and loading servers comes on top");
+    writer.put(if words.quick { "\nuntil_decided = true\n" } else { "\n" });
+}
+
+fn write_arms(
+    words: &Words<'_>,
+    database: &OfferedDatabase,
+    typed: &Typed<'_>,
+    arms: &[Vec<Part<'_>>],
+    writer: &mut Writer,
+) {
+    let attached = words.target.contains("://");
+    let asked_by_url = |parts: &[Part<'_>]| parts.iter().any(|part| part.entry.is_some_and(|entry| entry.by_url));
+    let plain_url = match arms.iter().any(|parts| asked_by_url(parts)) {
+        true => database.entry.url_tls.plain(words.target),
+        false => words.target.to_owned(),
+    };
+    let url = |address: &str, writer: &mut Writer| {
+        if attached {
+            writer.put("url = ");
+            writer.from(&quoted(address), Some(typed.target.range.clone()));
+            writer.put("\n");
+        }
+    };
+    let start = writer.text.len();
+    writer.put("\n[[arm]]\nname = \"plain\"");
+    writer.explain("the baseline: every other arm is compared with it");
+    writer.put("\n");
+    url(&plain_url, writer);
+    writer.origins.push((start..writer.text.len(), typed.target.range.clone()));
+    for (word, parts) in typed.protections.iter().zip(arms) {
+        let start = writer.text.len();
+        writer.put("\n");
+        if words.explained {
+            parts.iter().filter_map(|part| part.entry).for_each(|entry| writer.put(&explanation(entry)));
+        }
+        writer.put("[[arm]]\nname = ");
+        writer.from(&quoted(word.text), Some(word.range.clone()));
+        writer.put("\nprotections = [");
+        for (number, part) in parts.iter().enumerate() {
+            writer.put(if number == 0 { "" } else { ", " });
+            part.write(writer);
+        }
+        writer.put("]\n");
+        url(if asked_by_url(parts) { words.target } else { &plain_url }, writer);
+        if attached {
+            write_switches(parts, writer);
+        }
+        writer.origins.push((start..writer.text.len(), word.range.clone()));
+    }
+}
+
+/// The statements that switch the protections of an arm.
+fn write_switches(parts: &[Part<'_>], writer: &mut Writer) {
+    let switches: Vec<_> = parts.iter().filter_map(|part| Some((part, part.entry?.switch?))).collect();
+    let (mut on, mut off) = (Vec::new(), Vec::new());
+    for (part, switch) in &switches {
+        let chosen = part.chosen();
+        let quoted = |statement: String| quoted(&statement);
+        on.extend(filled(switch.on, &chosen).into_iter().map(quoted));
+        off.extend(filled(switch.off, &chosen).into_iter().map(quoted));
+    }
+    if !on.is_empty() {
+        writer.put(&format!("on = [{}]\noff = [{}]\n", on.join(", "), off.join(", ")));
+    }
+}
+
+/// `statements` of a switch of `entry` as they are where nothing is chosen of its options.
+pub fn statements(statements: &[&str], entry: &ProtectionEntry) -> Vec<String> {
+    filled(statements, &defaults(entry))
+}
+
+/// `statements` with what is `chosen` in place of the options' names.
+fn filled(statements: &[&str], chosen: &BTreeMap<String, String>) -> Vec<String> {
+    let put = |text: String, (name, value): (&String, &String)| text.replace(&format!("{{{name}}}"), value);
+    statements.iter().map(|statement| chosen.iter().fold((*statement).to_owned(), put)).collect()
+}
+
+/// The options of `entry` where nothing is chosen, as statements write them.
+fn defaults(entry: &ProtectionEntry) -> BTreeMap<String, String> {
+    let text = |value: OptionValue| match value {
+        OptionValue::Number(number) => number.to_string(),
+        OptionValue::Text(text) => text,
+        OptionValue::Flag(flag) => flag.to_string(),
+    };
+    let options = entry.options.iter();
+    options.filter_map(|option| Some((option.name.to_owned(), text(option.default?.value())))).collect()
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// What `entry` is and what can be chosen of it, as comments.
+fn explanation(entry: &ProtectionEntry) -> String {
+    let mut text = comment(&format!("{}; protects against: {}", entry.title, entry.protects_against));
+    for option in entry.options {
+        let takes = match option.kind {
+            OptionKind::Choice(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" | "),
+            OptionKind::Number { low, high } => format!("{low} to {high}"),
+            OptionKind::Flag => "true | false".to_owned(),
+            OptionKind::Text => "\"…\"".to_owned(),
+        };
+        text.push_str(&comment(&format!("{} = {takes}: {}", option.name, option.help)));
+    }
+    text
+}
+
+/// The arm of `entry` as a comment, and why it is no more than that.
+pub fn left_out(entry: &ProtectionEntry, reason: &str) -> String {
+    let arm = format!("# [[arm]]\n# name = {0}\n# protections = [{{ use = {0} }}]\n", quoted(entry.id));
+    format!("\n{}{arm}", comment(&format!("{} cannot be had: {reason}", entry.title)))
+}
+
+/// `text` as lines of comment.
+fn comment(text: &str) -> String {
+    const WIDTH: usize = 110;
+    let mut lines = vec![String::from("#")];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("#   {word}")),
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Text with what its parts stand for.
+#[derive(Default)]
+struct Writer {
+    explained: bool,
+    text: String,
+    origins: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Writer {
+    fn put(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Says behind a line what it is about, where every line has a comment.
+    fn explain(&mut self, what: &str) {
+        if self.explained && !what.is_empty() {
+            self.text.push_str(&format!("    # {what}"));
+        }
+    }
+
+    /// Writes what stands for the words in `origin`.
+    fn from(&mut self, text: &str, origin: Option<Range<usize>>) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.origins.extend(origin.map(|origin| (start..self.text.len(), origin)));
+    }
+}
+
+/// A word in the line.
+struct Word<'a> {
+    text: &'a str,
+    range: Range<usize>,
+    /// False where the shell needs other letters, so that only the whole word has a place.
+    is_plain: bool,
+}
+
+impl Word<'_> {
+    /// The place of a part of the word that begins `at` a byte of it.
+    fn place(&self, at: usize, length: usize) -> Range<usize> {
+        if self.is_plain { self.range.start + at..self.range.start + at + length } else { self.range.clone() }
+    }
+}
+
+/// The words on a line, each with its place.
+struct Typed<'a> {
+    line: String,
+    target: Word<'a>,
+    protections: Vec<Word<'a>>,
+    workloads: Vec<Word<'a>>,
+    clients: Option<Range<usize>>,
+    records: Option<Range<usize>>,
+    budget: Option<Range<usize>>,
+    quick: Option<Range<usize>>,
+}
+
+impl<'a> Typed<'a> {
+    fn of(words: &Words<'a>) -> Self {
+        let mut line = format!("tithe {}", words.command);
+        let target = add(&mut line, "", words.target);
+        let protections = words.protections.iter().map(|word| add(&mut line, " --protect", word)).collect();
+        let workloads = words.workloads.iter().map(|word| add(&mut line, " --workload", word)).collect();
+        let numbers: Vec<String> = words.clients.iter().map(u32::to_string).collect();
+        let mut option = |given: Option<String>, name: &str| given.map(|text| add(&mut line, name, &text).range);
+        let clients = option((!numbers.is_empty()).then(|| numbers.join(",")), " --clients");
+        let records = option(words.records.map(|records| records.to_string()), " --records");
+        let budget = option(words.budget.map(str::to_owned), " --budget");
+        let quick = words.quick.then(|| {
+            line.push_str(" --quick");
+            line.len() - "--quick".len()..line.len()
+        });
+        Self { line, target, protections, workloads, clients, records, budget, quick }
+    }
+}
+
+/// Adds `word` to `line`, behind its option.
+fn add<'a>(line: &mut String, option: &str, word: &'a str) -> Word<'a> {
+    line.push_str(option);
+    line.push(' ');
+    let start = line.len();
+    let is_usual = |c: char| c.is_alphanumeric() || "-_.,:=+/@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_usual) {
+        line.push_str(word);
+        return Word { text: word, range: start..line.len(), is_plain: true };
+    }
+    let is_plain = !word.contains('\'');
+    line.push_str(&format!("'{}'", word.replace('\'', "'\\''")));
+    let range = if is_plain { start + 1..line.len() - 1 } else { start..line.len() };
+    Word { text: word, range, is_plain }
+}
+
+/// One protection of a word: `pgaudit:log=read,write`.
+struct Part<'a> {
+    id: &'a str,
+    place: Range<usize>,
+    entry: Option<&'static ProtectionEntry>,
+    options: Vec<Given<'a>>,
+}
+
+/// One option of a protection: `log=read,write`.
+struct Given<'a> {
+    name: &'a str,
+    value: String,
+    place: Range<usize>,
+}
+
+/// The protections of `word`.
+fn parts<'a>(word: &Word<'a>, database: &OfferedDatabase) -> Vec<Part<'a>> {
+    let mut at = 0;
+    let split = word.text.split('+').map(|text| {
+        let start = at;
+        at += text.len() + 1;
+        part(word, start, text, database)
+    });
+    split.collect()
+}
+
+fn part<'a>(word: &Word<'_>, start: usize, text: &'a str, database: &OfferedDatabase) -> Part<'a> {
+    let (id, chosen) = text.split_once(':').map_or((text, None), |(id, chosen)| (id, Some(chosen)));
+    let named = database.protection(id);
+    let implied = if named.is_none() { implied(id, database) } else { None };
+    let entry = named.or(implied.map(|(entry, _)| entry));
+    let place = word.place(start, id.len());
+    let mut options: Vec<Given<'a>> = Vec::new();
+    options.extend(implied.map(|(_, name)| Given { name, value: id.to_owned(), place: place.clone() }));
+    let mut at = start + id.len() + 1;
+    for piece in chosen.iter().flat_map(|chosen| chosen.split(',')) {
+        let place = word.place(at, piece.len());
+        at += piece.len() + 1;
+        let is_option = |name: &str| entry.is_some_and(|entry| entry.option(name).is_some());
+        match (piece.split_once('='), options.last_mut()) {
+            (Some((name, value)), _) => options.push(Given { name, value: value.to_owned(), place }),
+            // A comma within a value: `log=read,write`.
+            (None, Some(before)) if !is_option(piece) => {
+                before.value.push(',');
+                before.value.push_str(piece);
+                before.place.end = place.end;
+            }
+            // A switch: `tls:mutual`.
+            (None, _) => options.push(Given { name: piece, value: "true".to_owned(), place }),
+        }
+    }
+    Part { id: implied.map_or(id, |(entry, _)| entry.id), place, entry, options }
+}
+
+/// The protection of `database` that alone has an option that takes `word`, and this option: who says `aegis` means the
+/// page encryption with this cipher.
+fn implied(word: &str, database: &OfferedDatabase) -> Option<(&'static ProtectionEntry, &'static str)> {
+    let takes = |kind: OptionKind| matches!(kind, OptionKind::Choice(words) if words.contains(&word));
+    let all = database.protections.iter().flat_map(|entry| entry.options.iter().map(move |option| (*entry, option)));
+    let mut found = all.filter(|(_, option)| takes(option.kind));
+    let (entry, option) = found.next()?;
+    found.next().is_none().then_some((entry, option.name))
+}
+
+impl Part<'_> {
+    fn given_twice(&self) -> Vec<Diagnostic> {
+        let earlier =
+            |number: usize, name: &str| name == "use" || self.options[..number].iter().any(|it| it.name == name);
+        let options = self.options.iter().enumerate().filter(|(number, option)| earlier(*number, option.name));
+        options
+            .map(|(_, option)| {
+                let problem = match option.name {
+                    "use" => "`use` is no option".to_owned(),
+                    name => format!("`{}` is given twice", name.escape_debug()),
+                };
+                Diagnostic::at(
+                    option.place.clone(),
+                    problem,
+                    "write `NAME:option=value,option=value`, each option once",
+                )
+            })
+            .collect()
+    }
+
+    /// What is chosen of its options, defaults included, as statements write it.
+    fn chosen(&self) -> BTreeMap<String, String> {
+        let given = self.options.iter().map(|option| (option.name.to_owned(), option.value.clone()));
+        self.entry.map(defaults).unwrap_or_default().into_iter().chain(given).collect()
+    }
+
+    /// `{ use = "pgaudit", log = "read,write" }`
+    fn write(&self, writer: &mut Writer) {
+        let start = writer.text.len();
+        writer.put("{ use = ");
+        writer.from(&quoted(self.id), Some(self.place.clone()));
+        for Given { name, value, place } in &self.options {
+            writer.put(", ");
+            let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+            writer.from(&if is_bare { (*name).to_owned() } else { quoted(name) }, Some(place.clone()));
+            writer.put(" = ");
+            writer.from(&self.value(name, value), Some(place.clone()));
+        }
+        writer.put(" }");
+        writer.origins.push((start..writer.text.len(), self.place.clone()));
+    }
+
+    /// `value` as TOML writes what the option `name` takes.
+    fn value(&self, name: &str, value: &str) -> String {
+        let kind = self.entry.and_then(|entry| entry.option(name)).map(|option| option.kind);
+        match (kind, value, value.parse::<f64>()) {
+            (Some(OptionKind::Flag), "true" | "false", _) => value.to_owned(),
+            (Some(OptionKind::Number { .. }), _, Ok(number)) if number.is_finite() => number.to_string(),
+            _ => quoted(value),
+        }
+    }
+}
