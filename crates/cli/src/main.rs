@@ -261,15 +261,17 @@ pub struct ManualArgs {
 /// What to compare.
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Run folders, or reports of them as JSON (report.json), the one to compare with first
-    #[arg(required = true, value_name = "RUN")]
-    runs: Vec<PathBuf>,
-    /// Exit with status 6 where a cost grew against the first run by more than this; with one run, where it is larger.
-    /// A cell that was not measured (4) and a protection that is not proven (5, 7) come first
+    /// Run folders, or reports of them as JSON (report.json), the one to compare with first; with a label in front:
+    /// before=RUN after=RUN
+    #[arg(required = true, value_name = "[LABEL=]RUN")]
+    runs: Vec<String>,
+    /// Exit with status 6 where a cost grew against the first run by more than so many percentage points, whatever of
+    /// its interval is true; with one run, where the cost is larger than that. A cell that was not measured (4) and a
+    /// protection that is not proven (5, 7) come first
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<String>,
     /// Format
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html"])]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html", "markdown", "json", "junit"])]
     format: String,
 }
 

@@ -1,17 +1,21 @@
 //! Progress on standard error while a run is under way, and the decision when a cell has been measured enough.
 //!
-//! On a terminal some lines are drawn over and over; elsewhere a line is written now and then.
+//! On a terminal some lines are drawn over and over; elsewhere a line is written now and then. While a server starts or
+//! evidence is awaited nothing is heard for seconds, and the clock of these lines goes on all the same; once frames are
+//! measured it moves between them alone, so that drawing takes no time from any arm.
 
 use std::{
     collections::BTreeMap,
     io::{IsTerminal, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use tithe_analysis::{
     report::{
         claims::Claims,
-        live::{self, Status},
+        live::{self, ArmNow, Pace, Status},
         number, words,
     },
     stopping::{Decision, Live},
@@ -27,10 +31,91 @@ use tithe_model::{
 /// Time between two lines where they are not drawn over each other.
 const PLAIN_PAUSE: Duration = Duration::from_secs(15);
 
+/// Time between two moves of the clock where nothing else happens.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What stands on the terminal.
+struct Screen {
+    began: Instant,
+    /// What the panel tells.
+    status: Status,
+    /// Lines of it that stand there.
+    lines: usize,
+    /// When it was last drawn because something happened.
+    heard: Instant,
+    /// How long nothing is to be heard before the clock moves by itself.
+    silence: Duration,
+}
+
+impl Screen {
+    fn draw(&mut self) {
+        self.status.elapsed_s = self.began.elapsed().as_secs_f64();
+        self.clear();
+        let (columns, rows) = size();
+        // One column and one row stay free, so that no line wraps and nothing scrolls.
+        let lines = live::panel(&self.status, columns - 1, rows.saturating_sub(2));
+        anstream::eprint!("{}", lines.join("\n"));
+        let _ = std::io::stderr().flush();
+        self.lines = lines.len();
+    }
+
+    /// Takes the panel away again; what is written next stands in its place.
+    fn clear(&mut self) {
+        if self.lines > 0 {
+            let up = if self.lines > 1 { format!("\x1b[{}A", self.lines - 1) } else { String::new() };
+            anstream::eprint!("\r{up}\x1b[J");
+            self.lines = 0;
+        }
+    }
+
+    /// Nothing was heard for longer than it should be, and a panel stands there.
+    fn is_due(&self) -> bool {
+        self.lines > 0 && self.heard.elapsed() > self.silence
+    }
+
+    fn tick(&mut self) {
+        if self.is_due() {
+            self.draw();
+        }
+    }
+}
+
+/// Moves the clock of a screen until it is dropped.
+struct Ticker {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    fn of(screen: &Arc<Mutex<Screen>>) -> Self {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let screen = Arc::clone(screen);
+        let thread = std::thread::spawn(move || {
+            while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                lock(&screen).tick();
+            }
+        });
+        Self { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A screen is plain data: whoever panicked with it left nothing half done.
+fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
+    screen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Shows progress and ends cells that are precise enough.
 pub struct Progress<'a> {
     plan: &'a Plan,
-    began: Instant,
     cell: usize,
     /// What was measured before the run was taken up again.
     before: Option<&'a Records>,
@@ -43,8 +128,10 @@ pub struct Progress<'a> {
     frame_took_s: f64,
     /// What is known of the present cell, for the panel.
     status: Status,
-    /// Lines of the panel that stand on the terminal.
-    drawn: usize,
+    /// Where it is drawn; `None` where it is not.
+    screen: Option<Arc<Mutex<Screen>>>,
+    _ticker: Option<Ticker>,
+    began: Instant,
     quiet: bool,
     terminal: bool,
 }
@@ -52,37 +139,45 @@ pub struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// Progress of a run of `plan`, of which `before` holds what was measured already.
     pub fn new(plan: &'a Plan, quiet: bool, before: Option<&'a Records>) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let named = |arm: &tithe_model::experiment::Arm| ArmNow::named(&arm.name);
+        let status = Status {
+            cell: 0,
+            cells: plan.cells.len(),
+            id: String::new(),
+            to_come: Vec::new(),
+            doing: String::new(),
+            frame: 0,
+            frames_max: 0,
+            plain: plan.experiment.arms.first().map(named).unwrap_or_default(),
+            arms: plan.experiment.arms.iter().skip(1).map(named).collect(),
+            precision: plan.experiment.measure.precision,
+            claims: Claims::default(),
+            busy: None,
+            pressure: None,
+            bought: None,
+            elapsed_s: 0.0,
+            left_s: None,
+        };
+        let began = Instant::now();
+        let screen = Screen { began, status: status.clone(), lines: 0, heard: began, silence: Duration::ZERO };
+        let screen = (terminal && !quiet).then(|| Arc::new(Mutex::new(screen)));
         Self {
             plan,
             before,
             load_ns: 0,
-            began: Instant::now(),
             cell: 0,
             live: None,
             loading: None,
             claims: Claims::default(),
             last_plain: None,
             frame_took_s: 0.0,
-            status: Status {
-                cell: 0,
-                cells: plan.cells.len(),
-                id: String::new(),
-                to_come: Vec::new(),
-                doing: String::new(),
-                frame: 0,
-                frames_max: 0,
-                arms: plan.experiment.arms.iter().skip(1).map(|arm| (arm.name.clone(), None)).collect(),
-                precision: plan.experiment.measure.precision,
-                claims: Claims::default(),
-                busy: None,
-                pressure: None,
-                bought: None,
-                elapsed_s: 0.0,
-                left_s: None,
-            },
-            drawn: 0,
+            _ticker: screen.as_ref().map(Ticker::of),
+            screen,
+            status,
+            began,
             quiet,
-            terminal: std::io::stderr().is_terminal(),
+            terminal,
         }
     }
 
@@ -96,27 +191,22 @@ impl<'a> Progress<'a> {
 
     /// Draws the panel with what is being `doing`; nothing while frames run.
     fn draw(&mut self, doing: &str) {
-        if self.quiet || !self.terminal {
-            return;
-        }
+        let Some(screen) = &self.screen else { return };
         doing.clone_into(&mut self.status.doing);
-        self.status.elapsed_s = self.began.elapsed().as_secs_f64();
         self.status.claims.clone_from(&self.claims);
-        self.clear();
-        let (columns, rows) = size();
-        // One column and one row stay free, so that no line wraps and nothing scrolls.
-        let lines = live::panel(&self.status, columns - 1, rows.saturating_sub(2));
-        anstream::eprint!("{}", lines.join("\n"));
-        let _ = std::io::stderr().flush();
-        self.drawn = lines.len();
+        let mut screen = lock(screen);
+        screen.status.clone_from(&self.status);
+        screen.heard = Instant::now();
+        // The next frame is heard of when it is done.
+        let frame = Duration::from_secs_f64(1.5 * self.frame_took_s) + TICK;
+        screen.silence = if doing.is_empty() { frame } else { Duration::ZERO };
+        screen.draw();
     }
 
     /// Takes the panel away again; what is written next stands in its place.
-    fn clear(&mut self) {
-        if self.terminal && self.drawn > 0 {
-            let up = if self.drawn > 1 { format!("\x1b[{}A", self.drawn - 1) } else { String::new() };
-            anstream::eprint!("\r{up}\x1b[J");
-            self.drawn = 0;
+    fn clear(&self) {
+        if let Some(screen) = &self.screen {
+            lock(screen).clear();
         }
     }
 
@@ -160,8 +250,8 @@ impl<'a> Progress<'a> {
         let live = self.live.as_ref().filter(|live| live.frames() > 0)?;
         let intervals = live.ended(reason);
         let few = intervals.is_none().then(|| live.frames());
-        for (number, (_, interval)) in self.status.arms.iter_mut().enumerate() {
-            *interval = intervals.as_ref().and_then(|all| all.get(number).copied());
+        for (number, arm) in self.status.arms.iter_mut().enumerate() {
+            arm.cost = intervals.as_ref().and_then(|all| all.get(number).copied());
         }
         few
     }
@@ -174,8 +264,10 @@ impl<'a> Progress<'a> {
         let at_most = (here + later) * self.frame_took_s + decision.starting_s;
         let at_least = decision.more_s.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
         self.status.frame = frame.frame + 1;
-        for (number, (_, interval)) in self.status.arms.iter_mut().enumerate() {
-            *interval = decision.arms.get(number).copied();
+        self.status.plain.pace = Pace::of(frame, slots, 0);
+        for (number, arm) in self.status.arms.iter_mut().enumerate() {
+            arm.cost = decision.arms.get(number).copied();
+            arm.pace = Pace::of(frame, slots, number + 1);
         }
         self.status.bought = decision.bought.filter(|half| *half > self.plan.experiment.measure.precision);
         self.status.busy = busy(slots);
@@ -192,6 +284,12 @@ fn busy(slots: &[Slot]) -> Option<(f64, f64)> {
     (wall > 0.0).then(|| (sum(|slot| slot.client_cpu_ns) / wall, sum(|slot| slot.server_cpu_ns) / wall))
 }
 
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 impl Observer for Progress<'_> {
     fn event(&mut self, event: &Event) {
         match event {
@@ -204,11 +302,13 @@ impl Observer for Progress<'_> {
                 (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
                 self.status.id.clone_from(&planned.id);
                 self.status.to_come = self.plan.cells[self.cell + 1..].iter().map(|cell| cell.id.clone()).collect();
-                self.status.arms.iter_mut().for_each(|(_, interval)| *interval = None);
+                self.status.plain.pace = None;
+                self.status.arms.iter_mut().for_each(|arm| (arm.cost, arm.pace) = (None, None));
                 self.load_ns = 0;
                 self.take_up();
                 (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
                 self.say(&format!("[{}/{}] {}", self.cell + 1, self.plan.cells.len(), planned.id));
+                self.draw("starting the arms");
             }
             Event::ArmStarted { arm, version, .. } => self.draw(&format!("{} started: {version}", self.arm(*arm))),
             Event::Loading { arm, done, of, .. } => {
@@ -294,4 +394,39 @@ fn size() -> (usize, usize) {
     };
     let or = |seen: u16, least: u16, usual: usize| if seen >= least { usize::from(seen) } else { usual };
     (or(size.ws_col, 40, 80), or(size.ws_row, 8, 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_moves_where_a_panel_stands_and_nothing_is_heard() {
+        let status = Status {
+            cell: 1,
+            cells: 1,
+            id: String::new(),
+            to_come: Vec::new(),
+            doing: String::new(),
+            frame: 0,
+            frames_max: 0,
+            plain: ArmNow::default(),
+            arms: Vec::new(),
+            precision: 0.01,
+            claims: Claims::default(),
+            busy: None,
+            pressure: None,
+            bought: None,
+            elapsed_s: 0.0,
+            left_s: None,
+        };
+        let began = Instant::now();
+        let mut screen = Screen { began, status, lines: 3, heard: began, silence: Duration::from_secs(3600) };
+        assert!(!screen.is_due(), "a frame is measured");
+        screen.silence = Duration::ZERO;
+        while began.elapsed().is_zero() {}
+        assert!(screen.is_due());
+        screen.lines = 0;
+        assert!(!screen.is_due(), "no panel stands there");
+    }
 }

@@ -139,8 +139,9 @@ pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String
 }
 
 /// What differs between the runs and does not forbid comparing costs, but may explain them; and what is judged how.
-pub(super) fn notes(subjects: &[Analysis], runs: &[String]) -> Vec<String> {
+pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -> Vec<String> {
     let mut notes: Vec<String> = judged_over_run(subjects).into_iter().collect();
+    notes.extend((0..runs.len()).filter_map(|run| on_few_starts(run, runs, matches)));
     let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
         // What it swaps to makes no other machine.
@@ -166,6 +167,22 @@ pub(super) fn notes(subjects: &[Analysis], runs: &[String]) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Said of a run whose servers were started so rarely that their luck is not known from itself.
+fn on_few_starts(run: usize, runs: &[String], matches: &[Match]) -> Option<String> {
+    let sides = || matches.iter().flat_map(|it| &it.sides).filter(|side| side.run == run && side.few_starts());
+    let starts = match sides().map(|side| side.estimate.starts).min()? {
+        1 => "one start".to_owned(),
+        few => format!("{few} starts"),
+    };
+    let luck = match sides().all(|side| side.estimate.widened) {
+        true => "its intervals are widened by what is known of how much starts differ",
+        false => {
+            "nothing is known of how much its starts differ, so a difference may be the luck of a start: measure it over more starts"
+        }
+    };
+    Some(format!("{} rests on {starts} of its servers: {luck}.", runs[run]))
 }
 
 /// Said where an answer rests on wider intervals than the sentences about single costs.

@@ -1,10 +1,14 @@
 //! Several runs side by side: other databases, other machines, an earlier and a later version.
 //!
-//! Only costs are compared, which are ratios against each run's own plain arm. Absolute levels of different runs
-//! belong to different hours and are left out. What cannot be compared is refused with its reason
-//! ([`Comparison::refused`]); an arm that was not proven is shown and not ranked.
+//! Only costs are compared, which are shares of each run's own plain arm, so that a difference is in percentage
+//! points. Absolute levels of different runs belong to different hours: they are shown beside their cost and
+//! not compared. The intervals are those of the runs, which hold for the next start of the servers, too. What
+//! cannot be compared is refused with its reason ([`Comparison::refused`]); an arm that was not proven is shown
+//! and not ranked.
 
 mod alike;
+
+use tithe_model::plan::STARTS_MIN;
 
 use crate::{Analysis, Estimate, Interval, Proof, statistics::distribution::normal_upper};
 
@@ -54,6 +58,11 @@ impl Side {
         matches!(self.proof, Proof::Proven | Proof::Baseline) && low.is_finite() && high.is_finite()
     }
 
+    /// The run rests on fewer starts of the servers than tell how much these differ.
+    pub fn few_starts(&self) -> bool {
+        (1..STARTS_MIN as usize).contains(&self.estimate.starts)
+    }
+
     /// The cost by its own interval.
     fn alone(&self) -> Interval {
         self.estimate.effect
@@ -72,14 +81,16 @@ pub struct Difference<'a> {
     pub less: &'a Side,
     /// The other.
     pub more: &'a Side,
-    /// How much larger the factor of `more` is, natural-log ratio; at least zero.
-    pub by: Interval,
+    /// What `more` costs more, as a share of its own plain arm less that of the other's; at least zero.
+    pub points: Interval,
+    /// By how much protected ÷ plain is larger, natural-log ratio.
+    pub ratio: Interval,
 }
 
 impl Difference<'_> {
     /// True where the interval leaves no doubt which cost is smaller.
     pub fn reported(&self) -> bool {
-        self.by.low > 0.0
+        self.points.low > 0.0
     }
 }
 
@@ -93,8 +104,9 @@ impl Match {
         let mut counted: Vec<&Side> = self.sides.iter().filter(|side| side.counts()).collect();
         counted.sort_by(|a, b| a.estimate.effect.estimate.total_cmp(&b.estimate.effect.estimate));
         let Some((less, others)) = counted.split_first() else { return Vec::new() };
-        let by = |more: &&Side| difference(&effect(more), &effect(less), others.len());
-        others.iter().map(|more| Difference { less, more, by: by(more) }).collect()
+        let by = |more: &&'_ Side| apart(&effect(more), &effect(less), others.len());
+        let difference = |(more, (points, ratio))| Difference { less, more, points, ratio };
+        others.iter().copied().zip(others.iter().map(by)).map(difference).collect()
     }
 
     /// The run that loses least beyond doubt, judged over all cells of each run.
@@ -104,23 +116,54 @@ impl Match {
         reported.then(|| differences[0].less.run)
     }
 
-    /// Runs whose cost grew against the first run's by more than `threshold` (natural-log ratio): by the estimate,
-    /// and without doubt that it grew at all, judged over all cells of each run. Of a single run: its cost itself.
-    pub fn grown(&self, threshold: f64) -> Vec<(usize, Interval)> {
-        let beyond = |by: &Interval| by.low > 0.0 && by.estimate > threshold;
+    /// How each later run's cost changed against the first run's, judged over all cells of each run; of a single run
+    /// its cost itself. Empty where the first cost does not count.
+    pub fn changes(&self) -> Vec<Change> {
         let counted: Vec<&Side> = self.sides.iter().filter(|side| side.counts()).collect();
         match counted.as_slice() {
             [only] if self.sides.len() == 1 => {
-                Some((only.run, only.over_run())).filter(|(_, by)| beyond(by)).into_iter().collect()
+                let ratio = only.over_run();
+                vec![Change { run: only.run, points: as_share(&ratio), ratio }]
             }
-            [first, others @ ..] if first.run == 0 => others
-                .iter()
-                .map(|side| (side.run, difference(&side.over_run(), &first.over_run(), others.len())))
-                .filter(|(_, by)| beyond(by))
-                .collect(),
+            [first, others @ ..] if first.run == 0 => {
+                let change = |side: &&Side| {
+                    let (points, ratio) = apart(&side.over_run(), &first.over_run(), others.len());
+                    Change { run: side.run, points, ratio }
+                };
+                others.iter().map(change).collect()
+            }
             _ => Vec::new(),
         }
     }
+}
+
+/// How the cost of an arm changed from the first run to a later one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// Index of the later run.
+    pub run: usize,
+    /// Its cost as a share of the plain arm, less that of the first run.
+    pub points: Interval,
+    /// By how much protected ÷ plain grew, natural-log ratio.
+    pub ratio: Interval,
+}
+
+impl Change {
+    /// True where the cost grew by more than `threshold`, a share, whatever of the interval is true.
+    pub fn beyond(&self, threshold: f64) -> bool {
+        self.points.low > threshold
+    }
+}
+
+/// A cost as a share of the plain arm: 0.405 for +40.5 %.
+fn as_share(effect: &Interval) -> Interval {
+    let [estimate, low, high] = [effect.estimate, effect.low, effect.high].map(f64::exp_m1);
+    Interval { estimate, low, high }
+}
+
+/// How far two costs are apart: as shares, and as the ratio of protected ÷ plain.
+fn apart(one: &Interval, other: &Interval, comparisons: usize) -> (Interval, Interval) {
+    (difference(&as_share(one), &as_share(other), comparisons), difference(one, other, comparisons))
 }
 
 /// The interval of `one` − `other`, which come from runs of their own.
@@ -141,12 +184,15 @@ pub fn difference(one: &Interval, other: &Interval, comparisons: usize) -> Inter
     }
 }
 
-/// Compares runs by what their records say.
+/// Compares runs by what their records say; `labels` are what the user calls them, as far as he does.
 ///
 /// # Errors
 /// Why nothing can be compared: every reason, whole sentences.
-pub fn compare(subjects: &[Analysis]) -> Result<Comparison, Vec<String>> {
-    let runs = alike::names(subjects);
+pub fn compare(subjects: &[Analysis], labels: &[Option<String>]) -> Result<Comparison, Vec<String>> {
+    let mut runs = alike::names(subjects);
+    for (run, label) in runs.iter_mut().zip(labels).filter_map(|(run, label)| Some((run, label.as_ref()?))) {
+        run.clone_from(label);
+    }
     let (mut matches, mut refused) = (Vec::new(), Vec::new());
     let Some(first) = subjects.first() else { return Err(vec!["There is no run to compare.".to_owned()]) };
     for cell in &first.cells {
@@ -160,7 +206,7 @@ pub fn compare(subjects: &[Analysis]) -> Result<Comparison, Vec<String>> {
         refused.push("Nothing is left to compare.".to_owned());
         return Err(refused);
     }
-    let notes = alike::notes(subjects, &runs);
+    let notes = alike::notes(subjects, &runs, &matches);
     Ok(Comparison { runs, matches, refused, notes, margin: first.margin })
 }
 
@@ -191,7 +237,7 @@ mod tests {
     #[test]
     fn two_databases() {
         let subjects = [subject("one", |_| ()), subject("two", other)];
-        let compared = compare(&subjects).unwrap();
+        let compared = compare(&subjects, &[]).unwrap();
         expect_file!["../report/golden/compared.txt"].assert_eq(&comparison::render(&compared, 80));
         expect_file!["../report/golden/compared.html"]
             .assert_eq(&sample::without_style(&html::comparison(&compared, &subjects)));
@@ -202,19 +248,19 @@ mod tests {
 
     #[test]
     fn what_is_not_alike_is_refused() {
-        let reasons = |change: &dyn Fn(&mut Analysis)| match compare(&[subject("one", |_| ()), subject("two", change)])
-        {
-            Ok(compared) => compared.refused.join(" "),
-            Err(reasons) => reasons.join(" "),
-        };
+        let reasons =
+            |change: &dyn Fn(&mut Analysis)| match compare(&[subject("one", |_| ()), subject("two", change)], &[]) {
+                Ok(compared) => compared.refused.join(" "),
+                Err(reasons) => reasons.join(" "),
+            };
         expect!["Cell c/in-memory is not the same in one and two: clients 2 and 4; values ycsb and incompressible. Nothing is left to compare."]
             .assert_eq(&reasons(&|analysis| {
                 analysis.cells[0].clients = 4;
-                analysis.cells[0].notes[1].1 = "incompressible".to_owned();
+                analysis.cells[0].notes[2].1 = "incompressible".to_owned();
             }));
         expect!["Arm auth of cell c/in-memory is not in two."]
             .assert_eq(&reasons(&|analysis| drop(analysis.cells[0].arms.pop())));
-        let records = compare(&[subject("one", |_| ()), Analysis { records: 5, ..subject("two", |_| ()) }]);
+        let records = compare(&[subject("one", |_| ()), Analysis { records: 5, ..subject("two", |_| ()) }], &[]);
         assert!(records.unwrap_err()[0].contains("records 1000 and 5"));
     }
 
@@ -226,21 +272,50 @@ mod tests {
                 analysis.cells[0].arms[1].name = name.to_owned();
             }
         };
-        let compared = compare(&[subject("one", only("pages")), subject("two", only("volume"))]).unwrap();
+        let compared = compare(&[subject("one", only("pages")), subject("two", only("volume"))], &[]).unwrap();
         assert_eq!(compared.matches[0].arm, "pages / volume");
         assert!(compared.refused.is_empty(), "{:?}", compared.refused);
     }
 
     #[test]
     fn a_threshold_is_passed_only_beyond_doubt() {
-        let compared = compare(&[subject("one", other), subject("two", |_| ())]).unwrap();
-        let grown = |threshold: f64| compared.matches[0].grown(f64::ln_1p(threshold)).len();
-        assert_eq!([0.05, 0.15, 0.25].map(grown), [1, 1, 0]);
-        let alone = compare(&[subject("one", |_| ())]).unwrap();
-        let beyond: Vec<&str> =
-            alone.matches.iter().filter(|it| !it.grown(0.1).is_empty()).map(|it| it.arm.as_str()).collect();
+        // TLS costs 18.5 % [17.8, 19.3] and then 40.5 % [38.7, 42.3]: 22 points more, and 20 at least.
+        let compared = compare(&[subject("one", other), subject("two", |_| ())], &[]).unwrap();
+        let beyond = |threshold: f64| compared.matches[0].changes().iter().any(|change| change.beyond(threshold));
+        assert_eq!([0.0, 0.15, 0.2, 0.21, 0.25].map(beyond), [true, true, true, false, false]);
+        let fell = compare(&[subject("one", |_| ()), subject("two", other)], &[]).unwrap();
+        assert!(!fell.matches[0].changes()[0].beyond(0.0));
+        let alone = compare(&[subject("one", |_| ())], &[]).unwrap();
+        let beyond = |it: &&Match| it.changes().iter().any(|change| change.beyond(0.1));
+        let beyond: Vec<&str> = alone.matches.iter().filter(beyond).map(|it| it.arm.as_str()).collect();
         // Not `audit`, which costs 13 % and is not proven.
         assert_eq!(beyond, ["tls", "columns"]);
+    }
+
+    #[test]
+    fn labels_are_names() {
+        let labels = [Some("before".to_owned()), None];
+        let compared = compare(&[subject("one", |_| ()), subject("two", other)], &labels).unwrap();
+        assert_eq!(compared.runs, ["before", "MariaDB 11.8.3"]);
+    }
+
+    #[test]
+    fn a_run_on_one_start_is_told() {
+        let told = |starts: usize, widened: bool| {
+            let change = move |analysis: &mut Analysis| {
+                let estimates = analysis.cells[0].arms.iter_mut().flat_map(|arm| &mut arm.estimates);
+                estimates.for_each(|it| (it.starts, it.widened) = (starts, widened));
+            };
+            let compared = compare(&[subject("one", change), subject("two", change)], &[]).unwrap();
+            compared.notes.join("\n")
+        };
+        expect![[r#"
+            one rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be the luck of a start: measure it over more starts.
+            two rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be the luck of a start: measure it over more starts."#]].assert_eq(&told(1, false));
+        expect![[r#"
+            one rests on 3 starts of its servers: its intervals are widened by what is known of how much starts differ.
+            two rests on 3 starts of its servers: its intervals are widened by what is known of how much starts differ."#]].assert_eq(&told(3, true));
+        expect![[r#""#]].assert_eq(&told(8, false));
     }
 
     proptest! {

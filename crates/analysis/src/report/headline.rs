@@ -2,7 +2,7 @@
 //!
 //! A headline is judged over all cells of the run ([`Estimate::headline`]), tables and charts are not; both are said.
 
-use super::{number, words};
+use super::{cell_name, number, words};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Outcome, OverRun, Proof};
 
 /// How a medium writes the parts of a sentence.
@@ -20,7 +20,8 @@ pub(super) const PLAIN: Markup = Markup { text: str::to_owned, name: str::to_own
 
 /// An arm of a cell with the estimate that decides about it.
 struct Decided<'a> {
-    cell: &'a CellAnalysis,
+    /// Number of the cell.
+    number: usize,
     arm: &'a ArmAnalysis,
     estimate: &'a Estimate,
     judged: OverRun,
@@ -44,85 +45,144 @@ impl Decided<'_> {
         self.proven() && self.symmetric() && self.judged.verdict == Outcome::TooNoisy
     }
 
-    /// `costs 3.1% [2.6, 3.7], +1.2 µs [1.0, 1.4]`
-    fn says(&self, margin: f64) -> String {
-        let OverRun { effect, verdict, .. } = self.judged;
-        let number::Figure { lead, rest } = number::cost(&effect, verdict);
-        let size = lead.trim_start_matches(['+', '−']);
-        let difference = self.difference();
+    /// `too noisy to tell (−3.0% to +5.1%, −1.2 to +2.0 µs)`
+    fn noise(&self) -> String {
+        let OverRun { effect, difference, verdict } = self.judged;
         let flagged = |flag| self.estimate.flags.contains(&flag);
-        match verdict {
-            Outcome::TooNoisy if flagged(Flag::NotEnoughFrames) => format!("not to be told ({})", self.estimate.text),
-            Outcome::TooNoisy if flagged(Flag::WithinControl) => {
-                format!("too noisy to tell ({rest}{difference}), {}", self.estimate.text)
-            }
-            Outcome::TooNoisy => format!("too noisy to tell ({rest}{difference})"),
-            Outcome::NoneFound => {
-                format!("no cost found, at most {} {rest}{difference}", number::bound(effect.high.max(0.0), &effect))
-            }
-            Outcome::Gains => format!("saves {size} {rest}{difference} (check the set-up)"),
-            Outcome::Costs if effect.high <= margin => {
-                format!("costs {size} {rest}{difference} (below your margin)")
-            }
-            Outcome::Costs => format!("costs {size} {rest}{difference}"),
+        if flagged(Flag::NotEnoughFrames) {
+            return format!("not to be told ({})", self.estimate.text);
         }
+        let (range, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
+        let beside = beside.map_or(String::new(), |figure| format!(", {}", figure.rest));
+        let control = if flagged(Flag::WithinControl) { format!(", {}", self.estimate.text) } else { String::new() };
+        format!("too noisy to tell ({}{beside}){control}", range.rest)
     }
 
-    /// `, +1.2 µs [1.0, 1.4]`, or nothing.
-    fn difference(&self) -> String {
+    /// `4.9% [−6.8, −3.0], −1.9 µs [−2.6, −1.2]`
+    fn saving(&self) -> String {
         let OverRun { effect, difference, verdict } = self.judged;
-        let (_, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
-        match (beside, verdict) {
-            (None, _) => String::new(),
-            (Some(figure), Outcome::TooNoisy) => format!(", {}", figure.rest),
-            (Some(figure), _) => format!(", {figure}"),
-        }
+        let told = number::in_line(&effect, difference.as_ref(), &self.estimate.unit, verdict);
+        told.trim_start_matches('−').to_owned()
     }
 
     /// The arm, and the cell where there are several.
-    fn place(&self, cells: usize, markup: &Markup) -> String {
+    fn place(&self, cells: &[String], markup: &Markup) -> String {
         let arm = (markup.name)(&self.arm.name);
-        if cells == 1 { arm } else { format!("{arm} in cell {}", (markup.text)(&self.cell.id)) }
+        if cells.len() == 1 { arm } else { format!("{arm} at {}", (markup.text)(&cells[self.number])) }
     }
 }
 
 /// Every arm but baselines and A/A arms, or the A/A arms alone.
 fn decided(analysis: &Analysis, aa: bool) -> Vec<Decided<'_>> {
-    let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
+    let cells = analysis.cells.iter().enumerate();
+    let arms = cells.flat_map(|(number, cell)| cell.arms.iter().map(move |arm| (number, arm)));
     arms.filter(|(_, arm)| arm.aa == aa)
-        .filter_map(|(cell, arm)| {
+        .filter_map(|(number, arm)| {
             let estimate = arm.estimates.iter().find(|estimate| estimate.primary)?;
-            Some(Decided { cell, arm, estimate, judged: estimate.headline() })
+            Some(Decided { number, arm, estimate, judged: estimate.headline() })
         })
         .collect()
 }
 
-/// The answer: the one figure, or the span from the least to the most; then what could not be told, what is unproven,
-/// and what the plain arm differs from itself.
+/// Arms that a sentence names; the others are counted.
+const NAMED: usize = 4;
+
+/// The answer: what each arm adds to an operation, the dearest first, and where no cost was found; then what could not
+/// be told, what is unproven, and what the plain arm differs from itself.
 pub(super) fn answer(analysis: &Analysis, markup: &Markup) -> String {
     let all = decided(analysis, false);
-    let cells = analysis.cells.len();
-    let mut told: Vec<&Decided> = all.iter().filter(|it| it.told()).collect();
-    told.sort_by(|a, b| a.judged.effect.estimate.total_cmp(&b.judged.effect.estimate));
-    let title = told.first().or(all.first().as_ref()).map(|it| (markup.text)(&it.estimate.title));
-    let of = title.map_or(String::new(), |title| format!(" ({title})"));
-    let says = |it: &Decided<'_>| it.says(analysis.margin);
-    let mut sentences = vec![match (told.as_slice(), all.as_slice()) {
-        (_, []) => "Nothing was measured, so there is no answer.".to_owned(),
-        ([], [only]) if only.noisy() => format!("{} is {}{of}.", only.place(cells, markup), says(only)),
-        ([], _) => "No comparison gave an answer that can be relied on.".to_owned(),
-        ([only], _) => format!("{} {}{of}.", only.place(cells, markup), says(only)),
-        ([least, .., most], _) => format!(
-            "From {}: {}, to {}: {}{of}.",
-            least.place(cells, markup),
-            says(least),
-            most.place(cells, markup),
-            says(most)
-        ),
-    }];
+    let cells = cell_name::names(analysis);
+    let told: Vec<&Decided> = all.iter().filter(|it| it.told()).collect();
+    let mut sentences: Vec<String> = match (told.as_slice(), all.as_slice()) {
+        (_, []) => vec!["Nothing was measured, so there is no answer.".to_owned()],
+        ([], [only]) if only.noisy() => vec![format!("{} is {}.", only.place(&cells, markup), only.noise())],
+        ([], _) => vec!["No comparison gave an answer that can be relied on.".to_owned()],
+        _ => costs(&told, markup).into_iter().chain(none_found(&told, markup)).collect(),
+    };
+    let saving = told.iter().filter(|it| it.judged.verdict == Outcome::Gains);
+    sentences
+        .extend(saving.map(|it| format!("{} saves {} (check the set-up).", it.place(&cells, markup), it.saving())));
     sentences.extend(open(&all, markup));
-    sentences.extend(control(analysis, markup));
+    sentences.extend(control(analysis, &cells, markup));
     sentences.join(" ")
+}
+
+/// What is told of each arm, in the experiment's order.
+fn by_arm<'a>(told: &[&'a Decided<'a>]) -> Vec<Vec<&'a Decided<'a>>> {
+    let mut arms: Vec<Vec<&Decided>> = Vec::new();
+    for it in told {
+        match arms.iter_mut().find(|arm| arm[0].arm.name == it.arm.name) {
+            Some(arm) => arm.push(it),
+            None => arms.push(vec![it]),
+        }
+    }
+    arms
+}
+
+/// `tls adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), audit 4.4 to 5.2 µs (…), in net time per op.`:
+/// from the least end of any interval to the largest, of all cells where the arm costs something.
+fn costs(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
+    let most = |arm: &[&Decided<'_>]| arm.iter().map(|it| it.judged.effect.estimate).fold(f64::MIN, f64::max);
+    let costs = |it: &&Decided<'_>| it.judged.verdict == Outcome::Costs;
+    let mut arms: Vec<Vec<&Decided>> = by_arm(told).into_iter().filter(|arm| arm.iter().any(costs)).collect();
+    arms.sort_by(|a, b| most(b).total_cmp(&most(a)));
+    let title = (markup.text)(&arms.first()?[0].estimate.title);
+    let named = arms.iter().take(NAMED).enumerate().map(|(index, arm)| {
+        let (amount, share) = added(arm);
+        let name = (markup.name)(&arm[0].arm.name);
+        match index {
+            0 => format!("{name} adds {amount} to an operation{share}"),
+            _ => format!("{name} {amount}{share}"),
+        }
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let others = match arms.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        others => format!(", {} less", words::plural(others as u64, "other")),
+    };
+    Some(format!("{named}{others}, in {title}."))
+}
+
+/// What an arm adds to an operation, and what that is of it in parentheses; the share alone where the amount is not
+/// known. Where some cell has no cost the range has no lower end.
+fn added(arm: &[&Decided<'_>]) -> (String, String) {
+    let costing = || arm.iter().filter(|it| it.judged.verdict == Outcome::Costs);
+    let everywhere = costing().count() == arm.len();
+    let span = |of: &dyn Fn(&Decided<'_>) -> Option<Interval>| {
+        let ends: Option<Vec<Interval>> = costing().map(|it| of(it).filter(|it| it.half_width().is_finite())).collect();
+        let ends = ends?;
+        let low = ends.iter().map(|it| it.low).fold(f64::MAX, f64::min);
+        Some((low, ends.iter().map(|it| it.high).fold(f64::MIN, f64::max)))
+    };
+    let share = span(&|it| Some(it.judged.effect)).map(|(low, high)| match everywhere {
+        true => number::range(low, high),
+        false => format!("up to {}", number::bound(high, &Interval { estimate: high, low, high })),
+    });
+    let amount = span(&|it| it.judged.difference).map(|(low, high)| match everywhere {
+        true => number::between(low, high, &arm[0].estimate.unit),
+        false => format!("up to {}", number::at_most(&Interval { estimate: high, low, high }, &arm[0].estimate.unit)),
+    });
+    match (amount, share) {
+        (Some(amount), Some(share)) => (amount, format!(" ({share})")),
+        (amount, share) => (amount.or(share).unwrap_or_else(|| "something".to_owned()), String::new()),
+    }
+}
+
+/// `No cost found: auth (at most 0.7%), checksums (at most 1.6%).`
+fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
+    let none = |it: &&Decided<'_>| it.judged.verdict == Outcome::NoneFound;
+    let arms: Vec<Vec<&Decided>> = by_arm(told).into_iter().filter(|arm| arm.iter().all(none)).collect();
+    let named = arms.iter().take(NAMED).map(|arm| {
+        let most = arm.iter().max_by(|a, b| a.judged.effect.high.total_cmp(&b.judged.effect.high));
+        let bound = most.map(|it| number::bound(it.judged.effect.high.max(0.0), &it.judged.effect));
+        format!("{} (at most {})", (markup.name)(&arm[0].arm.name), bound.unwrap_or_default())
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let others = match arms.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        others => format!(" and {}", words::plural(others as u64, "other")),
+    };
+    (!arms.is_empty()).then(|| format!("No cost found: {named}{others}."))
 }
 
 /// How many comparisons gave no answer, and why.
@@ -149,7 +209,7 @@ fn open(all: &[Decided<'_>], markup: &Markup) -> Vec<String> {
 }
 
 /// What the plain arm differs from itself, by the A/A arm: of several cells, where that may be most.
-fn control(analysis: &Analysis, markup: &Markup) -> Option<String> {
+fn control(analysis: &Analysis, cells: &[String], markup: &Markup) -> Option<String> {
     let reach = |it: &Decided<'_>| it.judged.effect.low.abs().max(it.judged.effect.high.abs());
     let known = |it: &Decided<'_>| it.judged.effect.half_width().is_finite();
     let all = decided(analysis, true);
@@ -160,9 +220,9 @@ fn control(analysis: &Analysis, markup: &Markup) -> Option<String> {
     Some(match all.len() {
         1 => format!("The plain arm differs from itself by {figure} ({name}, where no cost is the truth)."),
         _ => format!(
-            "The plain arm differs from itself by {figure} in cell {}, and by less in the others ({name}, where no cost \
-             is the truth).",
-            (markup.text)(&most.cell.id)
+            "The plain arm differs from itself by {figure} at {}, and by less elsewhere ({name}, where no cost is the \
+             truth).",
+            (markup.text)(&cells[most.number])
         ),
     })
 }

@@ -3,13 +3,18 @@
 //! Pure: the caller knows the clock and the terminal. The intervals shown are those of the last look; they
 //! are there to see what comes, and the report has the final ones.
 
+use tithe_model::{
+    histogram::Histogram,
+    record::{Frame, Slot},
+};
+
 use super::{
     claims::Claims,
     number,
     table::{cut, pad, width},
     words,
 };
-use crate::{Interval, Outcome};
+use crate::{Interval, Outcome, stopping::lanes};
 
 /// What is known while a cell is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +33,10 @@ pub struct Status {
     pub frame: u32,
     /// Frames at which the cell ends at the latest.
     pub frames_max: u32,
-    /// Protected arms with the present interval of their primary cost, natural-log ratio; `None` before there is one.
-    pub arms: Vec<(String, Option<Interval>)>,
+    /// The baseline.
+    pub plain: ArmNow,
+    /// The other arms.
+    pub arms: Vec<ArmNow>,
     /// Half-width at which an arm is precise enough, natural-log ratio.
     pub precision: f64,
     /// Claims of this cell, as far as they were looked at.
@@ -47,8 +54,58 @@ pub struct Status {
     pub left_s: Option<(f64, f64)>,
 }
 
-/// Columns of the interval bar.
-const BAR: usize = 21;
+/// What is known of one arm while a cell is measured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ArmNow {
+    /// Name.
+    pub name: String,
+    /// The present interval of its primary cost, natural-log ratio; `None` before there is one, and of the baseline.
+    pub cost: Option<Interval>,
+    /// How it did in the last frame; `None` before the first.
+    pub pace: Option<Pace>,
+}
+
+impl ArmNow {
+    /// An arm of which nothing is known yet.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+}
+
+/// How an arm did in one frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Operations per second in its own slots.
+    pub per_second: f64,
+    /// 99th percentile of the latency of all operations together, µs; `None` where none was seen.
+    pub latency_p99_us: Option<f64>,
+}
+
+impl Pace {
+    /// How `arm` did in `frame`; `None` where it had no slot.
+    pub fn of(frame: &Frame, slots: &[Slot], arm: usize) -> Option<Self> {
+        let mut latencies = Histogram::default();
+        frame.arms.get(arm)?.latency.values().for_each(|histogram| latencies.merge(histogram));
+        let per_second = throughput(slots, arm)?;
+        Some(Self { per_second, latency_p99_us: latencies.quantile(0.99).map(|ns| ns / 1e3) })
+    }
+
+    /// `48,310/s`
+    fn rate(&self) -> String {
+        format!("{}/s", number::count(self.per_second.round() as u64))
+    }
+
+    /// `p99 212 µs`
+    fn latency(&self) -> String {
+        self.latency_p99_us.map_or(String::new(), |us| format!("p99 {}", number::amount(us, "µs")))
+    }
+}
+
+/// Columns of the interval bar at most, and at least where there is one.
+const BAR: std::ops::RangeInclusive<usize> = 7..=21;
+
+/// Columns of a name: no more than the most, and no fewer than the least for the bar's sake.
+const NAME: std::ops::RangeInclusive<usize> = 8..=22;
 
 /// Columns of the bar of frames.
 const FRAMES: usize = 24;
@@ -60,7 +117,7 @@ pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
     if status.doing.is_empty() {
         lines[0].push_str(&format!("  {}", frames(status)));
         // Beside the arms stand the cell, evidence, processors, time and what comes.
-        lines.extend(arms(status, rows.saturating_sub(5).max(1)));
+        lines.extend(arms(status, rows.saturating_sub(5).max(1), columns));
     } else {
         lines.push(format!("  {}", status.doing));
     }
@@ -89,25 +146,58 @@ fn frames(status: &Status) -> String {
     format!("{}{}", "━".repeat(done), "─".repeat(FRAMES - done))
 }
 
-/// A line for each arm, and one for those that have no room.
-fn arms(status: &Status, room: usize) -> Vec<String> {
+/// A line for each arm, and one for those that have no room. Where the line is short, the bar goes first, then the
+/// pace, then the end of the name: a number never is cut.
+fn arms(status: &Status, room: usize, columns: usize) -> Vec<String> {
+    let plain = Some(&status.plain).filter(|it| it.pace.is_some() && room > status.arms.len());
     let shown = if status.arms.len() > room { room - 1 } else { status.arms.len() };
-    let names = status.arms.iter().take(shown).map(|(name, _)| width(name)).max().unwrap_or(0).min(22);
+    let shown: Vec<&ArmNow> = plain.into_iter().chain(status.arms.iter().take(shown)).collect();
+    let widest = |of: &dyn Fn(&ArmNow) -> usize| shown.iter().map(|it| of(it)).max().unwrap_or(0);
+    let rates = widest(&|it| it.pace.map_or(0, |pace| width(&pace.rate())));
+    let pace = |it: &ArmNow| it.pace.map_or(String::new(), |it| format!("{:>rates$}  {}", it.rate(), it.latency()));
+    let (figures, paces) = (widest(&|it| width(&figure(it))), widest(&|it| width(&pace(it))));
+    let left = columns.saturating_sub(figures + 4);
+    let names = widest(&|it| width(&it.name)).min(*NAME.end()).min(left.max(*NAME.start()));
+    let left = left.saturating_sub(names);
+    let paces = if paces + 2 <= left { paces } else { 0 };
+    // Without its pace the plain arm has nothing to tell.
+    let shown: Vec<&ArmNow> = shown.into_iter().filter(|it| paces > 0 || plain != Some(it)).collect();
+    let bars = left.saturating_sub(if paces > 0 { paces + 2 } else { 0 }).saturating_sub(2).min(*BAR.end());
     let scale = scale(status);
-    let line = |(name, interval): &(String, Option<Interval>)| {
-        let figure = match interval {
-            Some(effect) if known(effect) => number::cost(effect, Outcome::Costs).to_string(),
-            _ => "~".to_owned(),
-        };
-        let reached = interval.as_ref().is_some_and(|effect| effect.half_width() <= status.precision);
-        let mark = if reached { "✓" } else { " " };
-        format!("{mark} {}  {}  {figure}", pad(&cut(name, names), names), bar(interval.as_ref(), scale, BAR))
+    let line = |it: &&ArmNow| {
+        let reached = it.cost.as_ref().is_some_and(|effect| effect.half_width() <= status.precision);
+        let mut line = format!("{} {}", if reached { "✓" } else { " " }, pad(&cut(&it.name, names), names));
+        if BAR.contains(&bars) {
+            let bar = if plain == Some(it) { " ".repeat(bars) } else { bar(it.cost.as_ref(), (-scale, scale), bars) };
+            line.push_str(&format!("  {bar}"));
+        }
+        let figure = if plain == Some(it) { String::new() } else { figure(it) };
+        line.push_str(&format!("  {}", pad(&figure, figures)));
+        if paces > 0 {
+            line.push_str(&format!("  {}", pace(it)));
+        }
+        line.trim_end().to_owned()
     };
-    let mut lines: Vec<String> = status.arms.iter().take(shown).map(line).collect();
-    if shown < status.arms.len() {
-        lines.push(format!("  and {}", words::plural((status.arms.len() - shown) as u64, "more arm")));
+    let mut lines: Vec<String> = shown.iter().map(line).collect();
+    let hidden = status.arms.len() - shown.iter().filter(|it| plain != Some(**it)).count();
+    if hidden > 0 {
+        lines.push(format!("  and {}", words::plural(hidden as u64, "more arm")));
     }
     lines
+}
+
+/// The present cost of an arm, `~` where it is not known.
+fn figure(it: &ArmNow) -> String {
+    let known = it.cost.as_ref().filter(|effect| known(effect));
+    known.map_or("~".to_owned(), |effect| number::cost(effect, Outcome::Costs).to_string())
+}
+
+/// Operations per second of all lanes of `arm` together, in its own slots; `None` when it has none.
+fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
+    let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
+    let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.operations, sum.1 + slot.wall_ns));
+    let lanes = lanes(of_arm());
+    (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
 }
 
 fn known(effect: &Interval) -> bool {
@@ -141,7 +231,7 @@ pub fn plain_line(status: &Status) -> String {
 /// them; none where no cost is known.
 pub fn answers(status: &Status, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    if status.arms.iter().all(|(_, interval)| interval.is_none()) {
+    if status.arms.iter().all(|arm| arm.cost.is_none()) {
         return lines;
     }
     for (number, arm) in status.arms.iter().enumerate() {
@@ -159,17 +249,12 @@ fn head(status: &Status) -> String {
     format!("[{}/{}] {}", status.cell, status.cells, status.id)
 }
 
-fn one_arm((name, interval): &(String, Option<Interval>)) -> String {
-    match interval {
-        Some(effect) if known(effect) => {
-            format!("{name} {}", number::cost(effect, Outcome::Costs))
-        }
-        _ => format!("{name} ~"),
-    }
+fn one_arm(arm: &ArmNow) -> String {
+    format!("{} {}", arm.name, figure(arm))
 }
 
 fn time(status: &Status) -> String {
-    let elapsed = number::duration(status.elapsed_s);
+    let elapsed = clock(status.elapsed_s);
     let bought = status
         .bought
         .map_or(String::new(), |half| format!(", the budget buys ±{}%", number::digits(number::percent(half))));
@@ -178,6 +263,18 @@ fn time(status: &Status) -> String {
             format!("{elapsed}, {} left{bought}", range(&number::duration(least), &number::duration(most)))
         }
         None => elapsed,
+    }
+}
+
+/// `40 s`, `2 min 5 s`, `1 h 2 min 5 s`: to the second, because a clock that stands still looks like a program that
+/// does.
+fn clock(seconds: f64) -> String {
+    let seconds = seconds as u64;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, _) => format!("{minutes} min {seconds} s"),
+        _ => format!("{hours} h {minutes} min {seconds} s"),
     }
 }
 
@@ -192,19 +289,19 @@ fn range(least: &str, most: &str) -> String {
 
 /// Half of the width that a bar stands for, natural-log ratio: the furthest end of any interval, one percent at least.
 fn scale(status: &Status) -> f64 {
-    let ends =
-        status.arms.iter().filter_map(|(_, interval)| interval.as_ref()).flat_map(|effect| [effect.low, effect.high]);
+    let ends = status.arms.iter().filter_map(|arm| arm.cost.as_ref()).flat_map(|effect| [effect.low, effect.high]);
     ends.filter(|end| end.is_finite()).map(f64::abs).fold(0.01, f64::max)
 }
 
-/// The interval on a line of `columns` columns from -`scale` to `scale`, with a stroke at no cost: `·······│··━━●━━`.
-pub(super) fn bar(interval: Option<&Interval>, scale: f64, columns: usize) -> String {
+/// The interval on a line of `columns` columns from the first of `ends` to the second, with a stroke at no cost:
+/// `·······│··━━●━━`.
+pub(super) fn bar(interval: Option<&Interval>, ends: (f64, f64), columns: usize) -> String {
     let place = |effect: f64| {
-        let share = (effect / scale).clamp(-1.0, 1.0);
-        ((share + 1.0) / 2.0 * (columns - 1) as f64).round() as usize
+        let share = ((effect - ends.0) / (ends.1 - ends.0)).clamp(0.0, 1.0);
+        (share * (columns - 1) as f64).round() as usize
     };
     let mut bar = vec!['·'; columns];
-    bar[columns / 2] = '│';
+    bar[place(0.0)] = '│';
     if let Some(effect) = interval.filter(|effect| effect.low <= effect.high) {
         bar[place(effect.low)..=place(effect.high)].fill('━');
         // Where nothing is known yet, a point would say something.
@@ -224,6 +321,7 @@ mod tests {
 
     fn status() -> Status {
         let interval = |estimate, low, high| Some(Interval { estimate, low, high });
+        let pace = |per_second, p99| Some(Pace { per_second, latency_p99_us: Some(p99) });
         Status {
             cell: 2,
             cells: 6,
@@ -232,10 +330,11 @@ mod tests {
             doing: String::new(),
             frame: 12,
             frames_max: 60,
+            plain: ArmNow { pace: pace(48_310.4, 212.0), ..ArmNow::named("plain") },
             arms: vec![
-                ("tls".to_owned(), interval(0.031, 0.020, 0.042)),
-                ("audit".to_owned(), interval(-0.002, -0.009, 0.005)),
-                ("luks".to_owned(), None),
+                ArmNow { name: "tls".to_owned(), cost: interval(0.031, 0.020, 0.042), pace: pace(46_870.0, 219.0) },
+                ArmNow { name: "audit".to_owned(), cost: interval(-0.002, -0.009, 0.005), pace: pace(48_300.0, 211.0) },
+                ArmNow { pace: pace(9_310.0, 1_534.0), ..ArmNow::named("luks") },
             ],
             precision: 0.01,
             claims: claims::tests::of(&["++", "+", "+", "+", "+", "+", "+", "+", "+", "-", "+-", "?"]),
@@ -251,12 +350,13 @@ mod tests {
     fn the_panel_says_where_the_run_is() {
         expect![[r#"
             [2/6] c/in-memory  ━━━━━───────────────────
-              tls    ··········│····━━●━━━  +3.1% [2.0, 4.3]
-            ✓ audit  ········━━●━·········  −0.2% [−0.9, +0.5]
-              luks   ··········│··········  ~
+              plain                                             48,310/s  p99 212 µs
+              tls    ··········│····━━●━━━  +3.1% [2.0, 4.3]    46,870/s  p99 219 µs
+            ✓ audit  ········━━●━·········  −0.2% [−0.9, +0.5]  48,300/s  p99 211 µs
+              luks   ··········│··········  ~                    9,310/s  p99 1.53 ms
             ! evidence so far: 9 of 12 claims hold, 2 do not, 1 cannot be told
               client busy 41%, server 56%, processor pressure 8.0%
-              72 s, 2–4 min left
+              1 min 12 s, 2–4 min left
               to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&status(), 80, 24).join("\n"));
         let loading = Status {
@@ -269,7 +369,7 @@ mod tests {
         expect![[r#"
             [2/6] c/in-memory
               audit: 12,000 of 20,000 records loaded
-              72 s
+              1 min 12 s
               to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&loading, 80, 24).join("\n"));
     }
@@ -286,13 +386,47 @@ mod tests {
     }
 
     #[test]
+    fn a_short_line_keeps_its_numbers() {
+        expect![[r#"
+            [2/6] c/in-memory  ━━━━━───────────────────
+              plain                                48,310/s  p99 212 µs
+              tls    ····│━●━  +3.1% [2.0, 4.3]    46,870/s  p99 219 µs
+            ✓ audit  ···●━···  −0.2% [−0.9, +0.5]  48,300/s  p99 211 µs
+              luks   ····│···  ~                    9,310/s  p99 1.53 ms
+            ! evidence so far: 9 of 12 claims hold, 2 do not, 1 cannot …
+              client busy 41%, server 56%, processor pressure 8.0%
+              1 min 12 s, 2–4 min left
+              to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
+        .assert_eq(&panel(&status(), 60, 24).join("\n"));
+        expect![[r#"
+            [2/6] c/in-memory  ━━━━━───────────────────
+              tls    ········│···━━●━━  +3.1% [2.0, 4.3]
+            ✓ audit  ······━━●━·······  −0.2% [−0.9, +0.5]
+              luks   ········│········  ~
+            ! evidence so far: 9 of 12 claims hold, 2 do …
+              client busy 41%, server 56%, processor pres…
+              1 min 12 s, 2–4 min left
+              to come: c.on-disk, a.in-memory, a.on-disk …"#]]
+        .assert_eq(&panel(&status(), 46, 24).join("\n"));
+        for columns in 36..120 {
+            let lines = panel(&status(), columns, 24).join("\n");
+            assert!(lines.contains("+3.1% [2.0, 4.3]") && lines.contains("−0.2% [−0.9, +0.5]"), "{columns}: {lines}");
+        }
+    }
+
+    #[test]
     fn the_plain_line_names_every_arm() {
-        expect!["[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit −0.2% [−0.9, +0.5], luks ~; client busy 41%, server 56%, processor pressure 8.0%; 72 s, 2–4 min left"]
+        expect!["[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit −0.2% [−0.9, +0.5], luks ~; client busy 41%, server 56%, processor pressure 8.0%; 1 min 12 s, 2–4 min left"]
         .assert_eq(&plain_line(&status()));
         let wide = Status { bought: Some(0.0123), ..status() };
         assert!(plain_line(&wide).ends_with("2–4 min left, the budget buys ±1.2%"), "{}", plain_line(&wide));
-        let begun = Status { arms: vec![("tls".to_owned(), None)], frame: 0, left_s: None, busy: None, ..status() };
-        expect!["[2/6] c/in-memory frame 0/60: tls ~; 72 s"].assert_eq(&plain_line(&begun));
+        let begun = Status { arms: vec![ArmNow::named("tls")], frame: 0, left_s: None, busy: None, ..status() };
+        expect!["[2/6] c/in-memory frame 0/60: tls ~; 1 min 12 s"].assert_eq(&plain_line(&begun));
+    }
+
+    #[test]
+    fn the_clock_is_told_to_the_second() {
+        assert_eq!([0.9, 59.9, 60.0, 3_725.0].map(clock), ["0 s", "59 s", "1 min 0 s", "1 h 2 min 5 s"]);
     }
 
     #[test]
@@ -305,7 +439,7 @@ mod tests {
     #[test]
     fn infinite_intervals_fill_the_bar() {
         let endless = Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        assert_eq!(bar(Some(&endless), 0.01, 15), "━━━━━━━━━━━━━━━");
-        assert_eq!(bar(None, 0.01, 15), "·······│·······");
+        assert_eq!(bar(Some(&endless), (-0.01, 0.01), 15), "━━━━━━━━━━━━━━━");
+        assert_eq!(bar(None, (-0.01, 0.01), 15), "·······│·······");
     }
 }

@@ -1,6 +1,9 @@
 //! The report as GitHub-flavoured Markdown, ready to be pasted into a pull request.
 
-use super::view::{self, Block, Claim, Entry, Form, Note, Table, Tone};
+use super::{
+    summary::{Row, Summary},
+    view::{self, Block, Claim, Entry, Form, Note, Table, Tone},
+};
 use crate::Analysis;
 
 /// The report on `analysis`, ending with a line break. Quotations are never cut.
@@ -19,6 +22,7 @@ fn block(block: &Block) -> String {
         }
         Block::Table(table) => self::table(table),
         Block::Claims(claims) => lines(claims.iter().map(claim)),
+        Block::Summary(cells) => cells.iter().map(summary).collect::<Vec<_>>().join("\n\n"),
         Block::Verbatim(verbatim) => {
             let fence = "`".repeat(longest_ticks(&verbatim.join("\n")).max(2) + 1);
             format!("{fence}diff\n{}\n{fence}", verbatim.join("\n"))
@@ -39,6 +43,20 @@ fn table(table: &Table) -> String {
     let ruler = table.columns.iter().map(|column| if column.figures { "---:" } else { "---" }.to_owned());
     let rows = table.rows.iter().map(|entries| row(entries.iter().map(entry)));
     lines([row(heading), row(ruler)].into_iter().chain(rows))
+}
+
+/// The lines of one cell as a table.
+fn summary(cell: &Summary) -> String {
+    let of = |line: &Row| {
+        let Row { mark, arm, cost, adds, words, .. } = line;
+        let cost = format!("{} {}", cost.0, cost.1);
+        row([format!("{mark} {}", escape(arm)), escape(&cost), escape(adds), escape(words)].into_iter())
+    };
+    let head = [
+        row(["arm", "cost", "adds", ""].map(str::to_owned).into_iter()),
+        row(["---", "---:", "---:", "---"].map(str::to_owned).into_iter()),
+    ];
+    format!("{}\n\n{}", escape(&cell.cell), lines(head.into_iter().chain(cell.rows.iter().map(of))))
 }
 
 fn row(cells: impl Iterator<Item = String>) -> String {
@@ -90,7 +108,7 @@ fn longest_ticks(text: &str) -> usize {
 
 /// `text` with everything escaped that Markdown would take for markup where it stands, and nothing else: the
 /// source is read too, in mails and in diffs.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
     let mut characters = text.chars().peekable();

@@ -1,16 +1,18 @@
 //! Reports: an [`Analysis`](crate::Analysis) in, text out.
 //!
-//! [`view`] decides what is said and in which order, as a list of blocks that know no medium; [`terminal`]
-//! and [`markdown`] only lay the blocks out; [`html`] draws. [`json`], [`csv`], [`benchstat`] and [`ycsb`] are for
-//! programs; of these [`json`] and [`csv`] are the whole analysis, with nothing rounded and nothing left out, and from
-//! [`json`] every other report but [`ycsb`] can be made again. [`live`] is the status line while a run is under way.
-//! [`number`] (on [`quantity`](tithe_model::quantity)) and [`words`] are the only places that turn figures and outcomes
-//! into text, so that every medium says the same thing in the same words.
+//! [`view`] decides what is said and in which order, as a list of blocks that know no medium; [`terminal`] and
+//! [`markdown`] only lay the blocks out; [`html`] draws. [`json`], [`csv`], [`benchstat`] and [`ycsb`] are for
+//! programs; of these [`json`] and [`csv`] are the whole analysis, with nothing rounded and nothing left out,
+//! and from [`json`] every other report but [`ycsb`] can be made again. [`live`] is the status line while a run
+//! is under way, [`summary`] what stands last. [`number`] (on [`quantity`](tithe_model::quantity)) and
+//! [`words`] (with [`cell_name`]) are the only places that turn figures and outcomes into text, so that every
+//! medium says the same thing in the same words.
 //!
 //! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
 
 pub mod benchstat;
 pub mod calibration;
+pub mod cell_name;
 pub mod claims;
 pub mod comparison;
 pub mod csv;
@@ -19,6 +21,7 @@ pub mod json;
 pub mod live;
 pub mod markdown;
 pub mod number;
+pub mod summary;
 pub mod terminal;
 pub mod view;
 pub mod words;

@@ -126,6 +126,36 @@ fn resolving(low: f64, high: f64) -> usize {
     by_width.min(if size >= 100.0 { usize::from(size < 1000.0) } else { (decimals(size) + 1).min(6) })
 }
 
+/// A difference of two costs, a share, in percentage points: `+22.0 points [20.0, 24.1]`.
+pub fn points(difference: &Interval) -> String {
+    let [estimate, low, high] = [difference.estimate, difference.low, difference.high].map(|share| 100.0 * share);
+    let decimals = shared(low, high);
+    let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
+    format!("{} points [{}, {}]", signed(estimate, decimals), end(low), end(high))
+}
+
+/// A natural-log ratio as a factor, however small: `×1.19 [1.17, 1.20]`.
+pub fn factor(ratio: &Interval) -> String {
+    let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(f64::exp);
+    let decimals = shared(100.0 * low, 100.0 * high) + 2;
+    let decimals = if estimate >= 10.0 { 1 } else { decimals.min(3) };
+    format!("×{} [{}, {}]", fixed(estimate, decimals), fixed(low, decimals), fixed(high, decimals))
+}
+
+/// The upper end of a difference per operation, as fine as its interval: `0.31 µs`; 0 where that is below it.
+pub fn at_most(difference: &Interval, unit: &str) -> String {
+    let Interval { low, high, .. } = *difference;
+    let (divisor, unit) = readable(high.abs(), unit.split('/').next().unwrap_or(unit));
+    with_unit(fixed(high.max(0.0) / divisor, resolving(low / divisor, high / divisor)), &unit)
+}
+
+/// Both ends of an amount per operation in the unit that reads best: `14.9 to 16.3 µs`.
+pub fn between(low: f64, high: f64, unit: &str) -> String {
+    let (divisor, unit) = readable(high.abs(), unit.split('/').next().unwrap_or(unit));
+    let decimals = resolving(low / divisor, high / divisor);
+    with_unit(format!("{} to {}", fixed(low / divisor, decimals), fixed(high / divisor, decimals)), &unit)
+}
+
 /// Both ends of a cost as `−3.0% to +5.1%`, from twice as much on as `−10% to ×3.3`.
 pub fn range(low: f64, high: f64) -> String {
     let decimals = shared(percent(low), percent(high.min(FACTOR_FROM)));
@@ -237,6 +267,15 @@ mod tests {
         assert_eq!(told(0.5, f64::NEG_INFINITY, f64::INFINITY, "µs/op"), "~ not enough data");
         let noisy = Interval { estimate: 0.1, low: -0.1, high: 0.212 };
         assert_eq!(difference(&noisy, "µs/op", Outcome::TooNoisy).to_string(), "~ −0.10 to +0.21 µs");
+    }
+
+    #[test]
+    fn a_range_of_amounts_is_as_fine_as_it_is_wide() {
+        assert_eq!(between(14.86, 16.31, "µs/op"), "14.9 to 16.3 µs");
+        assert_eq!(between(0.5712, 0.9543, "µs/op"), "0.57 to 0.95 µs");
+        assert_eq!(between(990.0, 1_600.0, "µs"), "1.0 to 1.6 ms");
+        assert_eq!(at_most(&Interval { estimate: 0.15, low: -0.08, high: 0.307 }, "µs/op"), "0.31 µs");
+        assert_eq!(at_most(&Interval { estimate: -0.15, low: -0.3, high: -0.1 }, "µs/op"), "0.00 µs");
     }
 
     #[test]

@@ -361,7 +361,9 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         resources: "in-memory".to_owned(),
         clients: 2,
         arrivals: "closed loop".to_owned(),
-        notes: vec![("requestdistribution".to_owned(), "zipfian".to_owned()), ("values".to_owned(), "ycsb".to_owned())],
+        notes: [("requestdistribution", "zipfian"), ("READ", "100 %"), ("values", "ycsb")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
         mode: "twin".to_owned(),
         slot_ms: 20.0,
         frames: 30,
@@ -442,7 +444,9 @@ pub(super) fn controlled() -> Analysis {
         let mut net = Estimate::new("net", "net time per op", effect, (38.42, 38.42 * effect.estimate.exp()), "µs");
         let wide = Interval { low: percent(wider.0), high: percent(wider.1), ..effect };
         let verdict = if wider.0 > 0.0 { Outcome::Costs } else { Outcome::NoneFound };
-        net.over_run = Some(OverRun { effect: wide, difference: None, verdict });
+        let added = |effect: f64| 38.42 * effect.exp_m1();
+        let [estimate, low, high] = [wide.estimate, wide.low, wide.high].map(added);
+        net.over_run = Some(OverRun { effect: wide, difference: Some(Interval { estimate, low, high }), verdict });
         net.primary(effect)
     };
     let proven = |name: &str, net: Estimate| ArmAnalysis {
@@ -464,10 +468,15 @@ pub(super) fn controlled() -> Analysis {
         cell(id, vec![plain(), proven("tls", tls), proven("auth", faster(control)), again])
     };
     let small = net((0.3, 0.1, 0.5), (-0.1, 0.7)).flags(&[Flag::WithinControl]);
-    let cells = vec![
+    let mut cells = vec![
         of("a", net((12.5, 11.9, 13.1), (11.6, 13.4)), (-0.6, -1.2, 0.1), "−0.60% [−1.2, 0.10]"),
         of("c", small, (0.0, -0.5, 0.6), "0.00% [−0.50, 0.60]"),
     ];
+    cells[0].notes[1].1 = "50 %".to_owned();
+    cells[0].notes.push(("UPDATE".to_owned(), "50 %".to_owned()));
+    for finding in cells[1].arms.iter_mut().flat_map(|arm| &mut arm.findings) {
+        finding.cell = 1;
+    }
     analysis("What protections cost beside a plain arm again", cells)
 }
 

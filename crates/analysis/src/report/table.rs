@@ -140,7 +140,7 @@ impl Layout {
 }
 
 /// A number taken apart behind its whole part: `+3` and `.1%`, `24,310` and ` op/s`.
-fn at_point(text: &str) -> (&str, &str) {
+pub(super) fn at_point(text: &str) -> (&str, &str) {
     let Some(first) = text.find(|character: char| character.is_ascii_digit()) else { return (text, "") };
     let whole = text[first..].find(|character: char| !(character.is_ascii_digit() || character == ','));
     text.split_at(whole.map_or(text.len(), |end| first + end))

@@ -1,7 +1,7 @@
 //! What a report says and in which order, for every medium with a reader.
 //!
 //! A report is a list of [`Block`]s. A block carries words and what they mean ([`Tone`]), and leaves width,
-//! colour and markup to the renderer, which only has to lay out seven kinds of block. The documents hold no
+//! colour and markup to the renderer, which only has to lay out eight kinds of block. The documents hold no
 //! numbers to compute with: a renderer that draws takes those from the [`Analysis`].
 
 pub(super) mod costs;
@@ -11,13 +11,17 @@ pub(super) mod published;
 
 use std::collections::BTreeSet;
 
-use super::{headline, number, words};
+use super::{
+    headline, number,
+    summary::{self, Summary},
+    words,
+};
 use crate::{Analysis, CellAnalysis, Interval, Sweep, SweepArm, SweepStep};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Costs, a summary of the evidence, conditions and warnings: what a run prints at its end.
+    /// Costs, conditions, what is amiss with the evidence, warnings, and a line for each arm: what a run prints.
     Short,
     /// Everything: every finding with what was seen, every figure, settings, versions, the machine.
     Long,
@@ -54,6 +58,8 @@ pub enum Block {
     Table(Table),
     /// Findings, claim by claim.
     Claims(Vec<Claim>),
+    /// What each arm costs, cell by cell.
+    Summary(Vec<Summary>),
     /// Lines to be shown as they are: configuration.
     Verbatim(Vec<String>),
     /// Footnotes and warnings.
@@ -174,6 +180,7 @@ pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
     }
     blocks.extend(warnings(analysis));
     blocks.extend(over_run(analysis));
+    blocks.extend(last_lines(analysis));
     blocks.iter_mut().for_each(|block| block.each_text(clean));
     blocks
 }
@@ -353,7 +360,28 @@ fn warnings(analysis: &Analysis) -> Vec<Block> {
     vec![Block::Heading(2, "Warnings".to_owned()), Block::Notes(analysis.warnings.iter().map(note).collect())]
 }
 
-/// The answer of a run of several cells, and what it rests on: the last that is read.
+/// What each arm costs, the dearest first, and how its evidence came out: the last that is read.
+fn last_lines(analysis: &Analysis) -> Vec<Block> {
+    let costs = summary::of(analysis);
+    if costs.is_empty() {
+        return Vec::new();
+    }
+    let note = |mark: &str, text, tone| Note { mark: mark.to_owned(), text, tone };
+    let control = analysis.cells.iter().find_map(headline::control_of).map(|arm| {
+        let text = format!("{} is the plain arm again: what it shows is what differences mean here.", arm.name);
+        note("≡", text, Tone::Normal)
+    });
+    let evidence = summary::evidence(analysis).map(|(words, all_hold)| {
+        let (mark, tone) = if all_hold { ("✓", Tone::Good) } else { ("!", Tone::Bad) };
+        note(mark, format!("evidence: {words}"), tone)
+    });
+    let notes: Vec<Note> = control.into_iter().chain(evidence).collect();
+    let mut blocks = vec![Block::Heading(2, "What it costs".to_owned()), Block::Summary(costs)];
+    blocks.extend((!notes.is_empty()).then_some(Block::Notes(notes)));
+    blocks
+}
+
+/// The answer of a run of several cells, and what it rests on.
 fn over_run(analysis: &Analysis) -> Vec<Block> {
     let Some(together) = headline::together(analysis) else { return Vec::new() };
     vec![
@@ -380,6 +408,12 @@ impl Block {
                         .seen
                         .iter_mut()
                         .for_each(|seen| [&mut seen.protected, &mut seen.control].into_iter().for_each(change));
+                }
+            }
+            Self::Summary(cells) => {
+                for cell in cells {
+                    change(&mut cell.cell);
+                    cell.rows.iter_mut().for_each(|row| change(&mut row.arm));
                 }
             }
             Self::Verbatim(lines) => lines.iter_mut().for_each(change),

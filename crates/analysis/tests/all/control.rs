@@ -144,8 +144,8 @@ fn a_threshold_is_held_against_the_interval_over_all_cells() {
     let effects = [0.0, 0.05, 0.0, 0.0, 0.0];
     let mut analysis = assess(&of_cells(7, 2, &effects, &bare(&effects, 20)));
     let beyond = |analysis: &Analysis| {
-        let compared = compare::compare(std::slice::from_ref(analysis)).expect("a run alone");
-        compared.matches.iter().filter(|matched| !matched.grown(0.01).is_empty()).count()
+        let compared = compare::compare(std::slice::from_ref(analysis), &[]).expect("a run alone");
+        compared.matches.iter().flat_map(|matched| matched.changes()).filter(|change| change.beyond(0.01)).count()
     };
     for arm in analysis.cells.iter_mut().flat_map(|cell| &mut cell.arms) {
         arm.proof =
@@ -157,6 +157,6 @@ fn a_threshold_is_held_against_the_interval_over_all_cells() {
     doubtful.over_run.as_mut().expect("two cells").effect.low = -0.001;
     assert!(doubtful.effect.low > 0.0);
     assert_eq!(beyond(&analysis), 1);
-    let notes = compare::compare(std::slice::from_ref(&analysis)).expect("a run alone").notes;
+    let notes = compare::compare(std::slice::from_ref(&analysis), &[]).expect("a run alone").notes;
     assert!(notes.iter().any(|note| note.contains("judged over all cells")), "{notes:?}");
 }

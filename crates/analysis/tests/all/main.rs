@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a browser shows the page")]
 
 mod assessment;
+mod comparison;
 mod control;
 mod coverage;
 mod designs;

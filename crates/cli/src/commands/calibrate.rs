@@ -146,6 +146,7 @@ fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, En
     let run = Run::new(database, install, &plan, &workloads, interrupt::listen())?
         .apart(apart::program(&arguments.experiment.machine));
     let ending = run.carry_out(&mut folder, None, &mut observer)?;
+    drop(observer);
     Ok((folder.path().to_owned(), ending))
 }
 

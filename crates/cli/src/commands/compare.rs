@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
-    Analysis, Interval, Outcome,
+    Analysis,
     compare::{self, Comparison},
-    report::{self, number},
+    report,
 };
 use tithe_model::ending::CellEnding;
 
@@ -17,20 +17,25 @@ use crate::{
 
 /// Runs the command; returns the exit status.
 pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
-    let threshold = arguments.threshold.as_deref().map(percentage).transpose()?;
-    if arguments.runs.len() < 2 && threshold.is_none() {
+    let threshold = arguments.threshold.as_deref().map(share).transpose()?;
+    let named = arguments.runs.iter().map(|run| labelled(run)).collect::<Result<Vec<_>, Stop>>()?;
+    let (labels, runs): (Vec<Option<String>>, Vec<PathBuf>) = named.into_iter().unzip();
+    if runs.len() < 2 && threshold.is_none() {
         return Err(Stop::new(exit::USAGE, "name at least two runs, or one and a --threshold"));
     }
-    for (index, run) in arguments.runs.iter().enumerate() {
+    for (index, run) in runs.iter().enumerate() {
         let same = |other: &PathBuf| run.canonicalize().is_ok_and(|run| other.canonicalize().is_ok_and(|it| it == run));
-        if arguments.runs[..index].iter().any(same) {
+        if runs[..index].iter().any(same) {
             let message = format!("{} is named twice: a run does not differ from itself", run.display());
             return Err(Stop::new(exit::USAGE, message));
+        }
+        if let Some(label) = labels[index].as_ref().filter(|label| labels[..index].contains(&Some((*label).clone()))) {
+            return Err(Stop::new(exit::USAGE, format!("two runs have the label {label:?}: give each one of its own")));
         }
     }
     let mut subjects = Vec::new();
     let (mut damaged, mut unmeasured) = (None, exit::OK);
-    for run in &arguments.runs {
+    for run in &runs {
         let assessed = records::read(run)?;
         damaged = damaged.or(exit::of_damage(run, &assessed.damage));
         if threshold.is_some() {
@@ -38,12 +43,15 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         }
         subjects.push(assessed.analysis);
     }
-    let comparison = compare::compare(&subjects).map_err(|reasons| {
+    let comparison = compare::compare(&subjects, &labels).map_err(|reasons| {
         let status = if unmeasured == exit::OK { exit::USAGE } else { unmeasured };
         Stop::new(status, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
     })?;
     let rendered = match arguments.format.as_str() {
         "html" => report::html::comparison(&comparison, &subjects),
+        "markdown" => report::comparison::markdown::render(&comparison, threshold),
+        "json" => report::comparison::json::render(&comparison, threshold),
+        "junit" => report::comparison::junit::render(&comparison, threshold),
         _ => report::comparison::render(&comparison, progress::columns().min(120)),
     };
     anstream::print!("{rendered}");
@@ -80,31 +88,32 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
         anstream::eprintln!("tithe: {} · {}: {words}", matched.cell, matched.arm);
         status = exit::worse(status, of_sides);
     }
-    for (matched, run, by) in comparison
-        .matches
-        .iter()
-        .flat_map(|matched| matched.grown(threshold).into_iter().map(move |(run, by)| (matched, run, by)))
-    {
-        let verb = if comparison.runs.len() > 1 { "grew by" } else { "is" };
-        let by: Interval = by;
-        anstream::eprintln!(
-            "tithe: {} · {}: the cost in {} {verb} {}, beyond {}%",
-            matched.cell,
-            matched.arm,
-            comparison.runs[run],
-            number::cost(&by, Outcome::Costs),
-            number::digits(number::percent(threshold))
-        );
-        status = exit::worse(status, exit::BEYOND);
+    for line in report::comparison::against_threshold(comparison, threshold) {
+        anstream::eprintln!("tithe: {line}");
     }
-    status
+    let changes = comparison.matches.iter().flat_map(compare::Match::changes);
+    let beyond = changes.filter(|change| change.beyond(threshold)).count() > 0;
+    exit::worse(status, if beyond { exit::BEYOND } else { exit::OK })
 }
 
-/// `5%` as a natural-log ratio.
-fn percentage(text: &str) -> Result<f64, Stop> {
+/// `before=RUN` as a label and a path; a path that has a `=` in its name is none.
+fn labelled(text: &str) -> Result<(Option<String>, PathBuf), Stop> {
+    match text.split_once('=').filter(|(label, _)| !label.contains('/') && !Path::new(text).exists()) {
+        None => Ok((None, PathBuf::from(text))),
+        Some((label, run)) if !label.trim().is_empty() && !run.is_empty() && !label.contains(char::is_control) => {
+            Ok((Some(label.trim().to_owned()), PathBuf::from(run)))
+        }
+        Some(_) => {
+            Err(Stop::new(exit::USAGE, format!("{text:?} is neither a run nor LABEL=RUN, as before=tithe-runs/1")))
+        }
+    }
+}
+
+/// `5%` as a share: points are of the plain arm.
+fn share(text: &str) -> Result<f64, Stop> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     match number.filter(|number| number.is_finite() && *number >= 0.0) {
-        Some(number) => Ok((number / 100.0).ln_1p()),
+        Some(number) => Ok(number / 100.0),
         None => Err(Stop::new(exit::USAGE, format!("--threshold {text:?} is no percentage; write one as 5%"))),
     }
 }

@@ -31,6 +31,10 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         _ => text(report::view::Form::Long),
     };
     anstream::print!("{rendered}");
+    if arguments.format == "short" {
+        // The same for a run folder and for its document, wherever they are.
+        anstream::println!("\nthe rest: tithe report RUN, as a page with --format html");
+    }
     Ok(exit::of_damage(&arguments.run, &assessed.damage).unwrap_or(exit::OK))
 }
 

@@ -46,6 +46,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
     let run = Run::new(database, install, &plan, &workloads, cancelled)?.apart(apart::program(&options.machine));
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
+    drop(observer);
     let path = folder.path().to_owned();
     drop(folder);
     let assessed = records::assess(&path)?;
@@ -62,10 +63,13 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             colour: true,
         };
         anstream::print!("{}", report::terminal::render(analysis, options));
-        anstream::println!("\nrun folder  {}\nreport      {}", path.display(), path.join("report.html").display());
-        anstream::println!("everything  tithe report {}", path.display());
+        anstream::println!(
+            "\nthe rest: {}\n          tithe report {}",
+            path.join("report.html").display(),
+            path.display()
+        );
         if ending != Ending::Complete {
-            anstream::println!("continue    tithe run --resume {}", path.display());
+            anstream::println!("continue: tithe run --resume {}", path.display());
         }
     }
     Ok(exit::of_damage(&path, &assessed.damage).unwrap_or_else(|| status(ending, analysis)))

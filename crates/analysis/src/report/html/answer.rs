@@ -1,11 +1,14 @@
-//! What was asked, in one sentence, and the answer as the page writes it.
+//! What was measured, in a line, and the answer as the page writes it.
 
 use std::collections::BTreeSet;
 
 use super::markup::text;
 use crate::{
-    Analysis, Proof,
-    report::headline::{self, Markup},
+    Analysis,
+    report::{
+        headline::{self, Markup},
+        words,
+    },
 };
 
 const MARKUP: Markup = Markup {
@@ -19,26 +22,14 @@ pub(super) fn answer(analysis: &Analysis) -> String {
     headline::answer(analysis, &MARKUP)
 }
 
-/// `How much more does an operation of SQLite 3.54 cost with …?`
-pub(super) fn question(analysis: &Analysis) -> String {
+/// `PostgreSQL 15.14 · Intel Xeon, 2 processors · 2026-11-21T08-12-00-postgresql`: what was measured, where and when.
+pub(super) fn subject(analysis: &Analysis) -> String {
     let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
     let versions: BTreeSet<&str> =
         arms().map(|arm| arm.facts.version.as_str()).filter(|version| !version.is_empty()).collect();
     let database = versions.first().copied().unwrap_or(&analysis.database);
-    let mut protected: Vec<&str> = Vec::new();
-    for arm in arms().filter(|arm| arm.proof != Proof::Baseline) {
-        if !protected.contains(&arm.name.as_str()) {
-            protected.push(&arm.name);
-        }
-    }
-    if protected.is_empty() {
-        return format!("What do the protections of {} cost?", text(database));
-    }
-    format!(
-        "How much more does an operation on {} cost with {} than without?",
-        text(database),
-        text(&listed(&protected, "or"))
-    )
+    let processors = words::plural(analysis.machine.processors.into(), "processor");
+    format!("{database} · {}, {processors} · {}", analysis.machine.processor, analysis.run)
 }
 
 /// `a`, `a or b`, `a, b or c`.

@@ -3,13 +3,13 @@
 use super::{
     answer::listed,
     costs,
-    markup::{section, text},
+    markup::{section, text, wide},
     page,
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis,
     compare::{Comparison, Match, Side},
-    report::comparison::{answer, sentences},
+    report::comparison::{answer, figure, rests_on, sentences},
 };
 
 /// The page on a comparison of `subjects`.
@@ -40,8 +40,23 @@ pub fn comparison(comparison: &Comparison, subjects: &[Analysis]) -> String {
 }
 
 fn reported(comparison: &Comparison, matched: &Match) -> String {
+    let row = |side: &Side| {
+        let run = text(&comparison.runs[side.run]);
+        format!(
+            "<tr><th scope=\"row\">{run}</th><td>{}</td><td>{}</td></tr>\n",
+            text(&figure(side)),
+            text(&rests_on(side))
+        )
+    };
+    let rows: String = matched.sides.iter().map(row).collect();
+    let table = format!(
+        "<table class=\"data\"><thead><tr><th scope=\"col\">run</th><th scope=\"col\">cost, {}</th>\
+         <th scope=\"col\">plain → protected, starts</th></tr></thead><tbody>\n{rows}</tbody></table>\n",
+        text(&matched.title)
+    );
+    let table = wide(&format!("{} · {}", matched.cell, matched.arm), &table);
     let items: String = sentences(comparison, matched).iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
-    format!("<h3>{} · {}</h3>\n<ul class=\"notes\">\n{items}</ul>\n", text(&matched.cell), text(&matched.arm))
+    format!("<h3>{} · {}</h3>\n{table}<ul class=\"notes\">\n{items}</ul>\n", text(&matched.cell), text(&matched.arm))
 }
 
 /// The matches as the chart of costs takes them: a cell for each match, an arm for each run.

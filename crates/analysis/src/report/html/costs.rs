@@ -14,6 +14,7 @@ use super::{
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Outcome, Proof, PublishedCost,
     report::{
+        cell_name,
         headline::{control_interval, control_of},
         number,
         view::{costs, published},
@@ -22,8 +23,8 @@ use crate::{
 };
 
 /// Room for all drawings of a row, and the least and the most for one.
-const ROOM: f64 = 960.0;
-const WIDTHS: std::ops::RangeInclusive<f64> = 148.0..=300.0;
+const ROOM: f64 = 900.0;
+const WIDTHS: std::ops::RangeInclusive<f64> = 128.0..=300.0;
 /// Least width of the band of noise: what cannot be told must be seen.
 const FOG_MIN: f64 = 14.0;
 const HEIGHT: f64 = 16.0;
@@ -64,8 +65,8 @@ pub(super) fn chart(analysis: &Analysis) -> String {
         let _ = write!(table, "<th scope=\"col\">{}{axis}</th>", text(&column.title));
     }
     table.push_str("</tr></thead>\n");
-    for cell in &analysis.cells {
-        table.push_str(&rows(analysis, cell, &columns));
+    for (cell, name) in analysis.cells.iter().zip(cell_name::names(analysis)) {
+        table.push_str(&rows(analysis, cell, &name, &columns));
     }
     table.push_str("</table>\n");
     body.push_str(&wide("costs of every arm", &table));
@@ -86,6 +87,8 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
             }
         }
     }
+    // A figure of which there is nowhere anything but "not enough data" is no column.
+    names.retain(|(name, _)| of_all(analysis, name).any(|it| it.primary || has_data(it)));
     // Costs per operation first, then percentiles in the order in which they were met.
     names.sort_by_key(|(name, _)| name.percentile().is_some());
     names.truncate(COLUMNS);
@@ -104,6 +107,17 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
         title,
     };
     names.into_iter().enumerate().map(column).collect()
+}
+
+/// The figure `name` of every arm but the A/A arms, which are there for the others.
+fn of_all<'a>(analysis: &'a Analysis, name: &Figure) -> impl Iterator<Item = &'a Estimate> {
+    let arms = analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| !arm.aa);
+    arms.flat_map(|arm| &arm.estimates).filter(move |estimate| estimate.name == *name)
+}
+
+/// True where there is an interval, or only one arm has any of it at all.
+fn has_data(estimate: &Estimate) -> bool {
+    estimate.effect.half_width().is_finite() || estimate.effect.estimate.is_infinite()
 }
 
 /// A scale that holds zero, the margin, what others published and every interval that says something; noise may run
@@ -167,8 +181,8 @@ fn axis(column: &Column) -> String {
 }
 
 /// The protected arms of a cell, under a row with its name.
-fn rows(analysis: &Analysis, cell: &CellAnalysis, columns: &[Column]) -> String {
-    let (anchor, id, columns_all) = (super::anchor(cell), text(&cell.id), columns.len() + 1);
+fn rows(analysis: &Analysis, cell: &CellAnalysis, name: &str, columns: &[Column]) -> String {
+    let (anchor, id, columns_all) = (super::anchor(cell), text(name), columns.len() + 1);
     let name = match super::is_abridged(analysis) {
         true => format!(" id=\"{anchor}\">{id} <span class=\"mark\">{}</span>", text(&super::brief(cell))),
         false => format!("><a href=\"#{anchor}\">{id}</a>"),
@@ -185,7 +199,7 @@ fn rows(analysis: &Analysis, cell: &CellAnalysis, columns: &[Column]) -> String 
     rows + "</tbody>\n"
 }
 
-fn doubt_class(arm: &ArmAnalysis) -> &'static str {
+pub(super) fn doubt_class(arm: &ArmAnalysis) -> &'static str {
     match arm.proof {
         Proof::Baseline | Proof::Proven => "",
         Proof::Unproven(_) | Proof::Disproven(_) => " class=\"doubted\"",
@@ -247,7 +261,7 @@ fn place(analysis: &Analysis, (cell, arm): (&CellAnalysis, &ArmAnalysis), index:
         format!("<span class=\"d\">{open}{lead}<small>{}</small>{close}</span>", it.rest)
     });
     let told = format!("{open}{}<small>{}</small>{close}{flag}{difference}", lead(estimate, &figure), figure.rest);
-    if !column.drawn {
+    if !column.drawn || !has_data(estimate) {
         return format!("<td class=\"{class}\">{told}</td>");
     }
     let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, analysis.margin) };

@@ -12,6 +12,7 @@ mod answer;
 mod comparison;
 mod costs;
 mod figures;
+mod first_screen;
 mod latency;
 mod levels;
 mod markup;
@@ -29,7 +30,7 @@ pub use comparison::comparison;
 pub use page_data::{Curve, Moment, PageData, PageDataBuilder};
 
 use self::markup::{section, text};
-use super::{number, view, words};
+use super::{cell_name, number, view, words};
 use crate::{Analysis, CellAnalysis, Proof};
 
 /// Cells up to which everything is shown; of more, only the costs and the evidence, so that the page stays small.
@@ -37,7 +38,8 @@ const CELLS_DRAWN: usize = 60;
 
 /// The page on `analysis`.
 pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
-    let one = |(index, cell)| self::cell(analysis, cell, index, page_data);
+    let names = cell_name::names(analysis);
+    let one = |(index, cell): (usize, &CellAnalysis)| self::cell(analysis, (cell, &names[index]), index, page_data);
     let cells = match is_abridged(analysis) {
         true => workloads(analysis),
         false => analysis.cells.iter().enumerate().map(one).collect(),
@@ -56,7 +58,7 @@ pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
     ]
     .concat();
     let about = format!("{} · tithe {}", analysis.run, analysis.tithe);
-    page(&analysis.title, &header(analysis, &body), &body, &about)
+    page(&analysis.title, &header(analysis, &names, &body), &body, &about)
 }
 
 /// A whole page of a `header` and a `body` of markup.
@@ -73,16 +75,16 @@ fn page(title: &str, header: &str, body: &str, about: &str) -> String {
     )
 }
 
-fn header(analysis: &Analysis, body: &str) -> String {
+/// The first screen: what was measured where, the answer, its picture, and in how far it can be relied on.
+fn header(analysis: &Analysis, names: &[String], body: &str) -> String {
     format!(
-        "<p class=\"over\">{} · {}</p>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n<p class=\"answer\">{}</p>\n{}{}",
-        text(&analysis.database),
-        text(&analysis.run),
+        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n{}{}{}",
+        text(&answer::subject(analysis)),
         text(&analysis.title),
-        answer::question(analysis),
         answer::answer(analysis),
+        first_screen::plots(analysis),
         state(analysis),
-        contents(analysis, body),
+        contents(analysis, names, body),
     )
 }
 
@@ -111,12 +113,12 @@ fn state(analysis: &Analysis) -> String {
 }
 
 /// Links to the parts that `body` has, and to the cells where they are few.
-fn contents(analysis: &Analysis, body: &str) -> String {
+fn contents(analysis: &Analysis, names: &[String], body: &str) -> String {
     const CELLS: usize = 12;
     let part = |(id, name): (&str, &str)| (id.to_owned(), name.to_owned());
     let mut links: Vec<(String, String)> = vec![part(("costs", "costs")), part(("clients", "clients"))];
     if analysis.cells.len() <= CELLS {
-        links.extend(analysis.cells.iter().map(|cell| (anchor(cell), cell.id.clone())));
+        links.extend(analysis.cells.iter().zip(names).map(|(cell, name)| (anchor(cell), name.clone())));
     }
     let parts = [
         ("workloads", "what was offered"),
@@ -170,7 +172,7 @@ fn workloads(analysis: &Analysis) -> String {
     section("workloads", "What was offered", lead, &all.into_iter().collect::<String>())
 }
 
-fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, page_data: &PageData) -> String {
+fn cell(analysis: &Analysis, (cell, name): (&CellAnalysis, &str), index: usize, page_data: &PageData) -> String {
     let mut body = String::new();
     if cell.frames == 0 {
         body.push_str(&format!(
@@ -183,7 +185,7 @@ fn cell(analysis: &Analysis, cell: &CellAnalysis, index: usize, page_data: &Page
     body.push_str(&figures::all(analysis, cell));
     body.push_str(&figures::log_over_start(cell));
     body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
-    section(&anchor(cell), &format!("Cell {}", cell.id), &view::conditions(cell), &body)
+    section(&anchor(cell), name, &format!("Cell {} · {}", cell.id, view::conditions(cell)), &body)
 }
 
 /// How the cell was measured, and what the machine was like.

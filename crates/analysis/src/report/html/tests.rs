@@ -113,6 +113,18 @@ fn assert_balanced(page: &str) {
 #[test]
 fn doubt_and_noise_are_seen() {
     let page = page(&sample::full());
+    let (first_screen, page) = page.split_once("class=\"forest\"").expect("the costs");
+    let drawn = |arm: &str| {
+        let row = first_screen.split("<tr").find(|row| row.contains(&format!("<th scope=\"row\">{arm} ")));
+        row.unwrap_or_else(|| panic!("no row {arm}"))
+    };
+    assert!(
+        drawn("audit").contains(" doubted\"") && drawn("audit").contains("<span>(<b>+12.9%</b>"),
+        "{}",
+        drawn("audit")
+    );
+    assert!(drawn("fscrypt").contains("class=\"fog\"") && !drawn("fscrypt").contains("class=\"point\""));
+    assert!(drawn("tls").contains("class=\"point\"") && !drawn("tls").contains("doubted"));
     let row = |arm: &str| {
         let start = page.find(&format!("<th scope=\"row\">{arm} ")).unwrap_or_else(|| panic!("no row {arm}"));
         let start = page[..start].rfind("<tr").unwrap_or(start);
@@ -128,6 +140,16 @@ fn doubt_and_noise_are_seen() {
     let first = noisy.split("</td>").next().unwrap_or_default();
     assert!(first.contains("class=\"fog\"") && !first.contains("class=\"point\""), "{first}");
     assert!(row("tls").contains("class=\"point\"") && !row("tls").contains("doubted"));
+}
+
+#[test]
+fn what_is_added_is_told_of_transactions_of_three_sizes() {
+    // TLS adds 15.6 µs to an operation.
+    let page = page(&sample::full());
+    let row = page.split("<tr").find(|row| row.contains("<th scope=\"row\">tls ")).expect("a row");
+    for (size, share) in [("1", "1.6%"), ("5", "0.31%"), ("50", "0.03%")] {
+        assert!(row.contains(&format!("data-of=\"{size} ms\">{share}</td>")), "{size}: {row}");
+    }
 }
 
 #[test]

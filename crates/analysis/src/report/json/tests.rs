@@ -198,7 +198,7 @@ fn what_is_no_document_is_refused_in_words() {
         page.curves[3] is damaged: it is of a cell or of an arm that is not in the report
         page.moments[0] is damaged: it is of a cell that is not in the report
         line 194, column 1 is no JSON: trailing characters
-        it ends at line 95, column 189 in the middle of a value: it is cut short
+        it ends at line 95, column 180 in the middle of a value: it is cut short
     "#]].assert_eq(&told);
 }
 

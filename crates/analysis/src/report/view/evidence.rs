@@ -97,13 +97,18 @@ impl<'a> ClaimAcross<'a> {
     }
 }
 
-/// Arm by arm one line for each claim; what was seen only where a claim does not hold. Arms with the same proof
-/// share their lines.
+/// Of an arm that is not proven one line for each claim, with what was seen where it does not hold; of a proven one
+/// nothing but what it leaves open. Arms with the same proof share their lines.
 pub(super) fn summary(analysis: &Analysis) -> Vec<Block> {
     let arms = across(analysis);
     let mut reported: Vec<(Vec<&str>, String, Vec<Claim>)> = Vec::new();
     for arm in &arms {
-        let (words, claims) = (arm.in_words(), arm.claims.iter().map(|claim| brief(arm, claim)).collect());
+        let proven = arm.proofs.iter().all(|(proof, _)| **proof == Proof::Proven);
+        let told = arm.claims.iter().filter(|across| !proven || across.claim.tone == Tone::Caution);
+        let (words, claims) = (arm.in_words(), told.map(|claim| brief(arm, claim)).collect::<Vec<_>>());
+        if proven && claims.is_empty() {
+            continue;
+        }
         match reported.iter_mut().find(|(_, same_words, same)| *same_words == words && *same == claims) {
             Some((names, ..)) => names.push(arm.name),
             None => reported.push((vec![arm.name], words, claims)),

@@ -67,6 +67,32 @@ for (const row of all('.forest tbody tr:not(.cell)')) {
   });
 }
 
+// The first screen: points stand where the axis puts their figures, and no text lies over another.
+const overlapping = [];
+for (const plot of all('.plot')) {
+  const ticks = all('thead text', plot).map((it) => [parseFloat(it.getAttribute('x')), it.textContent === '0' ? 0 : cost(it.textContent)]);
+  const [[x0, y0], [x1, y1]] = [ticks[0], ticks[ticks.length - 1]];
+  for (const row of all('tbody tr', plot)) {
+    const point = row.querySelector('.point'), figure = row.querySelector('b');
+    const bound = figure && figure.textContent.startsWith('at most');
+    if (point && figure && !bound) {
+      const expected = x0 + (cost(figure.textContent.replace('(', '')) - y0) / (y1 - y0) * (x1 - x0);
+      if (Math.abs(expected - parseFloat(point.getAttribute('cx'))) > 2) misplaced.push(`first screen: ${figure.textContent}`);
+    }
+    const boxes = all('th, td', row).map((it) => {
+      const range = document.createRange();
+      range.selectNodeContents(it);
+      return it.className === 'dots' ? it.getBoundingClientRect() : range.getBoundingClientRect();
+    });
+    boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b) => {
+      if (a.right > b.left + 1 && b.right > a.left + 1 && a.bottom > b.top + 1 && b.bottom > a.top + 1) {
+        overlapping.push(row.textContent.slice(0, 40));
+      }
+    }));
+  }
+}
+const drawn = all('.plot .dots svg').map((it) => it.getBoundingClientRect().width);
+
 // What the Tab key must reach, and whether it is seen to be there.
 const unreachable = all('a[href], summary, .wide, pre').filter((it) => {
   if (it.closest('details:not([open])') && it.tagName !== 'SUMMARY') return false;
@@ -80,6 +106,9 @@ parent.document.title = 'seen ' + JSON.stringify({
   sideways: Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth),
   faint: faint.slice(0, 5),
   misplaced,
+  overlapping: overlapping.slice(0, 3),
+  plots: all('.plot').map((it) => Math.round(it.getBoundingClientRect().top + scrollY)),
+  drawing: Math.round(Math.min(...drawn, 10000)),
   points: all('.forest svg .point').length,
   rows: all('.forest tbody tr:not(.cell)').map((row) => row.textContent),
   panels: all('.panel svg path').length,
@@ -105,6 +134,12 @@ struct Seen {
     faint: Vec<String>,
     /// Figures whose point stands elsewhere.
     misplaced: Vec<String>,
+    /// Rows of the first screen in which one text lies over another.
+    overlapping: Vec<String>,
+    /// Where the plots of the first screen begin, CSS pixels from the top.
+    plots: Vec<u32>,
+    /// Width of the narrowest drawing of the first screen, CSS pixels.
+    drawing: u32,
     points: usize,
     /// The text of every row of the chart of costs.
     rows: Vec<String>,
@@ -125,6 +160,7 @@ impl Seen {
             ("cut off", &self.overflow),
             ("faint", &self.faint),
             ("misplaced", &self.misplaced),
+            ("over each other", &self.overlapping),
             ("not reached by the keyboard", &self.unreachable),
             ("in the console", &self.console),
         ] {
@@ -223,6 +259,20 @@ fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
     }
 }
 
+/// Whatever the width: the picture begins on the first screen, and is wide enough to be read.
+#[test]
+fn the_first_screen_answers_at_every_width() {
+    let Some(chromium) = chromium() else { return };
+    let (_, page) = invented();
+    for width in [390, 1280, 1600] {
+        let seen = look(&chromium, &page, width, width == 1280);
+        assert_eq!(seen.faults(), Vec::<String>::new(), "{width}");
+        assert_eq!(seen.plots.len(), 1, "{width}: {seen:?}");
+        assert!(seen.plots[0] < 450, "{width}: the plot begins at {}", seen.plots[0]);
+        assert!(seen.drawing >= 96, "{width}: a drawing is {} wide", seen.drawing);
+    }
+}
+
 #[test]
 fn every_kind_of_page_is_whole() {
     let Some(chromium) = chromium() else { return };
@@ -233,7 +283,7 @@ fn every_kind_of_page_is_whole() {
     for path in pages {
         // The style sheet is left out of what is compared with these files, and a page without it is another page.
         let page = std::fs::read_to_string(&path).expect("a page").replace("\nstyle.css\n", STYLE);
-        for (width, dark) in [(1280, false), (360, true)] {
+        for (width, dark) in [(1280, false), (1600, false), (390, true), (360, true)] {
             let faults = look(&chromium, &page, width, dark).faults();
             assert_eq!(faults, Vec::<String>::new(), "{}, {width}, dark: {dark}", path.display());
         }

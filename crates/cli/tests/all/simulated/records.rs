@@ -49,8 +49,10 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
     assert_eq!(status(&output), 6, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("loses less"), "{}", out(&output));
     assert!(err(&output).contains("grew by"), "{}", err(&output));
+    assert!(err(&output).contains("points") && err(&output).contains("beyond 5"), "{}", err(&output));
     let same = bench.tithe(&["compare", &dear, &cheap, "--threshold", "5%"]);
     assert_eq!(status(&same), 0, "{}", err(&same));
+    assert!(err(&same).contains("no cost is beyond 5"), "{}", err(&same));
     let alone = bench.tithe(&["compare", &dear, "--threshold", "5 %"]);
     assert_eq!(status(&alone), 6, "{}", err(&alone));
     let itself = bench.tithe(&["compare", &dear, &dear]);
@@ -59,6 +61,34 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
     let page = bench.tithe(&["compare", &cheap, &dear, "--format", "html"]);
     assert!(out(&page).starts_with("<!DOCTYPE html>"), "{}", err(&page));
     assert_eq!(status(&bench.tithe(&["compare", &cheap])), 2);
+
+    // What comes from a label stands in every form, and each form says how far the costs are apart.
+    let (before, after) = (format!("before={cheap}"), format!("after={dear}"));
+    for (format, wanted) in [
+        ("text", "before loses less than after"),
+        ("html", "before loses less than after"),
+        ("markdown", "| after |"),
+        ("json", "\"run\": \"after\""),
+        ("junit", "sealed in after"),
+    ] {
+        let told = bench.tithe(&["compare", &before, &after, "--threshold", "5%", "--format", format]);
+        assert_eq!(status(&told), 6, "{}", err(&told));
+        assert!(out(&told).contains(wanted), "{format}: {}", out(&told));
+        assert!(out(&told).contains("points"), "{format}: {}", out(&told));
+    }
+    let json = bench.tithe(&["compare", &before, &after, "--threshold", "5%", "--format", "json"]);
+    let document: Value = serde_json::from_str(&out(&json)).expect("JSON");
+    let change = &document["tithe_comparison"]["matches"][0]["changes"][0];
+    assert_eq!((&change["beyond"], &document["tithe_comparison"]["beyond"]), (&true.into(), &1.into()), "{document}");
+    for (runs, wanted) in [
+        ([format!("=./{cheap}"), dear.clone()], "neither a run nor LABEL=RUN"),
+        ([format!("a={cheap}"), format!("a={dear}")], "two runs have the label"),
+        ([format!("a={cheap}"), "b=nowhere".to_owned()], "nowhere"),
+    ] {
+        let refused = bench.tithe(&["compare", &runs[0], &runs[1]]);
+        assert_eq!(status(&refused), 2, "{}", out(&refused));
+        assert!(err(&refused).contains(wanted), "{}", err(&refused));
+    }
     assert_eq!(status(&bench.tithe(&["compare", &cheap, &dear, "--threshold", "much"])), 2);
 }
 

@@ -18,6 +18,26 @@ fn the_last_line_of_a_cell_says_what_the_table_says() {
 }
 
 #[test]
+fn the_last_lines_are_the_answer_and_where_the_rest_is() {
+    let bench = Bench::new("last");
+    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
+    let ran = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&ran), 0, "{}", err(&ran));
+    let run = bench.run_folder().display().to_string();
+    let again = bench.tithe(&["report", &run, "--format", "short"]);
+    for text in [out(&ran), out(&again)] {
+        let (before, last) = text.rsplit_once("What it costs").expect("the last lines");
+        // Every claim holds, so that none is told by itself.
+        assert!(!before.contains("Evidence"), "{text}");
+        let place = |what: &str| last.find(what).unwrap_or_else(|| panic!("no {what:?} in {last}"));
+        let places = ["✓ audited", "✓ sealed", "✓ evidence: ", "the rest: "].map(place);
+        assert!(places.is_sorted(), "the dearest arm is not the first: {last}");
+        let rest = last.split_once("the rest: ").map_or("", |it| it.1);
+        assert!(rest.contains("tithe report ") && rest.lines().count() <= 2, "{last}");
+    }
+}
+
+#[test]
 fn a_budget_on_the_command_line_is_held_to_the_files_limits() {
     let bench = Bench::new("budget");
     bench.file("e.toml", &experiment("", ARMS, "60 s"));
@@ -71,7 +91,8 @@ fn a_terminal_shows_the_state_of_the_run() {
     let shown = without_escapes(&out(&output));
     let wide = shown.split(['\n', '\r']).find(|line| line.chars().count() > 80);
     assert_eq!(wide, None);
-    for wanted in ["[1/2] a  ━", "━●━", "✓ evidence so far: ", "client busy ", " left", "to come: c", "[2/2] c"]
+    for wanted in
+        ["[1/2] a  ━", "━●━", "✓ evidence so far: ", "client busy ", "/s  p99 ", " left", "to come: c", "[2/2] c"]
     {
         assert!(shown.contains(wanted), "no {wanted:?} in {shown}");
     }

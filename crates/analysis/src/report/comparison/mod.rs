@@ -1,0 +1,222 @@
+//! A comparison of runs as text for a terminal: a sentence, an interval bar for each run, what was refused. Its
+//! sentences are those of every medium; [`markdown`], [`json`] and [`junit`] are the others but the page.
+
+pub mod json;
+pub mod junit;
+pub mod markdown;
+
+use super::{live, number, table, terminal::WIDTH_MIN, words};
+use crate::{
+    Interval, Outcome, Proof,
+    compare::{Change, Comparison, Difference, Match, Side},
+};
+
+/// Columns of an interval bar at most, and at least where there is one.
+const BAR: usize = 25;
+const BAR_MIN: usize = 9;
+
+/// The comparison, `width` columns wide at most, ending with a line break.
+pub fn render(comparison: &Comparison, width: usize) -> String {
+    let width = width.max(WIDTH_MIN);
+    let mut lines = table::wrap(&answer(comparison), width);
+    let widest = comparison.runs.iter().map(|run| table::width(run)).max().unwrap_or(0).min(width / 3);
+    for matched in &comparison.matches {
+        lines.push(String::new());
+        lines.push(table::cut(&format!("{} · {} ({})", matched.cell, matched.arm, matched.title), width));
+        lines.extend(rows(comparison, matched, widest, width - 2).iter().map(|row| format!("  {row}")));
+        for sentence in sentences(comparison, matched) {
+            lines.extend(table::wrap(&sentence, width - 2).iter().map(|line| format!("  {line}")));
+        }
+    }
+    for (title, texts) in [("Not compared", &comparison.refused), ("To know", &comparison.notes)] {
+        if !texts.is_empty() {
+            lines.extend([String::new(), title.to_owned()]);
+            lines.extend(texts.iter().flat_map(|text| table::wrap(text, width - 2)).map(|line| format!("  {line}")));
+        }
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Which run loses less, in one sentence.
+pub fn answer(comparison: &Comparison) -> String {
+    let all = comparison.matches.len();
+    if comparison.runs.len() < 2 {
+        return format!("One run, {}: nothing to compare it with.", words::plural(all as u64, "cost"));
+    }
+    let of = |count: usize| if all == 1 { String::new() } else { format!(" in {count} of {all} comparisons") };
+    let least: Vec<usize> = comparison.matches.iter().filter_map(Match::least).collect();
+    let mut told: Vec<String> = Vec::new();
+    for (run, name) in comparison.runs.iter().enumerate() {
+        let times = least.iter().filter(|other| **other == run).count();
+        let word = if comparison.runs.len() > 2 { "least" } else { "less" };
+        if times > 0 {
+            told.push(format!("{name} loses {word}{}", of(times)));
+        }
+    }
+    let open = all - least.len();
+    match (told.is_empty(), open) {
+        (true, _) => "No difference between the runs was found.".to_owned(),
+        (false, 0) => format!("{}.", told.join("; ")),
+        (false, open) => format!("{}; no clear order in {open}.", told.join("; ")),
+    }
+}
+
+/// What one match says, run against run.
+pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
+    let name = |side: &Side| comparison.runs[side.run].as_str();
+    let cost = |side: &Side| number::cost(&side.estimate.effect, Outcome::Costs);
+    let differences = matched.differences();
+    let sentence = |difference: &Difference<'_>| {
+        let Difference { less, more, points, ratio } = difference;
+        if difference.reported() {
+            return format!(
+                "{} loses less than {}: {} against {}, {} between them, {} as a ratio of protected ÷ plain.",
+                name(less),
+                name(more),
+                cost(less).lead,
+                cost(more).lead,
+                number::points(points),
+                number::factor(ratio),
+            );
+        }
+        let margin = comparison.margin.exp_m1();
+        let says =
+            if points.low >= -margin && points.high <= margin { "No difference found" } else { "Too noisy to tell" };
+        format!("{says} between {} and {}: {}.", name(less), name(more), number::points(points))
+    };
+    let mut told: Vec<String> = differences.iter().map(sentence).collect();
+    for side in matched.sides.iter().filter(|side| !side.counts()) {
+        told.push(format!("{} is not ranked: {}.", name(side), not_ranked(side)));
+    }
+    told
+}
+
+/// Why a cost does not count.
+fn not_ranked(side: &Side) -> &'static str {
+    match side.proof {
+        Proof::Proven | Proof::Baseline => "not enough data",
+        Proof::Unproven(_) => "its protection was not proven to be on",
+        Proof::Disproven(_) => "its protection was disproven",
+    }
+}
+
+/// What an operation took without and with the protection, and on how many starts of the servers that rests:
+/// `38.4 → 54.0 µs, 8 starts`. Levels belong to their run's hour.
+pub fn rests_on(side: &Side) -> String {
+    let levels = side.estimate.levels.map(|(plain, protected)| number::change(plain, protected, &side.estimate.unit));
+    let starts = (side.estimate.starts > 0).then(|| words::plural(side.estimate.starts as u64, "start"));
+    levels.into_iter().chain(starts).collect::<Vec<_>>().join(", ")
+}
+
+/// The cost of a side with its interval; in parentheses where its protection is not proven.
+pub fn figure(side: &Side) -> String {
+    let figure = number::cost(&side.estimate.effect, side.estimate.verdict);
+    if matches!(side.proof, Proof::Proven | Proof::Baseline) { figure.to_string() } else { format!("({figure})") }
+}
+
+/// Every change beyond `threshold`, a share; where there is none, that nothing grew, and what came nearest.
+pub fn against_threshold(comparison: &Comparison, threshold: f64) -> Vec<String> {
+    let changes = || comparison.matches.iter().flat_map(|it| it.changes().into_iter().map(move |change| (it, change)));
+    let limit = number::digits(100.0 * threshold);
+    let place = |(matched, change): &(&Match, Change)| {
+        format!("{} · {}: the cost in {}", matched.cell, matched.arm, comparison.runs[change.run])
+    };
+    let (grew, unit) = if comparison.runs.len() > 1 { ("grew by", " points") } else { ("is", "%") };
+    let beyond = changes().filter(|(_, change)| change.beyond(threshold)).map(|it| {
+        let least = number::digits(100.0 * it.1.points.low);
+        format!("{} {grew} {}, at least {least}{unit}: beyond {limit}{unit}", place(&it), told(comparison, &it.1))
+    });
+    let beyond: Vec<String> = beyond.collect();
+    if !beyond.is_empty() {
+        return beyond;
+    }
+    let most = changes().max_by(|one, other| one.1.points.low.total_cmp(&other.1.points.low));
+    let count = words::plural(changes().count() as u64, "comparison");
+    vec![most.map_or("no cost could be held against the threshold".to_owned(), |it| {
+        let nearest = format!("{} {grew} {}", place(&it), told(comparison, &it.1));
+        format!("no cost is beyond {limit}{unit} without doubt, in {count}; nearest to it, {nearest}")
+    })]
+}
+
+/// A change in points, or the cost of a single run.
+fn told(comparison: &Comparison, change: &Change) -> String {
+    match comparison.runs.len() {
+        1 => number::cost(&change.ratio, Outcome::Costs).to_string(),
+        _ => number::points(&change.points),
+    }
+}
+
+/// Bar, cost, levels and starts of each run; these on a line of their own where there is little room.
+fn rows(comparison: &Comparison, matched: &Match, names: usize, width: usize) -> Vec<String> {
+    let scale = scale(matched);
+    let widest = |of: fn(&Side) -> String| matched.sides.iter().map(|it| table::width(&of(it))).max().unwrap_or(0);
+    let (figures, behind) = (widest(figure), widest(rests_on));
+    let room = width.saturating_sub(names + figures + behind + 6);
+    let bar = if room >= BAR_MIN { room.min(BAR) } else { 0 };
+    let row = |side: &Side| {
+        let name = table::pad(&table::cut(&comparison.runs[side.run], names), names);
+        // What is too noisy to tell has no point.
+        let noisy = side.estimate.verdict == Outcome::TooNoisy;
+        let estimate = if noisy { f64::NAN } else { side.estimate.effect.estimate };
+        let drawn = Interval { estimate, ..side.estimate.effect };
+        let bar = if bar > 0 { format!("{}  ", live::bar(Some(&drawn), (-scale, scale), bar)) } else { String::new() };
+        let cost = format!("{name}  {bar}{}", table::pad(&figure(side), figures));
+        match names + figures + behind + 4 > width {
+            true => vec![cost, format!("{}  {}", " ".repeat(names), rests_on(side))],
+            false => vec![format!("{cost}  {}", rests_on(side))],
+        }
+    };
+    matched.sides.iter().flat_map(row).collect()
+}
+
+/// Half of what the bars of a match stand for: the furthest end of any of its intervals.
+fn scale(matched: &Match) -> f64 {
+    let ends = matched.sides.iter().flat_map(|side| [side.estimate.effect.low, side.estimate.effect.high]);
+    ends.filter(|end| end.is_finite()).map(f64::abs).fold(0.01, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{expect, expect_file};
+
+    use super::*;
+    use crate::{Analysis, compare::compare, report::sample};
+
+    /// Two runs of which the second costs more by TLS, with a third cell that only one has.
+    fn compared() -> Comparison {
+        let before = sample::full();
+        let mut after = Analysis { run: "later".to_owned(), ..before.clone() };
+        let effect = &mut after.cells[0].arms[1].estimates[0].effect;
+        let more = |effect: f64| (effect.exp() + 0.12).ln();
+        *effect = Interval { estimate: more(effect.estimate), low: more(effect.low), high: more(effect.high) };
+        after.cells.push(crate::CellAnalysis { id: "other".to_owned(), ..after.cells[0].clone() });
+        compare(&[before, after], &["before", "<after>"].map(|label| Some(label.to_owned()))).expect("runs alike")
+    }
+
+    #[test]
+    fn every_form_says_how_far_costs_are_apart() {
+        let compared = compared();
+        expect_file!["../golden/changed.txt"].assert_eq(&render(&compared, 100));
+        expect_file!["../golden/changed.md"].assert_eq(&markdown::render(&compared, Some(0.05)));
+        expect_file!["../golden/changed.json"].assert_eq(&json::render(&compared, Some(0.05)));
+        expect_file!["../golden/changed.junit.xml"].assert_eq(&junit::render(&compared, Some(0.05)));
+    }
+
+    #[test]
+    fn a_threshold_is_told_in_words_whether_or_not_something_is_beyond_it() {
+        let told = |threshold: f64| against_threshold(&compared(), threshold).join("\n");
+        expect!["c/in-memory · tls: the cost in <after> grew by +12.0 points [9.5, 14.5], at least 9.5 points: beyond 5.0 points"].assert_eq(&told(0.05));
+        expect!["no cost is beyond 50 points without doubt, in 4 comparisons; nearest to it, c/in-memory · tls: the cost in <after> grew by +12.0 points [9.5, 14.5]"].assert_eq(&told(0.5));
+        assert!(!junit::render(&compared(), Some(0.5)).contains("<failure"));
+        assert!(!junit::render(&compared(), None).contains("<failure"));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_page() {
+        for width in WIDTH_MIN..140 {
+            for line in render(&compared(), width).lines() {
+                assert!(table::width(line) <= width, "{width}: {line}");
+            }
+        }
+    }
+}

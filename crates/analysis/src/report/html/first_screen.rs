@@ -1,0 +1,276 @@
+//! The answer as a picture: the figure that decides, a line an arm, a plot a cell, all on one scale.
+//!
+//! Arms stand in the same order in every plot, the dearest of all first, the plain arm again among them. Beside each
+//! stand what it adds to an operation, and what that is of transactions of three sizes, because a percentage of an
+//! operation that takes microseconds says little to whose transactions take milliseconds. Places are shares of a
+//! drawing's width, so that it is as wide as its screen. Of many cells nothing is drawn here: the table below tells
+//! them.
+
+use std::fmt::Write;
+
+use super::{
+    costs::{arm_mark, class, doubt_class},
+    markup::{at, text},
+    scale::{Scale, cost_ticks},
+};
+use crate::{
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome,
+    report::{cell_name, number, summary, words},
+};
+
+/// Cells up to which each gets its plot.
+const CELLS: usize = 12;
+
+/// Sizes of a transaction with one such operation, ms.
+const TRANSACTIONS_MS: [f64; 3] = [1.0, 5.0, 50.0];
+
+/// Ticks are at least so far apart, percent of the drawing.
+const APART: f64 = 24.0;
+
+/// Least width of the band of noise, percent of the drawing.
+const FOG_MIN: f64 = 3.0;
+
+/// The plots with what they show; nothing where no figure is known, and of many cells.
+pub(super) fn plots(analysis: &Analysis) -> String {
+    let measured: Vec<(&CellAnalysis, String)> =
+        analysis.cells.iter().zip(cell_name::names(analysis)).filter(|(cell, _)| is_measured(cell)).collect();
+    if measured.is_empty() || measured.len() > CELLS {
+        return String::new();
+    }
+    let estimates: Vec<&Estimate> =
+        measured.iter().flat_map(|(cell, _)| summary::decided(cell)).map(|(_, estimate)| estimate).collect();
+    let scale = scale(analysis, &measured, &estimates);
+    let order = order(&measured);
+    let adds = estimates.iter().any(|it| added_us(it).is_some());
+    let plot = |(cell, name): &(&CellAnalysis, String)| plot(analysis, cell, name, &order, &scale, adds);
+    let plots: String = measured.iter().map(plot).collect();
+    format!("<div class=\"plots\">\n{plots}</div>\n{}", legend(analysis, adds))
+}
+
+fn is_measured(cell: &CellAnalysis) -> bool {
+    summary::decided(cell).iter().any(|(_, estimate)| estimate.effect.half_width().is_finite())
+}
+
+/// Names of the arms, the one with the largest cost in any cell first.
+fn order<'a>(cells: &[(&'a CellAnalysis, String)]) -> Vec<&'a str> {
+    let mut arms: Vec<(&str, f64)> = Vec::new();
+    for (arm, estimate) in cells.iter().flat_map(|(cell, _)| summary::decided(cell)) {
+        let effect = Some(estimate.effect.estimate).filter(|it| it.is_finite()).unwrap_or(f64::MIN);
+        match arms.iter_mut().find(|(name, _)| *name == arm.name) {
+            Some((_, most)) => *most = most.max(effect),
+            None => arms.push((&arm.name, effect)),
+        }
+    }
+    arms.sort_by(|one, other| other.1.total_cmp(&one.1));
+    arms.into_iter().map(|(name, _)| name).collect()
+}
+
+/// A scale of percents of a drawing's width that holds no cost, the margin, every interval and what others published.
+fn scale(analysis: &Analysis, cells: &[(&CellAnalysis, String)], estimates: &[&Estimate]) -> Scale {
+    let quoted = cells.iter().flat_map(|(cell, _)| summary::decided(cell)).flat_map(|(arm, estimate)| {
+        arm.published.iter().filter(|it| it.estimate == estimate.name).flat_map(|it| [it.low, it.high])
+    });
+    let ends: Vec<f64> = estimates.iter().flat_map(|it| [it.effect.low, it.effect.high]).chain(quoted).collect();
+    let known = || ends.iter().copied().filter(|end| end.is_finite());
+    let high = known().fold(analysis.margin.max(0.02) * 1.25, f64::max);
+    let low = known().fold(-0.1 * high, f64::min);
+    Scale { low, high, start: 2.0, end: 98.0 }
+}
+
+fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], scale: &Scale, adds: bool) -> String {
+    let decided = summary::decided(cell);
+    let of_arm = |name: &&str| decided.iter().find(|(arm, _)| arm.name == *name);
+    let rows: String = order.iter().filter_map(of_arm).map(|(arm, it)| row(analysis, arm, it, scale, adds)).collect();
+    let level = decided.first().and_then(|(_, estimate)| {
+        let level = summary::plain_level(cell, estimate)?;
+        Some(format!("{level} an operation without protection ({})", estimate.title))
+    });
+    let added = match adds {
+        true => {
+            let sizes = TRANSACTIONS_MS.map(|ms| format!("<th scope=\"col\" class=\"of\">of {ms} ms</th>"));
+            sizes.concat()
+        }
+        false => String::new(),
+    };
+    format!(
+        "<figure class=\"plot\">\n<figcaption><b>{}</b> <span>{}</span></figcaption>\n<table>\n<thead><tr><th scope=\"col\">\
+         <span class=\"sr\">arm</span></th><th scope=\"col\" class=\"dots\"><span class=\"sr\">drawn</span>{}</th>\
+         <th scope=\"col\">cost</th>{added}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</figure>\n",
+        text(name),
+        text(&level.unwrap_or_default()),
+        axis(scale),
+    )
+}
+
+fn axis(scale: &Scale) -> String {
+    let mut axis = String::from("<svg class=\"axis\" aria-hidden=\"true\">");
+    for (effect, name) in cost_ticks(scale, APART) {
+        let place = scale.place(effect);
+        let class = match place {
+            place if place > 88.0 => " class=\"end\"",
+            place if place < 6.0 => " class=\"start\"",
+            _ => "",
+        };
+        let _ = write!(axis, "<text x=\"{}%\" y=\"11\"{class}>{name}</text>", at(place));
+    }
+    axis + "</svg>"
+}
+
+fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale, adds: bool) -> String {
+    let doubted = !doubt_class(arm).is_empty();
+    let told = Told::of(estimate, !arm.aa && !doubted);
+    let class = if arm.aa { "again" } else { class(estimate.verdict) };
+    let doubt = if doubted { " doubted" } else { "" };
+    let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, analysis.margin) };
+    let figure = |(lead, rest): &(String, String)| {
+        let told = [(lead, "b"), (rest, "small")].into_iter().filter(|(part, _)| !part.is_empty());
+        let told: Vec<String> = told.map(|(part, tag)| format!("<{tag}>{part}</{tag}>")).collect();
+        match (doubted, told.is_empty()) {
+            (_, true) => String::new(),
+            (true, false) => format!("<span>({})</span>", told.join(" ")),
+            (false, false) => format!("<span>{}</span>", told.join(" ")),
+        }
+    };
+    let added = match adds {
+        true => {
+            let shares = TRANSACTIONS_MS.map(|ms| {
+                let share = told.share_of(ms);
+                let none = if told.share.is_none() { " none" } else { "" };
+                format!("<td class=\"of{none}\" data-of=\"{ms} ms\">{share}</td>")
+            });
+            shares.concat()
+        }
+        false => String::new(),
+    };
+    format!(
+        "<tr class=\"{class}{doubt}\"><th scope=\"row\">{} {}</th><td class=\"dots\" title=\"{}\">{}</td><td>{}{}</td>{added}</tr>\n",
+        text(&arm.name),
+        arm_mark(arm),
+        text(&said),
+        drawing(analysis, arm, estimate, scale),
+        figure(&told.cost),
+        figure(&told.added),
+    )
+}
+
+/// The figures of a row in words.
+struct Told {
+    /// The cost and its interval; its bound alone where none was found, the interval alone where it is too noisy.
+    cost: (String, String),
+    /// The same as time that is added; empty where that is not known.
+    added: (String, String),
+    /// What is told of it as a share: its sign, and the time, µs; `None` where there is nothing to tell.
+    share: Option<(&'static str, f64)>,
+}
+
+impl Told {
+    /// `judged`: what is found is the cost of a protection that was on.
+    fn of(estimate: &Estimate, judged: bool) -> Self {
+        let (effect, verdict) = (&estimate.effect, estimate.verdict);
+        let (cost, added) = number::both(effect, estimate.difference.as_ref(), &estimate.unit, verdict);
+        let added = added.map_or((String::new(), String::new()), |it| (it.lead, it.rest));
+        let us = added_us(estimate);
+        let (cost, added) = match verdict {
+            Outcome::NoneFound if judged => {
+                let most = estimate.difference.map(|it| number::at_most(&it, &estimate.unit));
+                let added = (most.map_or(String::new(), |most| format!("at most {most}")), String::new());
+                ((format!("at most {}", number::bound(effect.high.max(0.0), effect)), String::new()), added)
+            }
+            Outcome::TooNoisy => ((String::new(), cost.rest), (String::new(), added.1)),
+            _ => ((cost.lead, cost.rest), added),
+        };
+        let added = if us.is_some() { added } else { (String::new(), String::new()) };
+        let share = us.filter(|_| judged).and_then(|(estimate, high)| match verdict {
+            Outcome::NoneFound => Some(("≤", high.max(0.0))),
+            Outcome::TooNoisy => None,
+            Outcome::Costs | Outcome::Gains => Some(("", estimate)),
+        });
+        Self { cost, added, share }
+    }
+
+    /// What is added, of a transaction of so many milliseconds.
+    fn share_of(&self, transaction_ms: f64) -> String {
+        let Some((sign, us)) = self.share else { return "–".to_owned() };
+        let percent = us / (10.0 * transaction_ms);
+        match percent.abs() < 0.01 {
+            true => "&lt;0.01%".to_owned(),
+            false => format!("{sign}{}%", number::digits(percent)),
+        }
+    }
+}
+
+/// What `estimate` adds to an operation and the upper end of that, µs; `None` where it is no time, or not known.
+fn added_us(estimate: &Estimate) -> Option<(f64, f64)> {
+    let difference = estimate.difference.filter(|it| it.half_width().is_finite())?;
+    estimate.unit.starts_with("µs").then_some((difference.estimate, difference.high))
+}
+
+/// The interval of one arm over the margin and the ticks, with what others published.
+fn drawing(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale) -> String {
+    let place = |effect: f64| scale.place(effect);
+    let stroke =
+        |class: &str, x: f64| format!("<line class=\"{class}\" x1=\"{0}%\" x2=\"{0}%\" y1=\"0\" y2=\"100%\"/>", at(x));
+    let block = |class: &str, from: f64, to: f64, (y, height): (&str, &str)| {
+        let (x, width) = (at(from), at(to - from));
+        format!("<rect class=\"{class}\" x=\"{x}%\" width=\"{width}%\" y=\"{y}\" height=\"{height}\"/>")
+    };
+    let mut svg =
+        format!("<svg aria-hidden=\"true\">{}", block("band", place(0.0), place(analysis.margin), ("0", "100%")));
+    for (effect, _) in cost_ticks(scale, APART) {
+        svg.push_str(&stroke(if effect == 0.0 { "zero" } else { "grid" }, place(effect)));
+    }
+    let (low, high) = (place(estimate.effect.low), place(estimate.effect.high));
+    if estimate.effect.half_width().is_finite() {
+        if estimate.verdict == Outcome::TooNoisy {
+            let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
+            svg.push_str(&block("fog", (low - more).max(0.0), (high + more).min(100.0), ("28%", "44%")));
+        } else {
+            let _ = write!(
+                svg,
+                "<line class=\"line\" x1=\"{}%\" x2=\"{}%\" y1=\"50%\" y2=\"50%\"/>\
+                 <circle class=\"point\" cx=\"{}%\" cy=\"50%\" r=\"4.5\"/>",
+                at(low),
+                at(high),
+                at(place(estimate.effect.estimate))
+            );
+        }
+    }
+    for quoted in arm.published.iter().filter(|it| it.estimate == estimate.name) {
+        let title = format!("published: {} ({})", quoted.printed, quoted.source);
+        if quoted.low < quoted.high {
+            svg.push_str(&block("quoted", place(quoted.low), place(quoted.high), ("2", "1.6")));
+        }
+        for end in [quoted.low, quoted.high] {
+            let _ = write!(
+                svg,
+                "<svg x=\"{}%\" class=\"mark-at\"><path class=\"quoted\" d=\"M-4 1h8l-4 6z\"><title>{}</title></path></svg>",
+                at(place(end)),
+                text(&title)
+            );
+        }
+    }
+    svg + "</svg>"
+}
+
+fn legend(analysis: &Analysis, adds: bool) -> String {
+    let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
+    let quoted =
+        |(arm, estimate): (&ArmAnalysis, &Estimate)| arm.published.iter().any(|it| it.estimate == estimate.name);
+    let mut parts = vec![format!(
+        "Dot: what an operation costs more than on the plain arm; bar: its {} interval; hatched: too noisy to tell. Shaded: up \
+         to your margin of {}%.",
+        number::share(analysis.confidence),
+        number::digits(number::percent(analysis.margin))
+    )];
+    if let Some(again) = arms().find(|arm| arm.aa) {
+        parts.push(format!("Grey, {}: the plain arm again, the measure of what a difference means here.", again.name));
+    }
+    parts.push("At most: no cost found, and how much it could be.".to_owned());
+    if analysis.cells.iter().flat_map(summary::decided).any(quoted) {
+        parts.push("Triangle: published by others.".to_owned());
+    }
+    if adds {
+        parts.push("Of 1, 5 and 50 ms: what the added time is of a transaction with one such operation.".to_owned());
+    }
+    format!("<p class=\"legend\">{}</p>\n", text(&parts.join(" ")))
+}
