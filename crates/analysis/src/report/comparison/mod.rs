@@ -121,7 +121,8 @@ pub fn against_threshold(comparison: &Comparison, threshold: f64) -> Vec<String>
     let place = |(matched, change): &(&Match, Change)| {
         format!("{} · {}: the cost in {}", matched.cell, matched.arm, comparison.runs[change.run])
     };
-    let (grew, unit) = if comparison.runs.len() > 1 { ("grew by", " points") } else { ("is", "%") };
+    let (grew, changed, unit) =
+        if comparison.runs.len() > 1 { ("grew by", "changed by", " points") } else { ("is", "is", "%") };
     let beyond = changes().filter(|(_, change)| change.beyond(threshold)).map(|it| {
         let least = number::digits(100.0 * it.1.points.low);
         format!("{} {grew} {}, at least {least}{unit}: beyond {limit}{unit}", place(&it), told(comparison, &it.1))
@@ -133,7 +134,7 @@ pub fn against_threshold(comparison: &Comparison, threshold: f64) -> Vec<String>
     let most = changes().max_by(|one, other| one.1.points.low.total_cmp(&other.1.points.low));
     let count = words::plural(changes().count() as u64, "comparison");
     vec![most.map_or("no cost could be held against the threshold".to_owned(), |it| {
-        let nearest = format!("{} {grew} {}", place(&it), told(comparison, &it.1));
+        let nearest = format!("{} {changed} {}", place(&it), told(comparison, &it.1));
         format!("no cost is beyond {limit}{unit} without doubt, in {count}; nearest to it, {nearest}")
     })]
 }
@@ -206,7 +207,7 @@ mod tests {
     fn a_threshold_is_told_in_words_whether_or_not_something_is_beyond_it() {
         let told = |threshold: f64| against_threshold(&compared(), threshold).join("\n");
         expect!["c/in-memory · tls: the cost in <after> grew by +12.0 points [9.5, 14.5], at least 9.5 points: beyond 5.0 points"].assert_eq(&told(0.05));
-        expect!["no cost is beyond 50 points without doubt, in 4 comparisons; nearest to it, c/in-memory · tls: the cost in <after> grew by +12.0 points [9.5, 14.5]"].assert_eq(&told(0.5));
+        expect!["no cost is beyond 50 points without doubt, in 4 comparisons; nearest to it, c/in-memory · tls: the cost in <after> changed by +12.0 points [9.5, 14.5]"].assert_eq(&told(0.5));
         assert!(!junit::render(&compared(), Some(0.5)).contains("<failure"));
         assert!(!junit::render(&compared(), None).contains("<failure"));
     }
