@@ -25,7 +25,7 @@ use tithe_plugin::{
 };
 
 use crate::{
-    InitArgs, MachineArgs, asked,
+    InitArgs, MachineArgs, asked, complain,
     exit::{self, Stop},
     offer, prepare,
 };
@@ -72,9 +72,13 @@ fn text(
     catalogue: &Catalogue,
     machine: &MachineArgs,
 ) -> Result<String, Stop> {
+    let product = offer::database(database.entry.id)?;
     let running = match target.contains("://") {
-        true => Some(Running::at(target, database)?),
-        false => None,
+        true => Some(Running::at(target, product)?),
+        false => {
+            product.find(&offer::search(machine)).map_err(|missing| complain::missing(&[missing]))?;
+            None
+        }
     };
     let mut entries = database.protections.clone();
     // Where not all arms can be asked of one server, most of them can.
@@ -83,9 +87,13 @@ fn text(
     for entry in entries {
         had.push(entry.id.to_owned());
         let planned = experiment(target, &had, database, catalogue, machine);
+        let setup = setup(product, entry)?;
         let reason = match (planned, &running) {
             (Err(stop), _) => Some(reason(&stop)),
-            (Ok(_), Some(running)) => running.refuses(entry).map(|fault| fault.to_string()),
+            (Ok(_), _) if setup.compute.is_some() => {
+                Some("it is about workloads with statements of their own".to_owned())
+            }
+            (Ok(_), Some(running)) => running.refuses(entry, &setup).map(|fault| fault.to_string()),
             (Ok(_), None) => None,
         };
         if let Some(reason) = reason {
@@ -129,6 +137,15 @@ fn experiment(
     Ok(source.text)
 }
 
+/// What `entry` makes of a set-up that brings nothing, where nothing is chosen of its options.
+fn setup(product: &dyn Product, entry: &ProtectionEntry) -> Result<Setup, Stop> {
+    let defaults = entry.options.iter();
+    let options = defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
+    let mut setup = Setup::bare();
+    arms::named(product, entry.id)?.apply(&Protection { id: entry.id.to_owned(), options }, &mut setup);
+    Ok(setup)
+}
+
 /// Why `stop` stopped, in one sentence.
 fn reason(stop: &Stop) -> String {
     let message = anstream::adapter::strip_str(&stop.message).to_string();
@@ -147,11 +164,7 @@ struct Running {
 
 impl Running {
     /// The server at `url`, which answers.
-    fn at(url: &str, database: &OfferedDatabase) -> Result<Self, Stop> {
-        let id = database.entry.id;
-        let product = offer::databases().into_iter().find(|product| product.id() == id);
-        let product =
-            product.ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))?;
+    fn at(url: &str, product: &'static dyn Product) -> Result<Self, Stop> {
         let address = Address::Attached(Url::new(url));
         let server = Server { address, process: None, paths: Default::default(), folder: Default::default() };
         product.facts(&server, &Setup::bare()).map_err(|fault| Stop::new(exit::FAILED, fault))?;
@@ -159,16 +172,8 @@ impl Running {
     }
 
     /// Why this account cannot connect as an arm with `entry` does, or switch it in its sessions.
-    fn refuses(&self, entry: &ProtectionEntry) -> Option<Fault> {
-        let connected = arms::named(self.product, entry.id).and_then(|protection| {
-            let defaults = entry.options.iter();
-            let options =
-                defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
-            let mut setup = Setup::bare();
-            protection.apply(&Protection { id: entry.id.to_owned(), options }, &mut setup);
-            self.product.facts(&self.server, &setup)
-        });
-        if let Err(fault) = connected {
+    fn refuses(&self, entry: &ProtectionEntry, setup: &Setup) -> Option<Fault> {
+        if let Err(fault) = self.product.facts(&self.server, setup) {
             return Some(fault);
         }
         let switch = entry.switch?;

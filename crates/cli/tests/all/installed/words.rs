@@ -65,6 +65,8 @@ fn what_is_written_for_every_installed_database_can_be_planned() {
         assert!([0, 3].contains(&status(&written)), "{id}: {}", err(&written));
         if status(&written) == 0 {
             installed += 1;
+            let text = std::fs::read_to_string(bench.path(id)).expect("the file");
+            assert!(!text.contains("\nname = \"ordinary-statements\""), "an arm that this load cannot prove: {text}");
             let planned = bench.tithe(&["plan", id]);
             assert_eq!(status(&planned), 0, "{id}: {}", err(&planned));
         }
