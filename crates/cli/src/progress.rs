@@ -20,7 +20,7 @@ use tithe_harness::run::Observer;
 use tithe_model::{
     ending::CellEnding,
     plan::{FRAMES_MIN, Plan},
-    record::{Event, Frame, Phase, Role, Slot, Verdict},
+    record::{Event, Frame, Phase, Slot, Verdict},
     records::Records,
 };
 
@@ -223,7 +223,7 @@ impl Observer for Progress<'_> {
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
                 self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
             }
-            Event::Evidence(finding) if finding.role == Role::Claim => {
+            Event::Evidence(finding) if finding.role.is_claim() => {
                 self.claims.add(finding);
                 let when = if finding.phase == Phase::Before { "before" } else { "after" };
                 let name = self.arm(finding.arm);
