@@ -6,10 +6,10 @@
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 
 use tithe_harness::volumes;
-use tithe_machine::{credentials::Credentials, secret::Secret};
+use tithe_machine::{credentials::Credentials, launch::Address, secret::Secret};
 use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
-    experiment::{self, OptionValue},
+    experiment::{self, OptionValue, Url},
     record::Role,
 };
 use tithe_plugin::{
@@ -24,16 +24,21 @@ pub fn pages(databases: &[&'static dyn Product]) -> Vec<(PathBuf, String)> {
     let mut pages = vec![(PathBuf::from("README.md"), index(databases))];
     for volume in volumes::PROTECTIONS {
         let path = PathBuf::from(VOLUMES).join(format!("{}.md", volume.entry().id));
-        pages.push((path, of_protection("Every database", *volume)));
+        pages.push((path, of_protection("Every database", *volume, false)));
     }
     for database in databases {
         pages.push((PathBuf::from(format!("{}.md", database.id())), of_database(*database)));
         for protection in database.protections() {
             let path = PathBuf::from(database.id()).join(format!("{}.md", protection.entry().id));
-            pages.push((path, of_protection(database.title(), *protection)));
+            pages.push((path, of_protection(database.title(), *protection, has_url(*database))));
         }
     }
     pages
+}
+
+/// True for a database whose running servers can be attached to.
+fn has_url(database: &dyn Product) -> bool {
+    !database.entry().schemes.is_empty()
 }
 
 /// The folder of the pages of volumes, which lie under any database.
@@ -114,7 +119,8 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn of_protection(owner: &str, protection: &'static dyn Protection) -> String {
+/// `attached`: some server of the owner can be attached to.
+fn of_protection(owner: &str, protection: &'static dyn Protection, attached: bool) -> String {
     let chosen = chosen(protection);
     let entry = protection.entry();
     let mut text = format!(
@@ -127,7 +133,7 @@ fn of_protection(owner: &str, protection: &'static dyn Protection) -> String {
         entry.leaves_open
     );
     text.push_str(&options(entry.options));
-    text.push_str(&evidence(protection, &chosen));
+    text.push_str(&evidence(protection, &chosen, attached));
     text.push_str("\n## What it changes\n\n");
     let changes = changes(protection, &chosen);
     match changes.is_empty() {
@@ -168,20 +174,42 @@ fn options(options: &[OptionEntry]) -> String {
     text
 }
 
-fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection) -> String {
+fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection, attached: bool) -> String {
     let mut text = String::from("\n## What proves it\n\n");
     let checks = protection.evidence(chosen);
-    for check in checks.iter().filter(|check| check.entry().role == Role::Claim) {
+    let launched = Address::Tcp { host: String::new(), port: 0 };
+    let (of_launched, told): (Vec<_>, Vec<_>) =
+        checks.iter().filter(|check| check.concerns(&launched)).partition(|check| check.entry().role.is_claim());
+    for check in of_launched {
         let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
     }
-    let told: Vec<_> = checks.iter().filter(|check| check.entry().role == Role::Disclosure).collect();
     if !told.is_empty() {
         text.push_str("\nAlso looked at and told, without deciding:\n\n");
         told.iter().for_each(|check| {
             let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
         });
     }
+    if attached && protection.entry().attachable {
+        text.push_str(&evidence_of_attached(&checks));
+    }
     text + &evidence_of_choice(protection, chosen, &checks)
+}
+
+/// What of `checks` counts how on an attached server.
+fn evidence_of_attached(checks: &[Box<dyn Evidence>]) -> String {
+    let attached = Address::Attached(Url::new(""));
+    let mut text = String::from("\nOn an attached server:\n\n");
+    for (role, words) in [
+        (Role::Claim, "needed"),
+        (Role::Strengthens, "strengthens the proof, which stands without where nobody can look"),
+        (Role::Disclosure, "told"),
+    ] {
+        let such = checks.iter().filter(|check| check.concerns(&attached) && check.entry().role == role);
+        such.for_each(|check| {
+            let _ = writeln!(text, "- {words}: {} (`{}`)", check.claim(), check.id());
+        });
+    }
+    text
 }
 
 /// The checks that come, and those that go, where what is empty by default is given; `checks` are those by default.

@@ -24,7 +24,7 @@ use tithe_harness::run::{Advice, Observer};
 use tithe_model::{
     ending::CellEnding,
     plan::{FRAMES_MIN, Plan},
-    record::{Event, Frame, Phase, Role, Slot, Verdict},
+    record::{Event, Frame, Phase, Slot, Verdict},
     records::Records,
 };
 
@@ -328,7 +328,7 @@ impl Observer for Progress<'_> {
                     live.started_anew(*took_s);
                 }
             }
-            Event::Evidence(finding) if finding.role == Role::Claim => {
+            Event::Evidence(finding) if finding.role.is_claim() => {
                 self.claims.add(finding);
                 let when = if finding.phase == Phase::Before { "before" } else { "after" };
                 let name = self.arm(finding.arm);

@@ -63,6 +63,8 @@ pub struct Target {
     pub must_ask: bool,
     /// TLS; `None` means that nothing but plaintext is spoken.
     pub tls: Option<Tls>,
+    /// Port on this machine of a relay to the server, through which a connection is to go.
+    pub relay: Option<u16>,
 }
 
 /// How to speak TLS.
@@ -99,6 +101,17 @@ pub struct Handshakes {
 }
 
 impl Target {
+    /// Opens a connection, through the relay where there is one.
+    ///
+    /// # Errors
+    /// As [`Wire::connect`].
+    pub fn dial(&self) -> Result<Wire, Fault> {
+        match self.relay {
+            Some(port) => Wire::connect("127.0.0.1", port),
+            None => Wire::connect(&self.host, self.port),
+        }
+    }
+
     /// Handshakes with this server, as this target has them done.
     pub fn handshakes(&self) -> Handshakes {
         let Some(tls) = &self.tls else { return Handshakes::default() };
@@ -172,6 +185,10 @@ impl Product {
         match &server.address {
             Address::Tcp { host, port } => Ok(launched(host, *port, self.user, self.database, setup)),
             Address::Attached(url) => self.attached(url, setup, std::env::var(self.password_variable).ok()),
+            Address::Relayed { url, port } => {
+                let target = self.attached(url, setup, std::env::var(self.password_variable).ok())?;
+                Ok(Target { relay: Some(*port), ..target })
+            }
             Address::File(_) | Address::Nowhere => Err(Fault::Refused(format!("{} is reached by TCP", self.title))),
         }
     }
@@ -182,6 +199,11 @@ impl Product {
     /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
     pub fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
         self.attached(url, setup, None).map(drop)
+    }
+
+    /// Host and port of a server at `url`; `None` for a URL that cannot be used.
+    pub fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
+        UrlParts::read(url.expose(), self).ok().map(|parts| (parts.host, parts.port))
     }
 
     /// The target that `url` names, with a password from outside where it holds none.
@@ -211,6 +233,7 @@ impl Product {
             user: parts.user,
             must_ask: matches!(setup.authentication, Authentication::Password { .. }),
             tls,
+            relay: None,
         })
     }
 }
@@ -236,6 +259,7 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
         password: must_ask.then(|| credentials.password.clone()),
         must_ask,
         tls,
+        relay: None,
     }
 }
 

@@ -14,7 +14,11 @@ use tithe_plugin::{
     workload::Workload,
 };
 
-use crate::evidence::{ConnectionProbes, tls_negotiated::TlsNegotiated, tls_resumed::TlsResumed};
+use crate::evidence::{
+    ConnectionProbes,
+    tls_negotiated::{TlsEnforced, TlsNegotiated, TlsSpoken},
+    tls_resumed::TlsResumed,
+};
 
 /// The protection `tls` of one product. Begins as [`Tls::of`]; a product says what is different with it.
 pub struct Tls {
@@ -92,8 +96,13 @@ impl Protection for Tls {
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
         let transport = transport(chosen);
-        let mut checks: Vec<Box<dyn Evidence>> =
-            vec![Box::new(TlsNegotiated::new(self.probes, transport)), Box::new(WireCanary::new(Targets::Everything))];
+        let negotiated = TlsNegotiated::new(self.probes, transport);
+        let mut checks: Vec<Box<dyn Evidence>> = vec![
+            Box::new(negotiated),
+            Box::new(TlsSpoken(negotiated)),
+            Box::new(WireCanary::new(Targets::Everything)),
+            Box::new(TlsEnforced(negotiated)),
+        ];
         if matches!(transport, Transport::Tls { resumption: true, .. }) {
             checks.push(Box::new(TlsResumed::new(self.probes)));
         }

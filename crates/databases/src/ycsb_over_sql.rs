@@ -16,8 +16,8 @@ pub const KEY_COLUMN: &str = "ycsb_key";
 /// How a database writes what the SQL standard leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct YcsbDialect {
-    /// Schema of the table; `None` where a table needs none.
-    pub schema: Option<&'static str>,
+    /// True where a table stands in a schema.
+    pub schemas: bool,
     /// Sign around a name: `"` in the standard.
     pub quote: char,
     /// Statement that begins a group of writes.
@@ -35,11 +35,11 @@ impl YcsbDialect {
         format!("{quote}{name}{quote}")
     }
 
-    /// The table's quoted name, with its schema where it has one.
-    pub fn qualified(&self, table: &Table) -> String {
-        match self.schema {
-            Some(schema) => format!("{}.{}", self.quoted(schema), self.quoted(&table.name)),
-            None => self.quoted(&table.name),
+    /// The table's quoted name, with the schema `space` where tables stand in one.
+    pub fn qualified(&self, space: &str, table: &Table) -> String {
+        match self.schemas {
+            true => format!("{}.{}", self.quoted(space), self.quoted(&table.name)),
+            false => self.quoted(&table.name),
         }
     }
 
@@ -65,12 +65,13 @@ pub struct YcsbOverSql {
 }
 
 impl YcsbOverSql {
-    /// Speaks to `table` through `sql`.
+    /// Speaks to `table` in the schema `space` through `sql`.
     ///
     /// # Errors
     /// When the table, its key or one of its fields is not there.
-    pub fn new(sql: Box<dyn SqlSession>, table: &Table, dialect: &YcsbDialect) -> Result<Self, Fault> {
-        let texts = Texts { table: table.clone(), dialect: *dialect };
+    pub fn new(sql: Box<dyn SqlSession>, space: &str, table: &Table, dialect: &YcsbDialect) -> Result<Self, Fault> {
+        let name = dialect.qualified(space, table);
+        let texts = Texts { name, table: table.clone(), dialect: *dialect };
         let statements = vec![None; KINDS * (table.fields + 1)];
         let mut session = Self { sql, texts, statements, parameters: Vec::new(), columns: Columns::Fields };
         session.statement(StatementKind::Read, Fields::All)?;
@@ -130,9 +131,8 @@ impl Connection for YcsbOverSql {
 
     fn warm(&mut self) -> Result<(), Fault> {
         for statement in self.texts.dialect.warm {
-            let statement = statement
-                .replace("{table}", &self.texts.dialect.qualified(&self.texts.table))
-                .replace("{key}", &self.texts.dialect.quoted(KEY_COLUMN));
+            let statement =
+                statement.replace("{table}", &self.texts.name).replace("{key}", &self.texts.dialect.quoted(KEY_COLUMN));
             self.sql.run_statement(&statement)?;
         }
         Ok(())
@@ -204,13 +204,15 @@ const KINDS: usize = 5;
 
 /// Writes the statements.
 struct Texts {
+    /// The table's name in statements.
+    name: String,
     table: Table,
     dialect: YcsbDialect,
 }
 
 impl Texts {
     fn text(&self, kind: StatementKind, fields: Fields) -> String {
-        let table = self.dialect.qualified(&self.table);
+        let table = &self.name;
         let key = self.dialect.quoted(KEY_COLUMN);
         match kind {
             StatementKind::Read => format!("SELECT {} FROM {table} WHERE {key} = ?", self.list(fields, "")),
@@ -304,7 +306,7 @@ mod tests {
     use super::*;
 
     const STANDARD: YcsbDialect =
-        YcsbDialect { schema: None, quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT", warm: &[] };
+        YcsbDialect { schemas: false, quote: '"', begin_bulk: "BEGIN", end_bulk: "COMMIT", warm: &[] };
 
     fn table() -> Table {
         Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() }
@@ -389,7 +391,7 @@ mod tests {
     fn session(columns: usize, dialect: &YcsbDialect) -> (YcsbOverSql, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::default();
         let sql = Transcript { lines: Arc::clone(&lines), prepared: 0, columns };
-        (YcsbOverSql::new(Box::new(sql), &table(), dialect).unwrap(), lines)
+        (YcsbOverSql::new(Box::new(sql), "tithe", &table(), dialect).unwrap(), lines)
     }
 
     /// Everything that reaches the database for `requests`, in order.
@@ -447,8 +449,7 @@ mod tests {
 
     #[test]
     fn a_dialect_qualifies_quotes_and_groups() {
-        let dialect =
-            YcsbDialect { schema: Some("tithe"), quote: '`', begin_bulk: "START", end_bulk: "END", warm: &[] };
+        let dialect = YcsbDialect { schemas: true, quote: '`', begin_bulk: "START", end_bulk: "END", warm: &[] };
         let (mut session, lines) = session(0, &dialect);
         session.begin_bulk().unwrap();
         session.end_bulk().unwrap();

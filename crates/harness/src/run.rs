@@ -12,6 +12,7 @@ mod epoch_setup;
 mod invalid;
 mod proof;
 mod rotating;
+mod sharing;
 mod together;
 
 use std::{

@@ -135,9 +135,24 @@ pub enum Address {
     File(PathBuf),
     /// A server that was running before: attached.
     Attached(Url),
+    /// The same through a relay of Tithe's own on this machine, for evidence. Certificates are held to the server's own
+    /// name.
+    Relayed {
+        /// The server.
+        url: Url,
+        /// The relay's port on 127.0.0.1.
+        port: u16,
+    },
     /// Nowhere: the simulated database.
     #[default]
     Nowhere,
+}
+
+impl Address {
+    /// True for a server that was running before.
+    pub fn is_attached(&self) -> bool {
+        matches!(self, Self::Attached(_) | Self::Relayed { .. })
+    }
 }
 
 /// What a server writes, by kind. Files or folders; a folder stands for everything below it.

@@ -11,13 +11,15 @@ pub enum Observation {
     Exposed(String),
     /// It could not look, or what it looked for was not where it must be.
     Unknown(String),
+    /// It could not look because of where an attached server is.
+    OutOfReach(String),
 }
 
 impl Observation {
     /// The quotation.
     pub fn quotation(&self) -> &str {
         match self {
-            Self::Protected(text) | Self::Exposed(text) | Self::Unknown(text) => text,
+            Self::Protected(text) | Self::Exposed(text) | Self::Unknown(text) | Self::OutOfReach(text) => text,
         }
     }
 }

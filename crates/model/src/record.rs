@@ -213,7 +213,7 @@ pub struct Finding {
     pub check: String,
     /// What must hold, one sentence.
     pub claim: String,
-    /// A claim must hold for the arm to be proven; a disclosure is told and proves nothing.
+    /// A claim must hold for the arm to be proven, or strengthens the proof; a disclosure is told and proves nothing.
     pub role: Role,
     /// The outcome.
     pub verdict: Verdict,
@@ -243,8 +243,18 @@ pub enum Phase {
 pub enum Role {
     /// Must hold, or the arm is unproven.
     Claim,
+    /// Adds to a proof and is not needed for one: an arm can be proven without where the place of its server keeps
+    /// anybody from looking. One that fails disproves like any other.
+    Strengthens,
     /// A property that the reader should know; it holds or not without touching the arm's proof.
     Disclosure,
+}
+
+impl Role {
+    /// True for what proves something where it holds, and disproves where it fails.
+    pub fn is_claim(self) -> bool {
+        self != Self::Disclosure
+    }
 }
 
 /// The outcome of a check.
@@ -257,6 +267,9 @@ pub enum Verdict {
     Fails,
     /// The check proves nothing here: its positive control failed, or it could not look.
     CannotTell,
+    /// The check could not look because of where an attached server is: at files of another machine, below TLS that the
+    /// server's URL asks for.
+    OutOfReach,
 }
 
 /// How a warm-up ended that was to last until the servers of all arms were steady.

@@ -158,7 +158,9 @@ fn every_field_of_the_other_files() {
     check_rows("### evidence.jsonl", &fields(&finding), true);
     check_rows("### machine.json", &fields(&Machine::default()), true);
     check_rows("### cells.json", &fields(&ArmFacts { facts: BTreeMap::new(), ..ArmFacts::default() }), false);
-    for word in ["before", "after", "claim", "disclosure", "holds", "fails", "cannot-tell"] {
+    for word in
+        ["before", "after", "claim", "strengthens", "disclosure", "holds", "fails", "cannot-tell", "out-of-reach"]
+    {
         assert!(section("### evidence.jsonl").contains(&format!("`{word}`")), "{word}");
     }
 }

@@ -54,6 +54,26 @@ pub trait Database: Sync {
         Ok(())
     }
 
+    /// Host and port that clients of an attached server at `url` connect to; `None` where they are led elsewhere from
+    /// there, so that no relay can stand between ([`Address::Relayed`](tithe_machine::launch::Address::Relayed)).
+    fn endpoint(&self, _url: &Url) -> Option<(String, u16)> {
+        None
+    }
+
+    /// What tells the server and the database that `server` leads to from all others, by whatever URL they are reached;
+    /// `None` where the product has no such thing.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    fn identity(&self, _server: &Server, _setup: &Setup) -> Result<Option<String>, Fault> {
+        Ok(None)
+    }
+
+    /// True where the data of several arms can stand on one server, each in a [space](Setup::space) of its own.
+    fn keeps_apart(&self) -> bool {
+        false
+    }
+
     /// The least memory that a server with `settings` lives in, bytes; `None` where that is not known.
     fn memory_needed(&self, _settings: &BTreeMap<String, String>) -> Option<u64> {
         None

@@ -3,7 +3,11 @@
 //! A check looks at one arm and says what it saw. Whether that proves anything is decided here, once, for
 //! all checks: it must be protected on the protected arm *and* exposed on the plain arm of the same cell.
 
-use tithe_machine::{fault::Fault, launch::Server, observation::Observation};
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+    observation::Observation,
+};
 use tithe_model::record::{Role, Verdict};
 
 use crate::{
@@ -27,6 +31,12 @@ pub trait Evidence: Send + Sync {
     /// The fault on its way: it saw nothing then, see [`seen_by`].
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault>;
 
+    /// True where it has something to say of a server at `address`: what can be asked of one that Tithe launched is
+    /// not always what can be asked of an attached one.
+    fn concerns(&self, _address: &Address) -> bool {
+        true
+    }
+
     /// Its name: [`CheckEntry::id`].
     fn id(&self) -> &'static str {
         self.entry().id
@@ -38,7 +48,7 @@ pub trait Evidence: Send + Sync {
 pub struct CheckEntry {
     /// Its name, unique among the checks of one arm: `disk-canary`.
     pub id: &'static str,
-    /// Claim or disclosure.
+    /// Claim, needed or strengthening, or disclosure.
     pub role: Role,
     /// Where the positive control comes from.
     pub control: Control,
@@ -58,6 +68,27 @@ impl CheckEntry {
     /// The same with a control that the check plants itself.
     pub const fn own_control(self) -> Self {
         Self { control: Control::Own, ..self }
+    }
+}
+
+/// A claim that adds to a proof and is not needed for one: [`Role::Strengthens`].
+pub struct Strengthens<E>(pub E);
+
+impl<E: Evidence> Evidence for Strengthens<E> {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry { role: Role::Strengthens, ..self.0.entry() }
+    }
+
+    fn claim(&self) -> String {
+        self.0.claim()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        self.0.observe(context)
+    }
+
+    fn concerns(&self, address: &Address) -> bool {
+        self.0.concerns(address)
     }
 }
 
@@ -136,6 +167,7 @@ pub fn judge(control: Control, protected: &Observation, plain: Option<&Observati
     match (protected, control, plain) {
         (Observation::Exposed(_), _, _) => Verdict::Fails,
         (Observation::Unknown(_), _, _) => Verdict::CannotTell,
+        (Observation::OutOfReach(_), _, _) => Verdict::OutOfReach,
         (Observation::Protected(_), Control::Own, _) => Verdict::Holds,
         (Observation::Protected(_), Control::PlainArm, Some(Observation::Exposed(_))) => Verdict::Holds,
         (Observation::Protected(_), Control::PlainArm, _) => Verdict::CannotTell,

@@ -150,12 +150,12 @@ impl FeatureStatus {
         let word = match observation {
             Observation::Protected(_) => "holds",
             Observation::Exposed(_) => "does not hold",
-            Observation::Unknown(_) => "could not be looked at",
+            Observation::Unknown(_) | Observation::OutOfReach(_) => "could not be looked at",
         };
         self.seen.push_str(&format!("; canary: {claim}: {word} ({})", observation.quotation()));
         self.state = match (self.state, observation) {
             (State::Enforced | State::Unseen, Observation::Exposed(_)) => State::Available,
-            (State::Enforced, Observation::Unknown(_)) => State::Unseen,
+            (State::Enforced, Observation::Unknown(_) | Observation::OutOfReach(_)) => State::Unseen,
             (state, _) => state,
         };
     }

@@ -17,7 +17,7 @@ use crate::{
         statements::StatementsOrdinary,
         wire_canary::WireCanary,
     },
-    evidence::Evidence,
+    evidence::{Evidence, Strengthens},
     protection::Protection,
     setup::{ColumnCipher, Columns, KeyPlace, Selection, Setup},
     sql::{Compute, SqlTable},
@@ -122,10 +122,10 @@ impl Protection for ColumnsProtection {
         let mut checks: Vec<Box<dyn Evidence>> = vec![
             Box::new(CiphertextSeen::new(selection.clone(), is_deterministic(chosen))),
             Box::new(WrongColumnKey::new(selection)),
-            Box::new(DiskCanary::new(Places::ALL, targets.clone())),
+            Box::new(Strengthens(DiskCanary::new(Places::ALL, targets.clone()))),
         ];
         if self.wire {
-            checks.push(Box::new(WireCanary::new(targets)));
+            checks.push(Box::new(Strengthens(WireCanary::new(targets))));
         }
         checks
     }
@@ -141,10 +141,10 @@ impl Protection for ColumnsProtection {
         let mut checks: Vec<Box<dyn Evidence>> = vec![
             Box::new(SqlCiphertext(subject.clone())),
             Box::new(SqlWrongKey(subject.clone())),
-            Box::new(SqlDiskCanary(subject.clone())),
+            Box::new(Strengthens(SqlDiskCanary(subject.clone()))),
         ];
         if self.wire {
-            checks.push(Box::new(SqlWireCanary(subject)));
+            checks.push(Box::new(Strengthens(SqlWireCanary(subject))));
         }
         checks
     }

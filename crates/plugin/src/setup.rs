@@ -16,6 +16,9 @@ use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
 
 use crate::{sql::Compute, volume::VolumeSpec};
 
+/// What everything of Tithe's on a server is in, where nothing else is said.
+pub const SPACE: &str = "tithe";
+
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -44,6 +47,9 @@ pub struct Setup {
     pub compute: Option<Compute>,
     /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
     pub volume: Option<VolumeSpec>,
+    /// Schema, database or beginning of keys that everything of Tithe's is in on this server: [`SPACE`], unless arms on
+    /// one attached server have one each.
+    pub space: String,
     /// Connections that are busy at the same time.
     pub clients: u32,
     /// Certificates, keys and passwords of this run; the protections choose among them.
@@ -66,6 +72,7 @@ impl Setup {
             columns: None,
             compute: None,
             volume: None,
+            space: SPACE.to_owned(),
             clients: 1,
             credentials,
         }

@@ -12,13 +12,14 @@ use crate::Proof;
 /// What `findings` prove about `arm`, which was measured in `epochs`.
 ///
 /// Every protection needs a claim before and a claim after each epoch's frames, and every claim must hold. A
-/// claim that fails outweighs one that could not be told. Disclosures prove nothing either way. An epoch that was
+/// claim that fails outweighs one that could not be told. One that only strengthens a proof is not missed where nobody
+/// can look at it. Disclosures prove nothing either way. An epoch that was
 /// killed and followed by another has no look after it: see [`cut_short`].
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
     if arm.protections.is_empty() {
         return Proof::Unproven(vec!["the arm names no protection, so nothing was looked at".to_owned()]);
     }
-    let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Claim).collect();
+    let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role.is_claim()).collect();
     let quoted = |verdict: Verdict| {
         let such = claims.iter().filter(|finding| finding.verdict == verdict);
         such.map(|finding| quote(finding)).collect::<Vec<_>>()
@@ -28,6 +29,8 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
         return Proof::Disproven(failed);
     }
     let mut open = quoted(Verdict::CannotTell);
+    let missed = |finding: &&&Finding| (finding.role, finding.verdict) == (Role::Claim, Verdict::OutOfReach);
+    open.extend(claims.iter().filter(missed).map(|finding| quote(finding)));
     open.extend(not_looked_at(arm, &claims, epochs));
     if open.is_empty() { Proof::Proven } else { Proof::Unproven(open) }
 }
@@ -43,7 +46,9 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
                 if phase == Phase::After && epochs.last() != Some(epoch) && is_cut_short(claims, *epoch) {
                     continue;
                 }
-                let looked = |it: &&Finding| (it.epoch, it.phase) == (*epoch, phase) && it.protection == protection.id;
+                let looked = |it: &&Finding| {
+                    (it.epoch, it.phase, it.role) == (*epoch, phase, Role::Claim) && it.protection == protection.id
+                };
                 if !claims.iter().any(looked) {
                     missing.push(format!("{}: not looked at {}", protection.id, when(phase, *epoch)));
                 }
@@ -56,7 +61,7 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
 /// Epochs in which nothing was looked at after the frames, though a later epoch was measured: the run was killed in
 /// them and resumed.
 pub(super) fn cut_short(findings: &[Finding], epochs: &BTreeSet<u32>) -> Vec<u32> {
-    let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role == Role::Claim).collect();
+    let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role.is_claim()).collect();
     let earlier = epochs.iter().filter(|epoch| epochs.last() != Some(epoch));
     earlier.copied().filter(|epoch| is_cut_short(&claims, *epoch)).collect()
 }
@@ -71,7 +76,7 @@ fn quote(finding: &Finding) -> String {
     let when = when(*phase, *epoch);
     let claim = claim.trim_end_matches('.');
     match finding.verdict {
-        Verdict::CannotTell => {
+        Verdict::CannotTell | Verdict::OutOfReach => {
             format!("{protection}, {when}: {claim}: cannot tell; protected: {protected}; control: {control}")
         }
         _ => format!("{protection}, {when}: {claim}: does not hold; seen: {protected}"),

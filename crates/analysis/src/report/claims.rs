@@ -13,13 +13,18 @@ pub struct Claims(BTreeMap<(u32, u32, String, String), Verdict>);
 impl Claims {
     /// Counts `finding`, unless it is about no claim.
     pub fn add(&mut self, finding: &Finding) {
-        if finding.role != Role::Claim {
+        if !finding.role.is_claim() {
             return;
         }
+        let verdict = match (finding.role, finding.verdict) {
+            // What is needed and cannot be looked at is open, whatever the reason.
+            (Role::Claim, Verdict::OutOfReach) => Verdict::CannotTell,
+            (_, verdict) => verdict,
+        };
         let key = (finding.cell, finding.arm, finding.protection.clone(), finding.check.clone());
         let worst = self.0.entry(key).or_insert(Verdict::Holds);
-        if rank(finding.verdict) > rank(*worst) {
-            *worst = finding.verdict;
+        if rank(verdict) > rank(*worst) {
+            *worst = verdict;
         }
     }
 
@@ -33,9 +38,9 @@ impl Claims {
         self.0.len()
     }
 
-    /// True when none was disproven and none is open.
+    /// True when none was disproven and none that is needed is open.
     pub fn all_hold(&self) -> bool {
-        self.count(Verdict::Holds) == self.looked_at()
+        self.count(Verdict::Holds) + self.count(Verdict::OutOfReach) == self.looked_at()
     }
 
     /// `9 of 12 claims hold, 2 do not, 1 cannot be told`.
@@ -47,7 +52,11 @@ impl Claims {
         if failed > 0 {
             text += &format!(", {} {}", number::count(failed as u64), if failed == 1 { "does not" } else { "do not" });
         }
-        text + &self.open().map_or(String::new(), |open| format!(", {open}"))
+        text += &self.open().map_or(String::new(), |open| format!(", {open}"));
+        match self.count(Verdict::OutOfReach) as u64 {
+            0 => text,
+            unseen => text + &format!(", {} out of reach and not needed", number::count(unseen)),
+        }
     }
 
     /// `2 claims do not hold, 1 cannot be told`; `None` where every claim holds.
@@ -76,8 +85,9 @@ impl Claims {
 fn rank(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Holds => 0,
-        Verdict::CannotTell => 1,
-        Verdict::Fails => 2,
+        Verdict::OutOfReach => 1,
+        Verdict::CannotTell => 2,
+        Verdict::Fails => 3,
     }
 }
 
@@ -143,5 +153,18 @@ pub(super) mod tests {
             ],
         );
         check(&[], expect!["0 of 0 claims hold | - | true"]);
+    }
+
+    #[test]
+    fn what_is_out_of_reach_and_not_needed_is_told_and_not_missed() {
+        let text = [Role::Strengthens, Role::Claim].map(|role| {
+            let mut claims = of(&["++"]);
+            claims.add(&finding("files", role, Verdict::OutOfReach));
+            format!("{} | {:?} | {}", claims.in_words(), claims.amiss(), claims.all_hold())
+        });
+        expect![[r#"
+            1 of 2 claims hold, 1 out of reach and not needed | None | true
+            1 of 2 claims hold, 1 cannot be told | Some("1 claim cannot be told") | false"#]]
+        .assert_eq(&text.join("\n"));
     }
 }

@@ -152,9 +152,10 @@ pub const CONTROL: &str = "is the plain arm again, so no cost is the truth: what
 /// Mark, word and feeling of a finding.
 pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Tone) {
     match (role, verdict) {
-        (Role::Claim, Verdict::Holds) => ("✓", "holds", Tone::Good),
-        (Role::Claim, Verdict::Fails) => ("✗", "FAILS", Tone::Bad),
-        (_, Verdict::CannotTell) => ("?", "cannot tell", Tone::Caution),
+        (Role::Claim | Role::Strengthens, Verdict::Holds) => ("✓", "holds", Tone::Good),
+        (Role::Claim | Role::Strengthens, Verdict::Fails) => ("✗", "FAILS", Tone::Bad),
+        (Role::Strengthens, Verdict::OutOfReach) => ("·", "out of reach, not needed", Tone::Normal),
+        (_, Verdict::CannotTell | Verdict::OutOfReach) => ("?", "cannot tell", Tone::Caution),
         (Role::Disclosure, Verdict::Holds) => ("i", "yes", Tone::Normal),
         (Role::Disclosure, Verdict::Fails) => ("i", "no", Tone::Caution),
     }

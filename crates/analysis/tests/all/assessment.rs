@@ -6,7 +6,7 @@ use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Metric},
     plan::Starts,
-    record::{Phase, Role, Verdict},
+    record::{Finding, Phase, Role, Verdict},
     records::Records,
 };
 
@@ -552,6 +552,28 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
             ),
             Proven,
         ]"#]].assert_eq(&format!("{stories:#?}"));
+}
+
+#[test]
+fn what_strengthens_a_proof_is_not_missed_where_it_is_out_of_reach() {
+    let proof = |role, verdict| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        for phase in [Phase::Before, Phase::After] {
+            records.findings.push(Finding { check: "files".to_owned(), role, verdict, ..finding(1, phase) });
+        }
+        match assess(&records).cells[0].arms[1].proof {
+            Proof::Baseline => "baseline",
+            Proof::Proven => "proven",
+            Proof::Unproven(_) => "unproven",
+            Proof::Disproven(_) => "disproven",
+        }
+    };
+    let of = |role| {
+        [Verdict::Holds, Verdict::Fails, Verdict::CannotTell, Verdict::OutOfReach].map(|verdict| proof(role, verdict))
+    };
+    assert_eq!(of(Role::Claim), ["proven", "disproven", "unproven", "unproven"]);
+    assert_eq!(of(Role::Strengthens), ["proven", "disproven", "unproven", "proven"]);
+    assert_eq!(of(Role::Disclosure), ["proven"; 4]);
 }
 
 #[test]

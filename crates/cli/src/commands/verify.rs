@@ -63,7 +63,8 @@ fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> i32 {
         Ending::Complete if invalid > 0 => exit::FAILED,
         Ending::Complete if !claims.all_hold() => exit::CANNOT_TELL,
         Ending::Complete => {
-            anstream::println!("\nevery claim holds and every answer was right; nothing was timed");
+            let seen = if claims.count(Verdict::OutOfReach) > 0 { " that could be looked at" } else { "" };
+            anstream::println!("\nevery claim{seen} holds and every answer was right; nothing was timed");
             exit::OK
         }
     }

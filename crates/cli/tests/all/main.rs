@@ -16,6 +16,7 @@ mod written;
 /// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
 /// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.
 mod installed {
+    mod attached;
     mod data_sets;
     mod inspect;
     mod paused;

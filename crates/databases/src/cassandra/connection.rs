@@ -39,7 +39,7 @@ impl CqlConnection {
     /// # Errors
     /// A refusal of either side, or a broken connection.
     pub fn open(target: &Target) -> Result<Self, Fault> {
-        let mut wire = Wire::connect(&target.host, target.port)?;
+        let mut wire = target.dial()?;
         if let Some(tls) = &target.tls {
             tls.start(&mut wire, &target.host, target.port).map_err(|fault| turned_away("in the handshake", fault))?;
         }

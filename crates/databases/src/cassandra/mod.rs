@@ -66,6 +66,10 @@ impl Database for Cassandra {
         target::PRODUCT.check_url(url, setup)
     }
 
+    fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
+        target::PRODUCT.endpoint(url)
+    }
+
     fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
         Cluster::of_settings(settings).map(drop)
     }

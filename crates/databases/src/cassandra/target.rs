@@ -89,25 +89,25 @@ mod tests {
         check(
             "cassandra://localhost",
             expect![[
-                r#"Target { host: "localhost", port: 9042, user: "", database: "tithe", password: None, must_ask: false, tls: None }"#
+                r#"Target { host: "localhost", port: 9042, user: "", database: "tithe", password: None, must_ask: false, tls: None, relay: None }"#
             ]],
         );
         check(
             "cassandra://ann:p%40ss@db.example:9142/shop",
             expect![[
-                r#"Target { host: "db.example", port: 9142, user: "ann", database: "shop", password: Some(***), must_ask: false, tls: None }"#
+                r#"Target { host: "db.example", port: 9142, user: "ann", database: "shop", password: Some(***), must_ask: false, tls: None, relay: None }"#
             ]],
         );
         check(
             "cassandra://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             expect![[
-                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }) }"#
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), relay: None }"#
             ]],
         );
         check(
             "cassandra://ann@db?insecure=yes",
             expect![[
-                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }) }"#
+                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }), relay: None }"#
             ]],
         );
     }

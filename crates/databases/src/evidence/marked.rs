@@ -22,8 +22,8 @@ pub type Reader = Box<dyn Fn(&CheckContext<'_>) -> Result<String, Fault>>;
 pub struct Log {
     /// Writes a token into it.
     pub plant: Plant,
-    /// Remembers how long an attached server's log is now; `None` when the server does not show it.
-    pub served: fn(&CheckContext<'_>) -> Option<Reader>,
+    /// Remembers how long an attached server's log is now; why it cannot be read, with what to change, where it cannot.
+    pub served: fn(&CheckContext<'_>) -> Result<Reader, String>,
 }
 
 /// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
@@ -45,11 +45,14 @@ pub enum LogGrowth {
 }
 
 impl LogGrowth {
-    /// Remembers how long the log is now; `None` when it can be read neither here nor through the server.
-    pub fn begin(context: &CheckContext<'_>, log: &Log) -> Option<Self> {
+    /// Remembers how long the log is now.
+    ///
+    /// # Errors
+    /// Why it can be read neither here nor through the server.
+    pub fn begin(context: &CheckContext<'_>, log: &Log) -> Result<Self, String> {
         let length = |path: &PathBuf| Some((path.clone(), path.metadata().ok()?.len()));
         let files: Vec<_> = context.server.paths.logs.iter().filter_map(length).collect();
-        if files.is_empty() { (log.served)(context).map(Self::Served) } else { Some(Self::Files(files)) }
+        if files.is_empty() { (log.served)(context).map(Self::Served) } else { Ok(Self::Files(files)) }
     }
 
     /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
@@ -86,7 +89,10 @@ impl LogGrowth {
 }
 
 /// The bytes of the file at `path` from `length` on.
-fn tail(path: &Path, length: u64) -> Result<String, Fault> {
+///
+/// # Errors
+/// When it cannot be read.
+pub fn tail(path: &Path, length: u64) -> Result<String, Fault> {
     let mut added = Vec::new();
     let mut read = || {
         let mut file = File::open(path)?;
@@ -106,10 +112,13 @@ pub fn send_and_count(
     context: &CheckContext<'_>,
     log: &Log,
     count: impl FnOnce(&str) -> Counts,
-) -> Result<Result<(Counts, Counts), &'static str>, Fault> {
-    let Some(growth) = LogGrowth::begin(context, log) else { return Ok(Err(NO_LOG)) };
+) -> Result<Result<(Counts, Counts), String>, Fault> {
+    let growth = match LogGrowth::begin(context, log) {
+        Ok(growth) => growth,
+        Err(why) => return Ok(Err(why)),
+    };
     let sent = send(context)?;
-    let Some(text) = growth.text(context, log)? else { return Ok(Err(NO_END)) };
+    let Some(text) = growth.text(context, log)? else { return Ok(Err(NO_END.to_owned())) };
     Ok(Ok((sent, count(&text))))
 }
 

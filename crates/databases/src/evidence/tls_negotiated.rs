@@ -1,8 +1,9 @@
-//! Is TLS spoken as asked for, and nothing else let in?
+//! Is TLS spoken as asked for, and nothing else let in? Of an attached server the two are asked apart: its owner may
+//! have reasons to serve others in plaintext, and the arm speaks TLS all the same.
 
 use std::path::PathBuf;
 
-use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
     evidence::{CheckContext, CheckEntry, Evidence},
     setup::{TlsVersion, Transport},
@@ -17,7 +18,9 @@ use crate::target::{Target, Tls};
 /// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
 /// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
 /// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Whether others are served
-/// in plaintext is read off the server's own lists; where they cannot be read, the claim says so. Id `tls-negotiated`.
+/// in plaintext is read off the server's own lists; where they cannot be read, the claim says so. Of a server that
+/// Tithe launched. Id `tls-negotiated`.
+#[derive(Clone, Copy)]
 pub struct TlsNegotiated {
     probes: &'static ConnectionProbes,
     version: TlsVersion,
@@ -43,27 +46,69 @@ impl TlsNegotiated {
         }
     }
 
-    /// What must be refused, each with its name.
-    fn forbidden(&self, target: &Target, untrusted_authority: PathBuf) -> Vec<(&'static str, Target)> {
-        let with_tls = |change: &dyn Fn(&mut Tls)| {
-            let mut changed = target.clone();
-            changed.tls.iter_mut().for_each(change);
-            changed
-        };
+    /// What the client must refuse, and the server where it is to know its clients, each with its name.
+    fn impostors(&self, target: &Target, untrusted_authority: PathBuf) -> Vec<(&'static str, Target)> {
+        let authority = |tls: &mut Tls| tls.authority = Some(untrusted_authority.clone());
+        let mut impostors = vec![("a server of an unknown authority", with_tls(target, authority))];
+        if self.mutual {
+            impostors.push(("a client without a certificate", with_tls(target, |tls| tls.identity = None)));
+        }
+        impostors
+    }
+
+    /// What the server must refuse so that nobody speaks anything else, each with its name.
+    fn other_ways(&self, target: &Target) -> Vec<(&'static str, Target)> {
         let other = match self.version {
             TlsVersion::V1_2 => TlsVersion::V1_3,
             TlsVersion::V1_3 => TlsVersion::V1_2,
         };
-        let mut forbidden = vec![
+        vec![
             ("plaintext", Target { tls: None, ..target.clone() }),
-            ("the other TLS version", with_tls(&|tls| tls.versions = vec![other])),
-            ("a server of an unknown authority", with_tls(&|tls| tls.authority = Some(untrusted_authority.clone()))),
-        ];
-        if self.mutual {
-            forbidden.push(("a client without a certificate", with_tls(&|tls| tls.identity = None)));
-        }
-        forbidden
+            ("the other TLS version", with_tls(target, |tls| tls.versions = vec![other])),
+        ]
     }
+
+    /// What the server says that the measured connections speak, as far as it is what was asked for; else what is
+    /// wrong with it.
+    fn spoken(&self, context: &CheckContext<'_>, target: &Target) -> Result<Result<String, Observation>, Fault> {
+        let seen = (self.probes.tls_of_server)(context, target)?;
+        let quotation = format!("{}: {seen}", self.probes.tls_source);
+        if !seen.starts_with(self.version()) {
+            return Ok(Err(Observation::Exposed(quotation)));
+        }
+        if target.tls.as_ref().is_some_and(|tls| tls.authority.is_none()) {
+            let words = "; the client does not verify the server's certificate";
+            return Ok(Err(Observation::Exposed(quotation + words)));
+        }
+        Ok(Ok(quotation))
+    }
+
+    /// Tries each of `forbidden` and adds to `quotation` what became of it; true where one was served.
+    fn served(
+        &self,
+        context: &CheckContext<'_>,
+        forbidden: Vec<(&'static str, Target)>,
+        quotation: &mut String,
+    ) -> Result<bool, Fault> {
+        let mut served = false;
+        for (name, target) in forbidden {
+            match Attempt::of((self.probes.open)(context, &target))? {
+                Attempt::Served => {
+                    served = true;
+                    *quotation += &format!("; {name}: served");
+                }
+                Attempt::Refused(words) => *quotation += &format!("; {name}: refused ({words})"),
+            }
+        }
+        Ok(served)
+    }
+}
+
+/// `target`, where TLS is spoken with `change`.
+fn with_tls(target: &Target, change: impl FnMut(&mut Tls)) -> Target {
+    let mut changed = target.clone();
+    changed.tls.iter_mut().for_each(change);
+    changed
 }
 
 impl Evidence for TlsNegotiated {
@@ -81,28 +126,91 @@ impl Evidence for TlsNegotiated {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let target = (self.probes.target)(context)?;
-        let seen = (self.probes.tls_of_server)(context, &target)?;
-        let mut quotation = format!("{}: {seen}", self.probes.tls_source);
-        if !seen.starts_with(self.version()) {
-            return Ok(Observation::Exposed(quotation));
-        }
-        if target.tls.as_ref().is_some_and(|tls| tls.authority.is_none()) {
-            return Ok(Observation::Exposed(quotation + "; the client does not verify the server's certificate"));
-        }
-        let mut served = false;
-        for (name, target) in self.forbidden(&target, context.setup.credentials.untrusted_authority.clone()) {
-            match Attempt::of((self.probes.open)(context, &target))? {
-                Attempt::Served => {
-                    served = true;
-                    quotation += &format!("; {name}: served");
-                }
-                Attempt::Refused(words) => quotation += &format!("; {name}: refused ({words})"),
-            }
-        }
+        let mut quotation = match self.spoken(context, &target)? {
+            Ok(quotation) => quotation,
+            Err(observation) => return Ok(observation),
+        };
+        let authority = context.setup.credentials.untrusted_authority.clone();
+        let forbidden = [self.other_ways(&target), self.impostors(&target, authority)].concat();
+        let served = self.served(context, forbidden, &mut quotation)?;
         let others = Others::of((self.probes.others)(context), &target.host);
         quotation += &format!("; everybody else: {}", others.words);
         context.narrowed = others.narrowed;
         Ok(if served || others.let_in { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+    }
+
+    fn concerns(&self, address: &Address) -> bool {
+        !address.is_attached()
+    }
+}
+
+/// The same of an attached server, as far as it is about the arm: what its connections speak, with whom. Whether the
+/// server asks it of everybody is [`TlsEnforced`]. Id `tls-spoken`.
+pub struct TlsSpoken(pub TlsNegotiated);
+
+impl Evidence for TlsSpoken {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("tls-spoken")
+    }
+
+    fn claim(&self) -> String {
+        let mutual = if self.0.mutual { "clients without a certificate and " } else { "" };
+        format!(
+            "the server says that clients speak {}; {mutual}servers of unknown authorities are refused",
+            self.0.version()
+        )
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let target = (self.0.probes.target)(context)?;
+        let mut quotation = match self.0.spoken(context, &target)? {
+            Ok(quotation) => quotation,
+            Err(observation) => return Ok(observation),
+        };
+        let impostors = self.0.impostors(&target, context.setup.credentials.untrusted_authority.clone());
+        let served = self.0.served(context, impostors, &mut quotation)?;
+        Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+    }
+
+    fn concerns(&self, address: &Address) -> bool {
+        address.is_attached()
+    }
+}
+
+/// Tries on an attached server whether anything but the arm's TLS is served, and reads off the server's own lists
+/// whether it is to others. A disclosure: a server that serves others in plaintext speaks TLS with this arm no less.
+/// Id `tls-enforced`.
+pub struct TlsEnforced(pub TlsNegotiated);
+
+impl Evidence for TlsEnforced {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("tls-enforced").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "the server enforces TLS: plaintext and other versions are refused".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let target = (self.0.probes.target)(context)?;
+        let mut quotation = String::new();
+        let served = self.0.served(context, self.0.other_ways(&target), &mut quotation)?;
+        let quotation = quotation.trim_start_matches("; ");
+        let others = Others::of((self.0.probes.others)(context), &target.host);
+        context.narrowed = others.narrowed;
+        let seen = format!("{quotation}; everybody else: {}", others.words);
+        Ok(if served || others.let_in {
+            Observation::Exposed(format!(
+                "TLS is on, not enforced by this server: the cost is that of speaking it, and who does not ask for it \
+                 goes without; {seen}"
+            ))
+        } else {
+            Observation::Protected(seen)
+        })
+    }
+
+    fn concerns(&self, address: &Address) -> bool {
+        address.is_attached()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use mongodb::bson::{RawDocument, doc};
 use tithe_machine::fault::Fault;
-use tithe_plugin::wire::{TlsFacts, Wire};
+use tithe_plugin::wire::TlsFacts;
 
 use crate::target::Target;
 
@@ -30,7 +30,7 @@ const LONGEST: usize = 1 << 20;
 /// [`Fault::Refused`] when the server hangs up at the greeting, as one does that speaks TLS only, or that rejects the
 /// client's certificate; a broken connection.
 pub fn probe(target: &Target) -> Result<Greeted, Fault> {
-    let mut wire = Wire::connect(&target.host, target.port)?;
+    let mut wire = target.dial()?;
     if let Some(tls) = &target.tls {
         tls.start(&mut wire, &target.host, target.port)?;
     }

@@ -61,6 +61,7 @@ fn of(server: &Server, setup: &Setup, user: &str) -> Result<ClientOptions, Fault
     match &server.address {
         Address::Tcp { host, port } => Ok(direct(&of_launched(host, *port, server, setup, user), mechanism(setup))),
         Address::Attached(url) => attached(url, setup, std::env::var(PASSWORD_VARIABLE).ok()),
+        Address::Relayed { .. } => Err(Fault::Refused("the driver of an attached MongoDB takes no relay".to_owned())),
         Address::File(_) | Address::Nowhere => Err(Fault::Refused("MongoDB is reached by TCP".to_owned())),
     }
 }
@@ -86,6 +87,7 @@ pub fn door(server: &Server, setup: &Setup) -> Result<Target, Fault> {
         password: credential.and_then(|credential| credential.password.clone()).map(Secret::new),
         must_ask: matches!(setup.authentication, Authentication::Password { .. }),
         tls: tls_of(&options),
+        relay: None,
     })
 }
 

@@ -30,6 +30,18 @@ impl Database for Family {
         self.0.product.check_url(url, setup)
     }
 
+    fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
+        self.0.product.endpoint(url)
+    }
+
+    fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+        schema::identity(self.0, server, setup).map(Some)
+    }
+
+    fn keeps_apart(&self) -> bool {
+        true
+    }
+
     fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
         (self.0.memory_needed)(settings)
     }
@@ -62,7 +74,7 @@ impl Database for Family {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let session = self.0.measured(server, setup, how, &[])?;
-        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::YCSB_DIALECT)?;
+        let records = YcsbOverSql::new(Box::new(session), &setup.space, &how.table, &schema::YCSB_DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
     }
 

@@ -178,7 +178,7 @@ pub fn write_out(flavour: &'static Flavour, server: &Server, setup: &Setup, tabl
         return Ok(());
     }
     let mut session = flavour.administrator(server, setup)?;
-    let export = format!("FLUSH TABLES {} FOR EXPORT", YCSB_DIALECT.qualified(table));
+    let export = format!("FLUSH TABLES {} FOR EXPORT", YCSB_DIALECT.qualified(&setup.space, table));
     session.run(&export).map_err(|fault| match fault {
         Fault::Refused(words) => Fault::Refused(format!(
             "FLUSH TABLES … FOR EXPORT needs GRANT RELOAD ON *.* and GRANT SELECT, LOCK TABLES ON `tithe`.*: {words}"

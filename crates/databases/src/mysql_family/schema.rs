@@ -1,6 +1,6 @@
 //! The measured table, and everything else that an administrator's session does around it.
 //!
-//! Tithe works in the database `tithe` and marks it by a table `made_by_tithe`, and every table in it by a comment. A
+//! Tithe works in the database `tithe`, or one of the like where arms on one server have one each, and marks it by a table `made_by_tithe`, and every table in it by a comment. A
 //! database of this name without the mark, or with a table in it that does not bear it, is somebody else's: it is
 //! refused, and never dropped.
 
@@ -14,7 +14,7 @@ use tithe_model::record::ArmFacts;
 use tithe_plugin::{
     database::CacheUse,
     session::{SqlSession as _, Table},
-    setup::Setup,
+    setup::{SPACE, Setup},
 };
 
 use super::{Flavour, session::WireSession};
@@ -25,7 +25,7 @@ use crate::{
 
 /// How both products write what the SQL standard leaves open.
 pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
-    schema: Some("tithe"),
+    schemas: true,
     quote: '`',
     begin_bulk: "START TRANSACTION",
     end_bulk: "COMMIT",
@@ -53,31 +53,37 @@ pub fn create(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
     }
     let mut session = own_database(flavour, server, setup)?;
     // Left over from a run that was killed: `observe` has seen that everything here is ours.
-    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(table)))?;
-    session.run(&table_text(table)).map(drop)
+    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
+    session.run(&table_text(&setup.space, table)).map(drop)
 }
 
-/// An administrator's session in the database `tithe`, which is made where it is not there.
+/// An administrator's session in the database of this arm, which is made where it is not there.
 ///
 /// # Errors
 /// As [`create`].
 pub fn own_database(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
     let mut session = flavour.administrator(server, setup)?;
-    if existing(&mut session)? == Existing::Nothing {
-        session.run("CREATE DATABASE tithe")?;
-        session.run(&format!("CREATE TABLE tithe.{MARKER} (nothing int) COMMENT '{MARK}'"))?;
+    let space = &setup.space;
+    if existing(&mut session, space)? == Existing::Nothing {
+        session.run(&format!("CREATE DATABASE {space}")).map_err(|fault| match fault {
+            Fault::Refused(words) => Fault::Refused(format!(
+                "Tithe works in databases of its own: {words}; say GRANT ALL ON `tithe%`.* TO this account"
+            )),
+            fault => fault,
+        })?;
+        session.run(&format!("CREATE TABLE {space}.{MARKER} (nothing int) COMMENT '{MARK}'"))?;
     }
-    session.run("USE tithe")?;
+    session.run(&format!("USE {space}"))?;
     Ok(session)
 }
 
 /// The statement that makes `table`. Keys and values are bytes, so that ciphertext costs no more to carry than text,
 /// and keys are ordered by their bytes, as YCSB's scans expect.
-fn table_text(table: &Table) -> String {
+fn table_text(space: &str, table: &Table) -> String {
     let key = YCSB_DIALECT.quoted(KEY_COLUMN);
     let fields: String =
         (0..table.fields).map(|field| format!(", {} mediumblob", YCSB_DIALECT.field(table, field))).collect();
-    let name = YCSB_DIALECT.qualified(table);
+    let name = YCSB_DIALECT.qualified(space, table);
     format!("CREATE TABLE {name} ({key} varbinary(255) PRIMARY KEY{fields}) ENGINE=InnoDB COMMENT '{MARK}'")
 }
 
@@ -86,13 +92,13 @@ fn table_text(table: &Table) -> String {
 /// # Errors
 /// As [`create`].
 pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut session = flavour.administrator(server, setup)?;
-    if existing(&mut session)? == Existing::Nothing {
+    let (mut session, space) = (flavour.administrator(server, setup)?, &setup.space);
+    if existing(&mut session, space)? == Existing::Nothing {
         return Ok(());
     }
-    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(table)))?;
-    if tables(&mut session)?.len() == 1 {
-        session.run("DROP DATABASE tithe")?;
+    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(space, table)))?;
+    if tables(&mut session, space)?.len() == 1 {
+        session.run(&format!("DROP DATABASE {space}"))?;
     }
     Ok(())
 }
@@ -104,36 +110,37 @@ enum Existing {
     Ours,
 }
 
-fn existing(session: &mut WireSession) -> Result<Existing, Fault> {
-    let there = session.value("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'tithe'")?;
+fn existing(session: &mut WireSession, space: &str) -> Result<Existing, Fault> {
+    let asked = format!("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{space}'");
+    let there = session.value(&asked)?;
     if there == "0" {
         return Ok(Existing::Nothing);
     }
-    let tables = tables(session)?;
+    let tables = tables(session, space)?;
     let foreign = |what: &str| Err(Fault::Refused(format!("{what} is on this server, and Tithe did not make it")));
     if let Some((name, _)) = tables.iter().find(|(_, comment)| comment != MARK) {
-        return foreign(&format!("a table `tithe.{name}`"));
+        return foreign(&format!("a table `{space}.{name}`"));
     }
     if tables.iter().all(|(name, _)| name != MARKER) {
-        return foreign("a database `tithe`");
+        return foreign(&format!("a database `{space}`"));
     }
     Ok(Existing::Ours)
 }
 
-/// Names of the measured tables.
+/// Names of the measured tables of a launched server.
 ///
 /// # Errors
 /// The server's error.
 pub fn measured_tables(session: &mut WireSession) -> Result<Vec<String>, Fault> {
-    let ours = tables(session)?.into_iter().filter(|(name, comment)| name != MARKER && comment == MARK);
+    let ours = tables(session, SPACE)?.into_iter().filter(|(name, comment)| name != MARKER && comment == MARK);
     Ok(ours.map(|(name, _)| name).collect())
 }
 
-/// Names and comments of all tables and views in Tithe's database.
-fn tables(session: &mut WireSession) -> Result<Vec<(String, String)>, Fault> {
-    let sql = "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'tithe'";
+/// Names and comments of all tables and views in Tithe's database `space`.
+fn tables(session: &mut WireSession, space: &str) -> Result<Vec<(String, String)>, Fault> {
+    let sql = format!("SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{space}'");
     let text = |value: Option<String>| value.unwrap_or_default();
-    Ok(session.run(sql)?.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default().map(text).into()).collect())
+    Ok(session.run(&sql)?.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default().map(text).into()).collect())
 }
 
 /// Waits until the server has encrypted what it encrypts in the background, and on a launched server until it has
@@ -143,13 +150,13 @@ fn tables(session: &mut WireSession) -> Result<Vec<(String, String)>, Fault> {
 /// The server's error; [`Fault::Server`] when it does not come to rest.
 pub fn quiesce(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = flavour.administrator(server, setup)?;
-    session.run(&format!("ANALYZE TABLE {}", YCSB_DIALECT.qualified(table)))?;
+    session.run(&format!("ANALYZE TABLE {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
     await_rest(&mut session, "background encryption", flavour.is_encrypted)?;
     if !is_local(server) {
         return Ok(());
     }
     write_pages(&mut session)?;
-    (flavour.write_table)(&mut session, &YCSB_DIALECT.qualified(table))?;
+    (flavour.write_table)(&mut session, &YCSB_DIALECT.qualified(&setup.space, table))?;
     session.run("FLUSH ENGINE LOGS").map(drop)
 }
 
@@ -194,6 +201,19 @@ fn await_rest(
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())
+}
+
+/// The server: the number that it gave itself, where its version has one, and where it keeps its data.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<String, Fault> {
+    let mut session = flavour.administrator(server, setup)?;
+    let mut identity = session.value("SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)")?;
+    for name in ["server_uuid", "server_uid"] {
+        identity.extend(session.shown("GLOBAL VARIABLES", name)?.map(|number| format!(" {number}")));
+    }
+    Ok(identity)
 }
 
 /// Bytes of redo log written since the server's start.
@@ -253,6 +273,6 @@ mod tests {
     #[test]
     fn a_table_has_keys_and_fields_of_bytes() {
         let table = Table { name: "usertable".to_owned(), fields: 2, field_prefix: "field".to_owned() };
-        expect!["CREATE TABLE `tithe`.`usertable` (`ycsb_key` varbinary(255) PRIMARY KEY, `field0` mediumblob, `field1` mediumblob) ENGINE=InnoDB COMMENT 'made by tithe'"].assert_eq(&table_text(&table));
+        expect!["CREATE TABLE `tithe`.`usertable` (`ycsb_key` varbinary(255) PRIMARY KEY, `field0` mediumblob, `field1` mediumblob) ENGINE=InnoDB COMMENT 'made by tithe'"].assert_eq(&table_text("tithe", &table));
     }
 }

@@ -40,7 +40,7 @@ impl SqlDatabase for Family {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
-        Ok(Box::new(self.0.measured(server, setup, how, &["USE tithe"])?))
+        Ok(Box::new(self.0.measured(server, setup, how, &[&format!("USE {}", setup.space)])?))
     }
 
     fn create(

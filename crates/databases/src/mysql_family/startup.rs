@@ -49,7 +49,7 @@ pub struct Opened {
 /// # Errors
 /// A refusal of either side, a broken connection, or a server of the other product.
 pub fn open(flavour: &Flavour, target: &Target) -> Result<Opened, Fault> {
-    let mut wire = Wire::connect(&target.host, target.port)?;
+    let mut wire = target.dial()?;
     let packet = receive(&mut wire)?;
     let greeting = greeting(&wire.unread()[packet.body.clone()])?;
     wire.consume(packet.body.end);

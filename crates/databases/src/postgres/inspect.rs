@@ -2,8 +2,6 @@
 
 mod audit;
 
-use std::{fs::File, io::Read as _, path::Path};
-
 use tithe_machine::{
     fault::Fault,
     launch::{Paths, Server},
@@ -13,13 +11,13 @@ use tithe_plugin::{
     matrix::{Feature, FeatureStatus, State},
     product::CanaryChecks,
     session::{SqlSession as _, Table},
-    setup::Setup,
+    setup::{SPACE, Setup},
 };
 
 use super::{
     evidence::{audit_complete::AuditComplete, statement_log::StatementLog},
     hba::{self, Hba},
-    schema::{YCSB_DIALECT, tls_of},
+    schema::{YCSB_DIALECT, folder_here, tls_of},
     session::PostgresSession,
     target::PRODUCT,
 };
@@ -130,17 +128,8 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
 
 /// The files of `table` and the journal; `None` where they cannot be read from here, or are not those of this server.
 fn files(session: &mut PostgresSession, table: &Table) -> Option<Paths> {
-    let folder = session.value("SHOW data_directory").ok()?;
-    let folder = Path::new(&folder);
-    let identifier: u64 = session.value("SELECT system_identifier FROM pg_control_system()").ok()?.parse().ok()?;
-    // A forwarded port may lead to another machine, whose folder has the same name here. The first member of
-    // `ControlFileData` (PostgreSQL's pg_control.h) tells the servers apart.
-    let mut begins = [0; 8];
-    File::open(folder.join("global/pg_control")).ok()?.read_exact(&mut begins).ok()?;
-    if u64::from_ne_bytes(begins) != identifier {
-        return None;
-    }
-    let name = YCSB_DIALECT.qualified(table).replace('\'', "''");
+    let folder = folder_here(session)?;
+    let name = YCSB_DIALECT.qualified(SPACE, table).replace('\'', "''");
     let file = session.value(&format!("SELECT pg_relation_filepath('{name}')")).ok()?;
     Some(Paths { data: vec![folder.join(file)], journal: vec![folder.join("pg_wal")], logs: Vec::new() })
 }

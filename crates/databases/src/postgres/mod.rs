@@ -34,7 +34,7 @@ use tithe_plugin::{
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
-    session::{Session, SqlSession as _, Table},
+    session::{Connection as _, Session, Table},
     setup::{Reach, Setup},
 };
 
@@ -67,6 +67,10 @@ impl Database for Postgres {
         PRODUCT.check_url(url, setup)
     }
 
+    fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
+        PRODUCT.endpoint(url)
+    }
+
     fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
         launch::memory_needed(settings)
     }
@@ -77,6 +81,14 @@ impl Database for Postgres {
 
     fn in_place_of(&self, install: &Install, name: &str) -> Option<Vec<String>> {
         install::in_place_of(install, name)
+    }
+
+    fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+        schema::identity(server, setup).map(Some)
+    }
+
+    fn keeps_apart(&self) -> bool {
+        true
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -95,9 +107,9 @@ impl Database for Postgres {
         let target = PRODUCT.target(server, setup)?;
         let mut session = PostgresSession::open(&target, how.blocking, is_local(server))?;
         for statement in &setup.session_statements {
-            session.run(statement)?;
+            session.run_statement(statement)?;
         }
-        let records = YcsbOverSql::new(Box::new(session), &how.table, &schema::YCSB_DIALECT)?;
+        let records = YcsbOverSql::new(Box::new(session), &setup.space, &how.table, &schema::YCSB_DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
     }
 
@@ -118,7 +130,7 @@ impl Database for Postgres {
     }
 
     fn run_in(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::run_in(server, setup, &schema::YCSB_DIALECT.qualified(table))
+        schema::run_in(server, setup, &schema::YCSB_DIALECT.qualified(&setup.space, table))
     }
 
     fn write_out(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
 //! The measured table, and everything else that an administrator's session does around it.
 //!
-//! Tithe works in the schema `tithe` and marks it, and every table in it, by a comment. A schema of this name without
+//! Tithe works in the schema `tithe`, or one of the like where arms on one server have one each, and marks it, and every table in it, by a comment. A schema of this name without
 //! the mark, or with anything in it that does not bear it, is somebody else's: it is refused, and never dropped.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs::File, io::Read as _, path::PathBuf};
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::record::ArmFacts;
@@ -21,7 +21,7 @@ use crate::{
 
 /// How PostgreSQL writes what the SQL standard leaves open.
 pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
-    schema: Some("tithe"),
+    schemas: true,
     quote: '"',
     begin_bulk: "BEGIN",
     end_bulk: "COMMIT",
@@ -74,25 +74,39 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         }
     }
     let mut session = own_schema(server, setup)?;
-    let name = YCSB_DIALECT.qualified(table);
+    let name = YCSB_DIALECT.qualified(&setup.space, table);
     // Left over from a run that was killed: `observe` has seen that everything here is ours.
     session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
-    session.run(&table_text(table))?;
+    session.run(&table_text(&setup.space, table))?;
     mark(&mut session, &name)
 }
 
-/// An administrator's session in the schema `tithe`, which is made where it is not there.
+/// An administrator's session in the schema of this arm, which is made where it is not there.
 ///
 /// # Errors
 /// As [`create`].
 pub fn own_schema(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
     let mut session = administrator(server, setup)?;
-    if existing(&mut session)? == Existing::Nothing {
-        session.run("CREATE SCHEMA tithe")?;
-        session.run(&format!("COMMENT ON SCHEMA tithe IS '{MARK}'"))?;
+    let space = &setup.space;
+    if existing(&mut session, space)? == Existing::Nothing {
+        make_schema(&mut session, space)?;
     }
-    session.run("SET search_path = tithe")?;
+    session.run(&format!("SET search_path = {space}"))?;
     Ok(session)
+}
+
+fn make_schema(session: &mut PostgresSession, space: &str) -> Result<(), Fault> {
+    match session.run(&format!("CREATE SCHEMA {space}")) {
+        Err(Fault::Refused(words)) => {
+            let right = session
+                .value("SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)")?;
+            return Err(Fault::Refused(format!(
+                "Tithe works in a schema of its own, `{space}`: {words}; say `{right}`"
+            )));
+        }
+        outcome => drop(outcome?),
+    }
+    session.run(&format!("COMMENT ON SCHEMA {space} IS '{MARK}'")).map(drop)
 }
 
 /// Marks the table `name` as made by Tithe.
@@ -105,11 +119,11 @@ pub fn mark(session: &mut PostgresSession, name: &str) -> Result<(), Fault> {
 
 /// The statement that makes `table`. Values are bytes, so that ciphertext costs no more to carry than text. Keys are
 /// ordered by their bytes whatever the database's locale, as YCSB's scans expect.
-fn table_text(table: &Table) -> String {
+fn table_text(space: &str, table: &Table) -> String {
     let key = YCSB_DIALECT.quoted(KEY_COLUMN);
     let fields: String =
         (0..table.fields).map(|field| format!(", {} bytea", YCSB_DIALECT.field(table, field))).collect();
-    format!("CREATE TABLE {} ({key} text COLLATE \"C\" PRIMARY KEY{fields})", YCSB_DIALECT.qualified(table))
+    format!("CREATE TABLE {} ({key} text COLLATE \"C\" PRIMARY KEY{fields})", YCSB_DIALECT.qualified(space, table))
 }
 
 /// Removes `table`, and the schema with it when nothing else is left in it.
@@ -117,15 +131,15 @@ fn table_text(table: &Table) -> String {
 /// # Errors
 /// As [`create`].
 pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut session = administrator(server, setup)?;
-    if existing(&mut session)? == Existing::Nothing {
+    let (mut session, space) = (administrator(server, setup)?, &setup.space);
+    if existing(&mut session, space)? == Existing::Nothing {
         return Ok(());
     }
-    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(table)))?;
-    let left = session.value("SELECT count(*) FROM pg_class WHERE relnamespace = 'tithe'::regnamespace")?;
+    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(space, table)))?;
+    let left = session.value(&format!("SELECT count(*) FROM pg_class WHERE relnamespace = '{space}'::regnamespace"))?;
     if left == "0" {
         // Without CASCADE the server itself refuses when something appeared in the meantime.
-        session.run("DROP SCHEMA tithe")?;
+        session.run(&format!("DROP SCHEMA {space}"))?;
     }
     Ok(())
 }
@@ -137,30 +151,32 @@ enum Existing {
     Ours,
 }
 
-/// Looks whether the schema is there, and refuses it unless all of it is ours.
-fn existing(session: &mut PostgresSession) -> Result<Existing, Fault> {
-    let schema = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = 'tithe'";
-    match session.run(schema)?.into_iter().flatten().flatten().next() {
+/// Looks whether the schema `space` is there, and refuses it unless all of it is ours.
+fn existing(session: &mut PostgresSession, space: &str) -> Result<Existing, Fault> {
+    let schema = format!(
+        "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '{space}'"
+    );
+    match session.run(&schema)?.into_iter().flatten().flatten().next() {
         None => return Ok(Existing::Nothing),
         Some(mark) if mark == MARK => {}
         Some(_) => {
-            return Err(Fault::Refused(
-                "the schema `tithe` is there, and Tithe did not make it: use another database".to_owned(),
-            ));
+            return Err(Fault::Refused(format!(
+                "the schema `{space}` is there, and Tithe did not make it: use another database"
+            )));
         }
     }
     // Indexes and TOAST tables belong to their table, and so do the row types; all else must bear the mark.
     let foreign = format!(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'tithe'::regnamespace AND relkind NOT IN ('i', 't') \
+        "SELECT relname FROM pg_class WHERE relnamespace = '{space}'::regnamespace AND relkind NOT IN ('i', 't') \
          AND obj_description(oid, 'pg_class') IS DISTINCT FROM '{MARK}' \
-         UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'tithe'::regnamespace \
-         UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'tithe'::regnamespace \
+         UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = '{space}'::regnamespace \
+         UNION ALL SELECT typname FROM pg_type WHERE typnamespace = '{space}'::regnamespace \
          AND typrelid = 0 AND typelem = 0"
     );
     match session.run(&foreign)?.into_iter().flatten().flatten().next() {
         None => Ok(Existing::Ours),
         Some(name) => Err(Fault::Refused(format!(
-            "the schema `tithe` holds `{name}`, which Tithe did not make: use another database"
+            "the schema `{space}` holds `{name}`, which Tithe did not make: use another database"
         ))),
     }
 }
@@ -172,7 +188,7 @@ fn existing(session: &mut PostgresSession) -> Result<Existing, Fault> {
 /// server's owner decides when pages are written.
 pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = administrator(server, setup)?;
-    session.run(&format!("VACUUM (ANALYZE) {}", YCSB_DIALECT.qualified(table)))?;
+    session.run(&format!("VACUUM (ANALYZE) {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
     match session.run("CHECKPOINT") {
         Err(Fault::Refused(_)) if !is_local(server) => Ok(()),
         outcome => outcome.map(drop),
@@ -219,6 +235,26 @@ pub fn write_out(server: &Server, setup: &Setup) -> Result<(), Fault> {
         }
         fault => fault,
     })
+}
+
+/// The cluster, as `initdb` numbered it, and the database in it.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(server: &Server, setup: &Setup) -> Result<String, Fault> {
+    administrator(server, setup)?
+        .value("SELECT system_identifier || ' ' || current_database() FROM pg_control_system()")
+}
+
+/// The data folder of the server, where it is on this machine, can be looked into, and is not that of another one: a
+/// forwarded port may lead to a machine whose folder has the same name here.
+pub fn folder_here(session: &mut PostgresSession) -> Option<PathBuf> {
+    let folder = PathBuf::from(session.value("SHOW data_directory").ok()?);
+    let identifier: u64 = session.value("SELECT system_identifier FROM pg_control_system()").ok()?.parse().ok()?;
+    // The first member of `ControlFileData` (PostgreSQL's pg_control.h) tells the servers apart.
+    let mut begins = [0; 8];
+    File::open(folder.join("global/pg_control")).ok()?.read_exact(&mut begins).ok()?;
+    (u64::from_ne_bytes(begins) == identifier).then_some(folder)
 }
 
 /// Position in the write-ahead log, bytes.
@@ -285,6 +321,6 @@ mod tests {
         expect![[
             r#"CREATE TABLE "tithe"."usertable" ("ycsb_key" text COLLATE "C" PRIMARY KEY, "field0" bytea, "field1" bytea)"#
         ]]
-        .assert_eq(&table_text(&table));
+        .assert_eq(&table_text("tithe", &table));
     }
 }

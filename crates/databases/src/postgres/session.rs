@@ -223,8 +223,22 @@ impl Connection for PostgresSession {
     }
 
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
-        self.run(statement).map(drop)
+        let Err(fault) = self.run(statement) else { return Ok(()) };
+        let Some(name) = setting_refused(&fault) else { return Err(fault) };
+        let account = self.value("SELECT quote_ident(current_user)")?;
+        Err(Fault::Refused(format!(
+            "{}; a superuser says `GRANT SET ON PARAMETER {name} TO {account}` (PostgreSQL 15 and \
+             newer), or `ALTER ROLE … SET {name} = …` for an account of this arm's own",
+            fault.to_string().trim_start_matches("refused: ")
+        )))
     }
+}
+
+/// The setting that an account may not set, as the server says (its `guc.c`).
+fn setting_refused(fault: &Fault) -> Option<&str> {
+    let Fault::Refused(words) = fault else { return None };
+    let name = words.split_once("permission denied to set parameter \"")?.1;
+    name.strip_suffix('"')
 }
 
 impl SqlSession for PostgresSession {

@@ -3,7 +3,7 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    session::SqlSession,
+    session::{Connection as _, SqlSession},
     setup::Setup,
     sql::{Dialect, Isolation},
 };
@@ -36,9 +36,9 @@ impl SqlDatabase for Postgres {
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
         let target = PRODUCT.target(server, setup)?;
         let mut session = PostgresSession::open(&target, how.blocking, is_local(server))?;
-        session.run("SET search_path = tithe")?;
+        session.run(&format!("SET search_path = {}", setup.space))?;
         for statement in &setup.session_statements {
-            session.run(statement)?;
+            session.run_statement(statement)?;
         }
         Ok(Box::new(session))
     }
@@ -69,6 +69,6 @@ impl SqlDatabase for Postgres {
     }
 
     fn run_in(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        names.iter().try_for_each(|name| schema::run_in(server, setup, &format!("tithe.{name}")))
+        names.iter().try_for_each(|name| schema::run_in(server, setup, &format!("{}.{name}", setup.space)))
     }
 }

@@ -27,7 +27,7 @@ pub struct Greeting {
 /// # Errors
 /// A refusal of either side, or a broken connection.
 pub fn open(target: &Target) -> Result<(Wire, Greeting), Fault> {
-    let mut wire = Wire::connect(&target.host, target.port)?;
+    let mut wire = target.dial()?;
     if let Some(tls) = &target.tls {
         start_tls(&mut wire, target, tls)?;
     }
@@ -212,6 +212,7 @@ mod tests {
             password: None,
             must_ask: false,
             tls: None,
+            relay: None,
         };
         change(&mut target);
         std::thread::scope(|scope| {

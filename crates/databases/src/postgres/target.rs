@@ -79,21 +79,21 @@ mod tests {
             "postgres://ann:p%40ss%25@db.example:5433/shop%20b",
             &plain(),
             expect![[
-                r#"Target { host: "db.example", port: 5433, user: "ann", database: "shop b", password: Some(***), must_ask: false, tls: None }"#
+                r#"Target { host: "db.example", port: 5433, user: "ann", database: "shop b", password: Some(***), must_ask: false, tls: None, relay: None }"#
             ]],
         );
         check(
             "postgresql://ann@[::1]?sslmode=require",
             &plain(),
             expect![[
-                r#"Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }) }"#
+                r#"Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }), relay: None }"#
             ]],
         );
         check(
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem&sslcert=/c.pem&sslkey=/k.pem",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }) }"#
+                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), relay: None }"#
             ]],
         );
         let target = PRODUCT.attached(&Url::new("postgres://ann:p%40s@s@db"), &plain(), Some("outside".to_owned()));
@@ -151,7 +151,7 @@ mod tests {
             "postgres://ann@db/x?sslmode=require",
             &setup,
             expect![[
-                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3], identity: None, resumption: false }) }"#
+                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3], identity: None, resumption: false }), relay: None }"#
             ]],
         );
     }

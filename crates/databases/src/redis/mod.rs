@@ -59,6 +59,18 @@ impl Database for Redis {
         target::PRODUCT.check_url(url, setup)
     }
 
+    fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
+        target::PRODUCT.endpoint(url)
+    }
+
+    fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+        store::identity(server, setup)
+    }
+
+    fn keeps_apart(&self) -> bool {
+        true
+    }
+
     fn find(&self, search: &Search) -> Result<Install, Missing> {
         install::find(search)
     }
@@ -76,7 +88,7 @@ impl Database for Redis {
         for statement in &setup.session_statements {
             connection.run(statement)?;
         }
-        let session = RedisSession::new(connection, how.blocking, &how.table)?;
+        let session = RedisSession::new(connection, how.blocking, &setup.space, &how.table)?;
         Ok(Session::KeyValue(Box::new(session)))
     }
 

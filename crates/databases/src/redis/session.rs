@@ -70,11 +70,11 @@ enum InFlight {
 }
 
 impl RedisSession {
-    /// Speaks to `table` through `connection`.
+    /// Speaks to `table` of `space` through `connection`.
     ///
     /// # Errors
     /// When the machine refuses.
-    pub fn new(connection: RedisConnection, blocking: bool, table: &Table) -> Result<Self, Fault> {
+    pub fn new(connection: RedisConnection, blocking: bool, space: &str, table: &Table) -> Result<Self, Fault> {
         let mut wire = connection.into_wire();
         wire.set_blocking(blocking)?;
         let field = |number: usize| {
@@ -83,8 +83,8 @@ impl RedisSession {
             part
         };
         let names = Names {
-            prefix: prefix_of(table).into_bytes(),
-            index: index_of(table).into_bytes(),
+            prefix: prefix_of(space, table).into_bytes(),
+            index: index_of(space, table).into_bytes(),
             field_prefix: table.field_prefix.clone().into_bytes(),
             fields: (0..table.fields).map(field).collect(),
         };
@@ -368,6 +368,7 @@ mod tests {
             password: None,
             must_ask: false,
             tls: None,
+            relay: None,
         };
         let table = Table { name: "t".to_owned(), fields: 2, field_prefix: "f".to_owned() };
         std::thread::scope(|scope| {
@@ -381,7 +382,7 @@ mod tests {
                 sent
             });
             let outcome = RedisConnection::open(&target)
-                .and_then(|connection| RedisSession::new(connection, true, &table))
+                .and_then(|connection| RedisSession::new(connection, true, "tithe", &table))
                 .and_then(|mut session| session.call(request, &mut Discard));
             (outcome, server.join().expect("the server ends"))
         })

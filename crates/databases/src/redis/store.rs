@@ -1,7 +1,7 @@
 //! Where the records are, and everything else that an administrator's connection does around them.
 //!
-//! Everything that Tithe makes is called `tithe` or begins with `tithe:`, and the value [`MARK`] of the key `tithe`
-//! says that these names are Tithe's. Where such names exist without the mark they are somebody else's: refused, and
+//! Everything that Tithe makes is called `tithe` or begins with `tithe:` (or the like, where arms on one server have a
+//! space each, which `tithe` is the first of), and the value [`MARK`] of the key `tithe` says that these names are Tithe's. Where such names exist without the mark they are somebody else's: refused, and
 //! never removed.
 
 use std::{
@@ -19,9 +19,7 @@ use super::{
 };
 use crate::target::is_local;
 
-/// The key that bears the mark.
-const MARKED: &str = "tithe";
-/// What it says.
+/// What the key says that is called as the space is.
 const MARK: &str = "made by tithe";
 /// Records removed at a time.
 const REMOVED_AT_ONCE: &str = "999";
@@ -50,13 +48,13 @@ const REPORTED: [&str; 16] = [
 ];
 
 /// Before the key of each record of `table`.
-pub fn prefix_of(table: &Table) -> String {
-    format!("tithe:{}:", table.name)
+pub fn prefix_of(space: &str, table: &Table) -> String {
+    format!("{space}:{}:", table.name)
 }
 
 /// The sorted set with the keys of all records of `table`.
-pub fn index_of(table: &Table) -> String {
-    format!("tithe:{}", table.name)
+pub fn index_of(space: &str, table: &Table) -> String {
+    format!("{space}:{}", table.name)
 }
 
 /// A connection that is not measured. It runs none of the statements of the clients' sessions.
@@ -78,10 +76,11 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
             connection.run(statement)?;
         }
     }
-    match existing(&mut connection)? {
+    let space = &setup.space;
+    match existing(&mut connection, space)? {
         // Left over from a run that was killed.
-        Existing::Ours => clear(&mut connection, table),
-        Existing::Nothing => connection.call(&["SET", MARKED, MARK]).map(drop),
+        Existing::Ours => clear(&mut connection, space, table),
+        Existing::Nothing => connection.call(&["SET", space, MARK]).map(drop),
     }
 }
 
@@ -90,13 +89,13 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
 /// # Errors
 /// As [`create`].
 pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut connection = administrator(server, setup)?;
-    if existing(&mut connection)? == Existing::Nothing {
+    let (mut connection, space) = (administrator(server, setup)?, &setup.space);
+    if existing(&mut connection, space)? == Existing::Nothing {
         return Ok(());
     }
-    clear(&mut connection, table)?;
-    if find_other(&mut connection)?.is_none() {
-        connection.call(&["DEL", MARKED])?;
+    clear(&mut connection, space, table)?;
+    if find_other(&mut connection, space)?.is_none() {
+        connection.call(&["DEL", space])?;
     }
     Ok(())
 }
@@ -108,25 +107,25 @@ enum Existing {
     Ours,
 }
 
-fn existing(connection: &mut RedisConnection) -> Result<Existing, Fault> {
+fn existing(connection: &mut RedisConnection, space: &str) -> Result<Existing, Fault> {
     let foreign = |what: &str| Fault::Refused(format!("{what} is on this server, and Tithe did not make it"));
-    match connection.call(&["GET", MARKED]) {
+    match connection.call(&["GET", space]) {
         Ok(Reply::Value(mark)) if mark == MARK.as_bytes() => Ok(Existing::Ours),
-        Ok(Reply::Nothing) => match find_other(connection)? {
+        Ok(Reply::Nothing) => match find_other(connection, space)? {
             Some(name) => Err(foreign(&format!("a key `{name}`"))),
             None => Ok(Existing::Nothing),
         },
-        Ok(_) => Err(foreign("a key `tithe`")),
-        Err(Fault::Server(words)) if words.starts_with("WRONGTYPE") => Err(foreign("a key `tithe`")),
+        Ok(_) => Err(foreign(&format!("a key `{space}`"))),
+        Err(Fault::Server(words)) if words.starts_with("WRONGTYPE") => Err(foreign(&format!("a key `{space}`"))),
         Err(fault) => Err(fault),
     }
 }
 
-/// Some key that begins with `tithe:`; goes through all keys of the database.
-fn find_other(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
-    let mut cursor = "0".to_owned();
+/// Some key that begins with `space` and a colon; goes through all keys of the database.
+fn find_other(connection: &mut RedisConnection, space: &str) -> Result<Option<String>, Fault> {
+    let (mut cursor, pattern) = ("0".to_owned(), format!("{space}:*"));
     loop {
-        let Reply::Array(answer) = connection.call(&["SCAN", &cursor, "MATCH", "tithe:*", "COUNT", "1000"])? else {
+        let Reply::Array(answer) = connection.call(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"])? else {
             return Err(Fault::Protocol("SCAN gave no array".to_owned()));
         };
         if let Some(Reply::Array(keys)) = answer.get(1)
@@ -142,8 +141,8 @@ fn find_other(connection: &mut RedisConnection) -> Result<Option<String>, Fault>
 }
 
 /// Removes every record that the index names, and the index.
-fn clear(connection: &mut RedisConnection, table: &Table) -> Result<(), Fault> {
-    let (prefix, index) = (prefix_of(table).into_bytes(), index_of(table));
+fn clear(connection: &mut RedisConnection, space: &str, table: &Table) -> Result<(), Fault> {
+    let (prefix, index) = (prefix_of(space, table).into_bytes(), index_of(space, table));
     while let Reply::Array(keys) = connection.call(&["ZRANGE", &index, "0", REMOVED_AT_ONCE])? {
         if keys.is_empty() {
             break;
@@ -157,6 +156,16 @@ fn clear(connection: &mut RedisConnection, table: &Table) -> Result<(), Fault> {
         connection.call_bytes(&forget)?;
     }
     Ok(())
+}
+
+/// The run of the server, and the database in it.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+    let database = of_administrator(server, setup)?.database;
+    let run = info(&mut administrator(server, setup)?, "server", "run_id")?;
+    Ok(run.map(|run| format!("{run} {database}")))
 }
 
 /// Writes everything in memory to the data file of a launched server. On an attached one its owner decides that.

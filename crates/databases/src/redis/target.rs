@@ -98,28 +98,28 @@ mod tests {
             "redis://localhost",
             &plain(),
             expect![[
-                r#"Target { host: "localhost", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: None }"#
+                r#"Target { host: "localhost", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: None, relay: None }"#
             ]],
         );
         check(
             "redis://:p%40ss@db.example:6380/3",
             &plain(),
             expect![[
-                r#"Target { host: "db.example", port: 6380, user: "", database: "3", password: Some(***), must_ask: false, tls: None }"#
+                r#"Target { host: "db.example", port: 6380, user: "", database: "3", password: Some(***), must_ask: false, tls: None, relay: None }"#
             ]],
         );
         check(
             "rediss://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }) }"#
+                r#"Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), relay: None }"#
             ]],
         );
         check(
             "rediss://db?insecure=yes",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }) }"#
+                r#"Target { host: "db", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }), relay: None }"#
             ]],
         );
     }

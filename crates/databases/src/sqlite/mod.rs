@@ -59,7 +59,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
 };
 
 const YCSB_DIALECT: YcsbDialect = YcsbDialect {
-    schema: None,
+    schemas: false,
     quote: '"',
     begin_bulk: "BEGIN IMMEDIATE",
     end_bulk: "COMMIT",
@@ -134,7 +134,7 @@ impl Database for Sqlite {
     }
 
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        open(path(server)?, setup)?.run(&format!("DROP TABLE {}", YCSB_DIALECT.qualified(table))).map(drop)
+        open(path(server)?, setup)?.run(&format!("DROP TABLE {}", YCSB_DIALECT.quoted(&table.name))).map(drop)
     }
 
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
@@ -189,7 +189,7 @@ fn create_table(table: &Table) -> String {
     let fields: String =
         (0..table.fields).map(|field| format!(", {} BLOB", YCSB_DIALECT.field(table, field))).collect();
     let key = YCSB_DIALECT.quoted(KEY_COLUMN);
-    format!("CREATE TABLE {} ({key} TEXT NOT NULL PRIMARY KEY{fields})", YCSB_DIALECT.qualified(table))
+    format!("CREATE TABLE {} ({key} TEXT NOT NULL PRIMARY KEY{fields})", YCSB_DIALECT.quoted(&table.name))
 }
 
 /// A key-value session on Tithe's own file at `path`, as the measured clients use it.
@@ -198,7 +198,7 @@ fn key_value(path: &Path, setup: &Setup, table: &Table) -> Result<YcsbOverSql, F
     for statement in &setup.session_statements {
         connection.run(statement)?;
     }
-    YcsbOverSql::new(Box::new(session::SqliteSession::new(connection)), table, &YCSB_DIALECT)
+    YcsbOverSql::new(Box::new(session::SqliteSession::new(connection)), "", table, &YCSB_DIALECT)
 }
 
 /// Tithe's own file at `path`, opened as `setup` says or not at all: encrypted exactly if it should be, with the

@@ -52,6 +52,8 @@ use super::carry_over::Profile;
 pub struct StartedArm {
     /// Its server.
     pub server: Server,
+    /// The arm whose data it works on: itself, or one before it on the same attached server.
+    pub data: usize,
     /// How it is set up.
     pub setup: Setup,
     /// Statements before a slot.

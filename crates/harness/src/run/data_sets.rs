@@ -101,6 +101,8 @@ impl Fingerprint {
             rotates: _,
             compute: _,
             clients: _,
+            // That of attached servers, of which nothing is kept.
+            space: _,
             // Certificates are in no data, passwords are those of all epochs, and keys are compared where they are
             // used.
             credentials: _,

@@ -42,6 +42,7 @@ use super::{
     cache,
     data_sets::{self, DataSets, Fingerprint},
     draw::Draw,
+    sharing::Sharing,
     together::together,
 };
 use crate::{
@@ -158,9 +159,13 @@ impl<'a> EpochSetup<'a> {
         let EpochPlan { number, cell, .. } = *part;
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
-        let shared = shares_server(&experiment.arms);
+        let mut credentials = self.sandbox.credentials()?;
+        data_sets.share_secrets(&mut credentials);
+        let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &credentials);
+        let mut setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
+        let sharing = Sharing::find(run, &mut setups, workload.writes())?;
         event_log.folder.cell(number, |facts| {
-            facts.mode = mode(cell, shared, self.launches(&experiment.arms));
+            facts.mode = mode(cell, sharing.is_one_server(), self.launches(&experiment.arms));
             facts.notes = workload.describe();
             if run.plan.cells[number].arrivals != cell.arrivals
                 && let Arrivals::Poisson(rate) = cell.arrivals
@@ -174,6 +179,7 @@ impl<'a> EpochSetup<'a> {
             if run.measures_apart() {
                 facts.notes.push(("process".to_owned(), "one of its own for every start, for all arms".to_owned()));
             }
+            facts.notes.extend(sharing.in_words().map(|words| ("data".to_owned(), words)));
             let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
             facts.notes.extend(swap.map(|layers| ("encrypted swap".to_owned(), layers)));
             if let Some(every) = cell.reconnect_every {
@@ -181,18 +187,14 @@ impl<'a> EpochSetup<'a> {
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
-        let mut credentials = self.sandbox.credentials()?;
-        data_sets.share_secrets(&mut credentials);
-        let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &credentials);
-        let setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
         let again = workload.writes() && cell.starts_per_epoch() > 1;
         let fingerprints = match workload.offered_by() {
             // What another program loads is loaded anew: its data are not known to be the same in every start.
             Load::Program(_) => vec![None; setups.len()],
             Load::Clients(_) => data_sets.plan(run, part, &setups, again),
         };
-        let mut coming = self.places(run, part, (&setups, &fingerprints, shared))?;
-        self.start_all(run, part, (&mut coming, shared), data_sets, event_log)?;
+        let mut coming = self.places(run, part, (&setups, &fingerprints, &sharing))?;
+        self.start_all(run, part, (&mut coming, &sharing), data_sets, event_log)?;
         let is_kept = |fingerprint: &Fingerprint| data_sets.has(fingerprint);
         let numbered = fingerprints.into_iter().enumerate();
         let kept: BTreeMap<usize, Fingerprint> =
@@ -219,15 +221,15 @@ impl<'a> EpochSetup<'a> {
     }
 
     /// A place for each arm, in the order in which they are to be started: drawn, so that who comes first is no
-    /// property of an arm. `shared`: all are on one server, that of the first.
+    /// property of an arm. Who works on another one's data comes after it.
     fn places<'s>(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
-        (setups, fingerprints, shared): (&'s [Setup], &'s [Option<Fingerprint>], bool),
+        (setups, fingerprints, sharing): (&'s [Setup], &'s [Option<Fingerprint>], &Sharing),
     ) -> Result<Vec<Coming<'s>>, Fault> {
         let draw = Draw::of(part.cell.seed, part.first_start, setups.len());
-        let order = if shared { (0..setups.len()).collect() } else { draw.order };
+        let order = if sharing.shares_data() { (0..setups.len()).collect() } else { draw.order };
         let mut coming = Vec::with_capacity(order.len());
         for number in order {
             let fingerprint = fingerprints[number].as_ref();
@@ -284,7 +286,7 @@ impl<'a> EpochSetup<'a> {
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
-        (coming, shared): (&mut [Coming<'_>], bool),
+        (coming, sharing): (&mut [Coming<'_>], &Sharing),
         data_sets: &mut DataSets,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
@@ -305,7 +307,7 @@ impl<'a> EpochSetup<'a> {
             if run.cancelled() {
                 return Ok(());
             }
-            self.start_and_load(run, part, arm, shared && arm.number > 0, event_log)?;
+            self.start_and_load(run, part, arm, sharing.data_of(arm.number), event_log)?;
         }
         Ok(())
     }
@@ -374,19 +376,19 @@ impl<'a> EpochSetup<'a> {
         for (arm, origin) in in_order {
             let facts = facts.remove(&arm.number).unwrap_or_default();
             tell(part, arm, (facts, origin), event_log)?;
-            self.has_started(run, arm);
+            self.has_started(run, arm, arm.number);
         }
         Ok(())
     }
 
-    /// Starts the arm that is `coming`, or finds the running server, and has its data loaded, unless they are `loaded`:
-    /// those of the first arm, whose server it shares.
+    /// Starts the arm that is `coming`, or finds the running server, and has its data loaded, unless they are those of
+    /// the arm `owner`, which has loaded them.
     fn start_and_load(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
         coming: &Coming<'_>,
-        loaded: bool,
+        owner: usize,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         let (setup, workload) = (coming.setup, run.workloads[part.cell.workload].as_ref());
@@ -402,7 +404,8 @@ impl<'a> EpochSetup<'a> {
             self.servers.insert(coming.number, ArmServer::attached(server.clone()));
             server
         };
-        if !loaded {
+        let loads = owner == coming.number;
+        if loads {
             data::create(run.product, &server, setup, workload)?;
             if coming.launch.is_none() {
                 self.attached.push((server.clone(), setup.clone()));
@@ -410,8 +413,8 @@ impl<'a> EpochSetup<'a> {
         }
         let facts = run.product.facts(&server, setup)?;
         tell(part, coming, (facts, None), event_log)?;
-        self.load(run, part, coming.number, (&server, setup, !loaded), event_log.observer)?;
-        self.has_started(run, coming);
+        self.load(run, part, coming.number, (&server, setup, loads), event_log.observer)?;
+        self.has_started(run, coming, owner);
         Ok(())
     }
 
@@ -431,11 +434,12 @@ impl<'a> EpochSetup<'a> {
         Ok(standing.server.clone())
     }
 
-    /// The arm that was `coming` is there, and can be measured.
-    fn has_started(&mut self, run: &Run<'_>, coming: &Coming<'_>) {
+    /// The arm that was `coming` is there, and can be measured, on the data of the arm `data`.
+    fn has_started(&mut self, run: &Run<'_>, coming: &Coming<'_>, data: usize) {
         let Some(standing) = self.servers.get(&coming.number) else { return };
         let (server, arm) = (standing.server.clone(), &run.plan.experiment.arms[coming.number]);
-        let started = StartedArm { server, setup: coming.setup.clone(), on: arm.on.clone(), off: arm.off.clone() };
+        let (setup, on, off) = (coming.setup.clone(), arm.on.clone(), arm.off.clone());
+        let started = StartedArm { server, data, setup, on, off };
         self.started_arms.insert(coming.number, started);
     }
 
@@ -697,11 +701,6 @@ fn mode(cell: &Cell, shared: bool, launched: bool) -> String {
         Design::Sequential => format!("{servers}, sequential"),
     };
     if cell.pinned { mode } else { format!("{mode}, not bound to processors") }
-}
-
-/// True when the arms share one attached server and differ by statements only.
-fn shares_server(arms: &[Arm]) -> bool {
-    arms.first().is_some_and(|first| first.url.is_some() && arms.iter().all(|arm| arm.url == first.url))
 }
 
 /// Has `clients` load the data of one arm through its own protections, in parallel; tells the rows that are done.

@@ -1,22 +1,26 @@
-//! When a cell is not worth the rest of its budget: its frames are invalid, one after the other, for the same reason.
+//! When a cell is not worth the rest of its budget: its frames are invalid, one after the other.
 
 use tithe_machine::fault::Fault;
 
 /// Invalid frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;
+/// Invalid frames in a row, for whatever reasons, after which a cell is given up.
+const MOST_OF_ANY: u32 = 8;
 
 /// The invalid frames at the end of those that were measured, as far as they say the same.
 #[derive(Debug, Default)]
 pub(super) struct InvalidInARow {
     reason: String,
     count: u32,
+    /// For whatever reasons.
+    in_all: u32,
 }
 
 impl InvalidInARow {
     /// Takes in the next frame, and why it is invalid.
     ///
     /// # Errors
-    /// The reason, once three frames in a row have had it.
+    /// The reason, once three frames in a row have had it, or eight some reason.
     pub(super) fn add(&mut self, invalid: Option<&str>) -> Result<(), Fault> {
         let reason = without_numbers(invalid.unwrap_or_default());
         self.count = match invalid {
@@ -25,9 +29,13 @@ impl InvalidInARow {
             Some(_) => 1,
         };
         self.reason = reason;
+        self.in_all = if invalid.is_some() { self.in_all + 1 } else { 0 };
         match invalid {
             Some(words) if self.count >= MOST => {
                 Err(Fault::Machine(format!("{MOST} frames in a row were invalid for the same reason: {words}")))
+            }
+            Some(words) if self.in_all >= MOST_OF_ANY => {
+                Err(Fault::Machine(format!("{MOST_OF_ANY} frames in a row were invalid, the last because of: {words}")))
             }
             _ => Ok(()),
         }
@@ -72,5 +80,9 @@ mod tests {
         assert_eq!(check(&[late, late, None, late, late]), (5, None));
         assert_eq!(check(&[late, late, other, late, late, other]), (6, None));
         assert_eq!(check(&[None, None, None, None]), (4, None));
+        let mixed = [late, other].repeat(5);
+        let words = "8 frames in a row were invalid, the last because of: arm 1: wrong answer";
+        assert_eq!(check(&mixed), (8, Some(words.to_owned())));
+        assert_eq!(check(&[&mixed[..7], &[None], &mixed[..7]].concat()), (15, None));
     }
 }

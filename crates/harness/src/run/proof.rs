@@ -92,7 +92,8 @@ impl Run<'_> {
         };
         for (arm, resolved) in self.arms.iter().enumerate().skip(1) {
             for (protection, chosen) in &resolved.protections {
-                for check in protection.evidence_in(chosen, workload) {
+                let checks = protection.evidence_in(chosen, workload).into_iter();
+                for check in checks.filter(|check| check.concerns(&arms[arm].server.address)) {
                     if self.cancelled() && phase == Phase::Before {
                         return Ok(());
                     }

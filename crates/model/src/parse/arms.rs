@@ -284,8 +284,7 @@ fn check_baseline(drafts: &[Draft<'_>], problems: &mut Problems) {
     }
 }
 
-/// Arms are comparable when Tithe starts all servers or none, and when a server is warmed by as many arms as
-/// every other.
+/// Arms are comparable when Tithe starts all servers or none. Which of them stand on one server, only that can say.
 fn check_servers(drafts: &[Draft<'_>], problems: &mut Problems) {
     let Some(first) = drafts.first() else { return };
     if let Some(odd) = drafts.iter().find(|draft| draft.url.is_some() != first.url.is_some()) {
@@ -293,23 +292,11 @@ fn check_servers(drafts: &[Draft<'_>], problems: &mut Problems) {
         let problem = "some arms have a `url` and some have none: servers that Tithe starts and servers that it \
                        attaches to cannot be compared";
         problems.at(place, problem, "give every arm a `url`, the first included, or none");
-        return;
-    }
-    let urls: Vec<&Url> = drafts.iter().filter_map(|draft| draft.arm.url.as_ref()).collect();
-    let shared = |url: &Url| urls.iter().filter(|other| **other == url).count();
-    let uneven = drafts.iter().find(|draft| draft.arm.url.as_ref().is_some_and(|url| shared(url) < urls.len()));
-    let twice = drafts.iter().find(|draft| draft.arm.url.as_ref().is_some_and(|url| shared(url) > 1));
-    if let (Some(_), Some(Draft { url: Some(item), .. })) = (uneven, twice) {
-        let problem =
-            "some arms share a server and some do not: the shared one stays warmer, which is no protection's doing";
-        problems.at(item.range.clone(), problem, "give every arm a server of its own, or all arms the same `url`");
     }
 }
 
-/// Statements that switch a protection work on one server that all arms share.
+/// Statements that switch a protection are for servers that Tithe does not start.
 fn check_switches(drafts: &[Draft<'_>], problems: &mut Problems) {
-    let url = drafts.first().and_then(|draft| draft.arm.url.as_ref());
-    let one_server = url.is_some() && drafts.iter().all(|draft| draft.arm.url.as_ref() == url);
     for (index, draft) in drafts.iter().enumerate() {
         let (Some(item), other) = (match (&draft.on, &draft.off) {
             (Some(on), None) => (Some(on), "off"),
@@ -326,9 +313,9 @@ fn check_switches(drafts: &[Draft<'_>], problems: &mut Problems) {
             let problem = format!("`{}` stands without `{other}`", item.key);
             let help = format!("add `{other} = [\"…\"]`: the next slot belongs to another arm of the same server");
             problems.at(place, problem, help);
-        } else if !one_server {
-            let problem = "`on` and `off` switch a protection on one server, and these arms do not share one";
-            problems.at(place, problem, "give all arms the same `url`, or use `protections`");
+        } else if draft.url.is_none() {
+            let problem = "`on` and `off` switch a protection on a running server, and this arm has no `url`";
+            problems.at(place, problem, "give all arms a `url`, or use `protections`");
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
-        scan::{FileKind, Places, Report, files_of, scan},
+        scan::{FileKind, Places, Report, files_of, scan, unseen},
     },
     evidence::{CheckContext, CheckEntry, Evidence},
 };
@@ -55,7 +55,7 @@ impl Evidence for DiskCanary {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         if files_of(context.server, self.places).is_empty() {
-            return Ok(Observation::Unknown("no such file of the server can be seen from here".to_owned()));
+            return Ok(unseen(context.server));
         }
         let canaries = Canaries::new(context, self.id());
         let mut session = key_value(context.connect()?)?;

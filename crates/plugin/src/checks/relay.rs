@@ -14,10 +14,19 @@ use std::{
     time::Duration,
 };
 
-use tithe_machine::{fault::Fault, launch::Address};
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+    observation::Observation,
+};
+
+use crate::database::Database;
 
 /// Most bytes that are kept of one direction of one connection; what follows passes but is not kept.
 pub const CAPTURE_BYTES: usize = 1 << 20;
+
+/// What a look at the wire gives where there is none.
+const EMBEDDED: &str = "there is no wire: the database is embedded";
 
 /// How long to wait for a server that accepts no connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -82,7 +91,33 @@ impl Relay {
         Ok(Self { port: own, shared, acceptor: Some(acceptor) })
     }
 
-    /// Where clients reach it. The host is the loopback address, for which certificates made by Tithe are valid.
+    /// Starts a relay to `server`, and gives the server as it is reached through it. In its place, why there is no look
+    /// at the wire.
+    ///
+    /// # Errors
+    /// When no port can be opened.
+    pub fn before(database: &dyn Database, server: &Server) -> Result<Result<(Self, Server), Observation>, Fault> {
+        let (relay, address) = match &server.address {
+            Address::Tcp { host, port } => {
+                let relay = Self::start(host, *port)?;
+                let address = relay.address();
+                (relay, address)
+            }
+            Address::Attached(url) | Address::Relayed { url, .. } => {
+                let Some((host, port)) = database.endpoint(url) else {
+                    let words = "clients of this server are led elsewhere by its driver: no relay can stand between";
+                    return Ok(Err(Observation::OutOfReach(words.to_owned())));
+                };
+                let relay = Self::start(&host, port)?;
+                let address = Address::Relayed { url: url.clone(), port: relay.port };
+                (relay, address)
+            }
+            Address::File(_) | Address::Nowhere => return Ok(Err(Observation::Unknown(EMBEDDED.to_owned()))),
+        };
+        Ok(Ok((relay, Server { address, ..server.clone() })))
+    }
+
+    /// Where clients of a server that Tithe launched reach it. The host is the loopback address, for which certificates made by Tithe are valid.
     pub fn address(&self) -> Address {
         Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port }
     }

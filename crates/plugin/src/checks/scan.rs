@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::launch::Server;
+use tithe_machine::{launch::Server, observation::Observation};
 use tithe_model::quantity;
 
 use crate::checks::needles::{Needles, Tally};
@@ -99,6 +99,12 @@ pub fn files_of(server: &Server, places: Places) -> Vec<File> {
     }
     walk.files.retain(|file| places.has(file.kind));
     walk.files
+}
+
+/// What a look at files gives where `server` shows none.
+pub fn unseen(server: &Server) -> Observation {
+    let words = "no such file of the server can be seen from here".to_owned();
+    if server.address.is_attached() { Observation::OutOfReach(words) } else { Observation::Unknown(words) }
 }
 
 /// Every file below `folder`, each once; all are called data.

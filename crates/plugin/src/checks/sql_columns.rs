@@ -6,25 +6,21 @@
 
 use std::collections::HashSet;
 
-use tithe_machine::{
-    fault::Fault,
-    launch::{Address, Server},
-    observation::Observation,
-    secret::Secret,
-};
+use tithe_machine::{fault::Fault, launch::Server, observation::Observation, secret::Secret};
 
 use crate::{
     checks::{
         canary::{Collected, Source},
         needles::{NEEDLE_BYTES, Needles, Tally},
         relay::Relay,
-        scan::{Places, files_of, scan},
+        scan::{Places, files_of, scan, unseen},
+        wire_canary::{BELOW_TLS, spoken_in_tls},
     },
     columns::{Chosen, connect_sql, sql::Treatment},
     database::sql_of,
     evidence::{CheckContext, CheckEntry, Evidence},
     session::{Discard, Parameter, SqlSession},
-    setup::{Columns, Setup},
+    setup::{Columns, Setup, Transport},
     sql::{Column, ColumnType, Described, SqlTable, describe, insert},
 };
 
@@ -407,7 +403,7 @@ impl Evidence for SqlDiskCanary {
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
         if files_of(context.server, Places::ALL).is_empty() {
-            return Ok(Observation::Unknown("no such file of the server can be seen from here".to_owned()));
+            return Ok(unseen(context.server));
         }
         let chosen = subject.chosen()?;
         let names: Vec<&str> = subject.tables.iter().map(|table| table.name).collect();
@@ -449,12 +445,11 @@ impl Evidence for SqlWireCanary {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
-        let Address::Tcp { host, port } = &context.server.address else {
-            return Ok(Observation::Unknown("no relay can stand before this server".to_owned()));
-        };
         let chosen = subject.chosen()?;
-        let relay = Relay::start(host, *port)?;
-        let server = Server { address: relay.address(), ..context.server.clone() };
+        let (relay, server) = match Relay::before(context.database, context.server)? {
+            Ok(through) => through,
+            Err(unseen) => return Ok(unseen),
+        };
         let mut session = subject.connect(context, &server, context.setup)?;
         let mut wanted = Vec::new();
         with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |session, rows| {
@@ -471,6 +466,10 @@ impl Evidence for SqlWireCanary {
         })?;
         drop(session);
         let conversations = relay.finish();
+        let tls = matches!(context.setup.transport, Transport::Tls { .. });
+        if !tls && server.address.is_attached() && spoken_in_tls(&conversations) {
+            return Ok(Observation::OutOfReach(BELOW_TLS.to_owned()));
+        }
         let needles = Needles::new(wanted.iter().map(|token| ("canary", token.as_slice())));
         let mut tally = Tally::default();
         let mut bytes = 0;

@@ -1,10 +1,6 @@
 //! Is data readable between client and server?
 
-use tithe_machine::{
-    fault::Fault,
-    launch::{Address, Server},
-    observation::Observation,
-};
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::quantity::size;
 
 use crate::{
@@ -20,7 +16,8 @@ use crate::{
 /// Sends canaries through a relay of Tithe's own, reads them back, and looks for them in what passed. Where the arm's
 /// transport is TLS, every connection must also begin with a TLS handshake. Id `wire-canary`.
 ///
-/// Needs a server at [`Address::Tcp`]; at an embedded or attached one the check cannot look.
+/// At an embedded database the check cannot look, nor at an attached one whose URL asks for TLS where the arm does not:
+/// what else protects its bytes is out of sight below that.
 pub struct WireCanary {
     targets: Targets,
 }
@@ -42,17 +39,10 @@ impl Evidence for WireCanary {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let (host, port) = match &context.server.address {
-            Address::Tcp { host, port } => (host, *port),
-            Address::Attached(_) => {
-                return Ok(Observation::Unknown("no relay can stand before an attached server".to_owned()));
-            }
-            Address::File(_) | Address::Nowhere => {
-                return Ok(Observation::Unknown("there is no wire: the database is embedded".to_owned()));
-            }
+        let (relay, server) = match Relay::before(context.database, context.server)? {
+            Ok(through) => through,
+            Err(unseen) => return Ok(unseen),
         };
-        let relay = Relay::start(host, port)?;
-        let server = Server { address: relay.address(), ..context.server.clone() };
         let canaries = Canaries::new(context, self.id());
         let mut session = key_value(context.connect_as(&server, context.setup)?)?;
         canaries.write(session.as_mut())?;
@@ -60,8 +50,19 @@ impl Evidence for WireCanary {
         drop(session);
         let conversations = relay.finish();
         let tls = matches!(context.setup.transport, Transport::Tls { .. });
+        if !tls && server.address.is_attached() && spoken_in_tls(&conversations) {
+            return Ok(Observation::OutOfReach(BELOW_TLS.to_owned()));
+        }
         Ok(conclude(&conversations, &canaries.tokens(&self.targets), tls))
     }
+}
+
+/// What a look at the wire gives where an attached server's URL asks for TLS, and the arm does not.
+pub const BELOW_TLS: &str = "its URL asks for TLS, below which nothing else can be seen";
+
+/// True where each of `conversations` begins with a TLS handshake.
+pub fn spoken_in_tls(conversations: &[Conversation]) -> bool {
+    !conversations.is_empty() && conversations.iter().all(|conversation| conversation.tls_handshake().is_some())
 }
 
 /// What passed in `conversations`, where `tokens` must not and `tls` says that a handshake must.

@@ -3,7 +3,6 @@
 use std::{fs, io::Write};
 
 use expect_test::{Expect, expect};
-use tithe_machine::launch::Address;
 
 use super::*;
 use crate::{
@@ -359,6 +358,24 @@ fn where_there_is_no_wire_nothing_is_said_about_it() {
     server.address = Address::Attached(tithe_model::experiment::Url::new("postgres://tithe:secret@db.example"));
     let mut context = sealed.context();
     context.server = &server;
-    expect![[r#"Unknown("no relay can stand before an attached server")"#]]
+    expect![[r#"OutOfReach("clients of this server are led elsewhere by its driver: no relay can stand between")"#]]
         .assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut context)));
+}
+
+#[test]
+fn files_of_an_attached_server_are_out_of_reach_and_strengthen_a_proof() {
+    let sealed = Bench::new(&[("seal", &[])], &[]);
+    let mut server = sealed.server.clone();
+    server.address = Address::Attached(tithe_model::experiment::Url::new("postgres://tithe@db.example"));
+    server.paths = Default::default();
+    let mut context = sealed.context();
+    context.server = &server;
+    let check = Strengthens(DiskCanary::new(Places::ALL, Targets::Everything));
+    let seen = seen_by(&check, &mut context);
+    expect![[r#"OutOfReach("no such file of the server can be seen from here")"#]].assert_eq(&format!("{seen:?}"));
+    assert_eq!(check.entry().role, Role::Strengthens);
+    let exposed = Observation::Exposed(String::new());
+    assert_eq!(judge(Control::PlainArm, &seen, Some(&exposed)), Verdict::OutOfReach);
+    let protected = Observation::Protected(String::new());
+    assert_eq!(judge(Control::PlainArm, &protected, Some(&seen)), Verdict::CannotTell);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tithe_model::record::{Finding, Phase};
+use tithe_model::record::{Finding, Phase, Role};
 
 use super::{Block, Claim, Seen, Tone};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Proof, report::words};
@@ -181,10 +181,13 @@ fn claim(arm: &ArmAnalysis, group: &[&Finding]) -> Claim {
             seen.push(observe);
         }
     }
-    let claim = match arm.protections.len() {
-        0 | 1 => group[0].claim.clone(),
-        _ => format!("{} ({})", group[0].claim, group[0].protection),
-    };
+    let mut claim = group[0].claim.clone();
+    if group[0].role == Role::Strengthens {
+        claim += " (strengthens the proof)";
+    }
+    if arm.protections.len() > 1 {
+        claim += &format!(" ({})", group[0].protection);
+    }
     let looks = arm.findings.iter().filter(|finding| same(finding, group[0])).count();
     Claim { mark, word, tone, claim, when: when(group, looks), seen }
 }

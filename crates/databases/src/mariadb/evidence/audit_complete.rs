@@ -75,7 +75,13 @@ impl Evidence for AuditComplete {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        count_marked(context, &LOG, &YCSB_DIALECT.qualified(context.table), |sent| self.expected(sent), count)
+        count_marked(
+            context,
+            &LOG,
+            &YCSB_DIALECT.qualified(&context.setup.space, context.table),
+            |sent| self.expected(sent),
+            count,
+        )
     }
 }
 

@@ -6,7 +6,10 @@ pub mod parts;
 
 use super::{accounts, flavour::FLAVOUR};
 use crate::{
-    evidence::{ConnectionProbes, marked::Log},
+    evidence::{
+        ConnectionProbes,
+        marked::{Log, NO_LOG},
+    },
     mysql_family::{
         evidence::{logs_free::plant, others},
         schema::tls_of,
@@ -23,4 +26,5 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 };
 
 /// MySQL's logs. A server does not show them to its clients.
-pub static LOG: Log = Log { plant: |context, token| plant(&FLAVOUR, context, token), served: |_| None };
+pub static LOG: Log =
+    Log { plant: |context, token| plant(&FLAVOUR, context, token), served: |_| Err(NO_LOG.to_owned()) };

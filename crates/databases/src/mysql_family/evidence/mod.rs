@@ -17,7 +17,7 @@ use super::{
     session::WireSession,
 };
 use crate::evidence::{
-    marked::{Counts, Log, LogGrowth, NO_LOG, describe, send},
+    marked::{Counts, Log, LogGrowth, describe, send},
     whole::Whole,
 };
 
@@ -82,7 +82,10 @@ pub fn count_marked(
     expected: impl FnOnce(&Counts) -> Counts,
     count: impl Fn(&str, &str) -> Counts,
 ) -> Result<Observation, Fault> {
-    let Some(growth) = LogGrowth::begin(context, log) else { return Ok(Observation::Unknown(NO_LOG.to_owned())) };
+    let growth = match LogGrowth::begin(context, log) {
+        Ok(growth) => growth,
+        Err(why) => return Ok(Observation::Unknown(why)),
+    };
     let sent = send(context)?;
     let expected = expected(&sent);
     let begun = Instant::now();

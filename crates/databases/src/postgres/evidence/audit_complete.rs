@@ -46,7 +46,7 @@ impl Evidence for AuditComplete {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         // In the log the quotes of a name are doubled.
-        let table = YCSB_DIALECT.qualified(context.table).replace('"', "\"\"");
+        let table = YCSB_DIALECT.qualified(&context.setup.space, context.table).replace('"', "\"\"");
         let mark = if self.parameter { marker(context) } else { table.clone() };
         let mut bare = Counts::new();
         let counting = |text: &str| {
@@ -55,7 +55,7 @@ impl Evidence for AuditComplete {
         };
         let (sent, logged) = match send_and_count(context, &LOG, counting)? {
             Ok(counts) => counts,
-            Err(why) => return Ok(Observation::Unknown(why.to_owned())),
+            Err(why) => return Ok(Observation::Unknown(why)),
         };
         if self.parameter && !bare.is_empty() {
             return Ok(Observation::Unknown(parameters_missing(&sent, &logged, &bare)));

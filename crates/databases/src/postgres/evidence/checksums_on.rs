@@ -40,7 +40,7 @@ impl Evidence for ChecksumsOn {
         let mut session = administrator(context.server, context.setup)?;
         let setting = session.value("SHOW data_checksums")?;
         let control = session.value("SELECT data_page_checksum_version FROM pg_control_init()")?;
-        let table = YCSB_DIALECT.qualified(context.table);
+        let table = YCSB_DIALECT.qualified(&context.setup.space, context.table);
         let file = session.value(&format!("SELECT pg_relation_filepath('{table}')"))?;
         let pages = pages(context, &file);
         records.call(&Request::Delete { key: key.as_bytes() }, &mut Discard)?;

@@ -1,5 +1,7 @@
 //! What PostgreSQL's logs repeat: the shared check, with PostgreSQL's way of writing a token into its log.
 
+use std::{fs::File, path::PathBuf};
+
 use tithe_machine::fault::Fault;
 use tithe_model::record::Role;
 use tithe_plugin::{
@@ -10,8 +12,11 @@ use tithe_plugin::{
 
 use super::formats::Format;
 use crate::{
-    evidence::marked::{Log, Reader},
-    postgres::schema::administrator,
+    evidence::marked::{Log, Reader, tail},
+    postgres::{
+        schema::{administrator, folder_here},
+        session::PostgresSession,
+    },
 };
 
 /// PostgreSQL's log.
@@ -32,16 +37,111 @@ pub fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
     session.run(&format!("DO $tithe$ BEGIN RAISE LOG '%', '{token}'; END $tithe$")).map(drop)
 }
 
-/// The log that an attached server shows: this needs `logging_collector` and an account of the roles `pg_monitor` and
-/// `pg_read_server_files`. Its formats all read as that of `stderr`.
-fn served(context: &CheckContext<'_>) -> Option<Reader> {
-    let mut session = administrator(context.server, context.setup).ok()?;
-    let formats = Format::collected(&session.value("SHOW log_destination").ok()?);
-    let (format, name) = formats.into_iter().find_map(|format| {
-        let name = session.value(&format!("SELECT pg_current_logfile('{}')", format.name())).ok()?;
-        Some((format, name.replace('\'', "''")))
-    })?;
-    let length: u64 = session.value(&format!("SELECT size FROM pg_stat_file('{name}')")).ok()?.parse().ok()?;
-    let added = format!("SELECT convert_from(pg_read_binary_file('{name}', {length}, 1000000000), 'SQL_ASCII')");
-    Some(Box::new(move |context| Ok(format.to_text(administrator(context.server, context.setup)?.value(&added)?))))
+/// The log of an attached server, which it keeps in files (`logging_collector`): read on this machine where they are
+/// here and may be read, else through the server. Its formats all read as that of `stderr`.
+fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
+    let mut session = administrator(context.server, context.setup).map_err(|fault| fault.to_string())?;
+    let (format, name) = collected(&mut session)?;
+    let folder = folder_here(&mut session).filter(|folder| File::open(folder.join(&name)).is_ok());
+    if folder.is_none() {
+        may_call(&mut session, &[STAT, READ])?;
+    }
+    let place = Collected { folder };
+    let length = place.length(&mut session, &name).map_err(|fault| fault.to_string())?;
+    Ok(Box::new(move |context| {
+        let mut session = administrator(context.server, context.setup)?;
+        let mut text = place.added(&mut session, &name, length)?;
+        // A log that has gone on in another file meanwhile.
+        let now = current(&mut session, format)?;
+        if now != name {
+            text += &place.added(&mut session, &now, 0)?;
+        }
+        Ok(format.to_text(text))
+    }))
+}
+
+/// Functions that an account must be allowed to call: to know the file, its length, and what is in it.
+const CURRENT: &str = "pg_current_logfile(text)";
+const STAT: &str = "pg_stat_file(text)";
+const READ: &str = "pg_read_binary_file(text,bigint,bigint)";
+
+/// Format and name of the file that the server logs to now.
+fn collected(session: &mut PostgresSession) -> Result<(Format, String), String> {
+    let mut setting = |name: &str| session.value(&format!("SHOW {name}")).map_err(|fault| fault.to_string());
+    if setting("logging_collector")? != "on" {
+        return Err(
+            "the server keeps its log in no file of its own: set `logging_collector = on` and start it anew".to_owned()
+        );
+    }
+    let destination = setting("log_destination")?;
+    // Who may not know the file may not read it through the server either: both are told at once.
+    may_call(session, &[CURRENT]).or_else(|_| may_call(session, &[CURRENT, STAT, READ]))?;
+    let formats = Format::collected(&destination).into_iter();
+    let mut names = formats.filter_map(|format| Some((format, current(session, format).ok()?)));
+    names.next().ok_or_else(|| {
+        format!("the log goes to {destination}, which cannot be read here: add `stderr`, `csvlog` or `jsonlog` to `log_destination`")
+    })
+}
+
+/// The file that the server logs to in `format` now.
+fn current(session: &mut PostgresSession, format: Format) -> Result<String, Fault> {
+    session.value(&format!("SELECT pg_current_logfile('{}')", format.name()))
+}
+
+/// Looks whether this account may call `functions`; else says which GRANT would do.
+fn may_call(session: &mut PostgresSession, functions: &[&str]) -> Result<(), String> {
+    let mut missing = Vec::new();
+    for function in functions {
+        let asked = format!("SELECT has_function_privilege('pg_catalog.{function}', 'EXECUTE')");
+        if session.value(&asked).map_err(|fault| fault.to_string())? != "t" {
+            missing.push(*function);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let account = session.value("SELECT quote_ident(current_user)").map_err(|fault| fault.to_string())?;
+    Err(format!("the account may not read the server's log; a superuser says `{}`", grant(&missing, &account)))
+}
+
+/// What lets `account` call the functions `missing`.
+fn grant(missing: &[&str], account: &str) -> String {
+    format!("GRANT EXECUTE ON FUNCTION {} TO {account}", missing.join(", "))
+}
+
+/// How files of the log are read.
+struct Collected {
+    /// The data folder, where it is on this machine and the log may be read; `None`: through the server.
+    folder: Option<PathBuf>,
+}
+
+impl Collected {
+    fn length(&self, session: &mut PostgresSession, name: &str) -> Result<u64, Fault> {
+        if let Some(folder) = &self.folder {
+            return Ok(folder.join(name).metadata()?.len());
+        }
+        let length = session.value(&format!("SELECT size FROM pg_stat_file('{}')", name.replace('\'', "''")))?;
+        length.parse().map_err(|_| Fault::Wrong(format!("the length of the log is `{length}`")))
+    }
+
+    fn added(&self, session: &mut PostgresSession, name: &str, from: u64) -> Result<String, Fault> {
+        if let Some(folder) = &self.folder {
+            return tail(&folder.join(name), from);
+        }
+        let name = name.replace('\'', "''");
+        session.value(&format!("SELECT convert_from(pg_read_binary_file('{name}', {from}, 1000000000), 'SQL_ASCII')"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn rights_that_are_missing_are_named_as_a_statement() {
+        expect!["GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text) TO ann"]
+            .assert_eq(&grant(&[CURRENT, STAT], "ann"));
+    }
 }

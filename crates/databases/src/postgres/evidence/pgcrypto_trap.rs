@@ -8,7 +8,7 @@ use tithe_plugin::{
 
 use super::logs_free::LOG;
 use crate::{
-    evidence::marked::{LogGrowth, NO_END, NO_LOG, marker},
+    evidence::marked::{LogGrowth, NO_END, marker},
     postgres::schema::{YCSB_DIALECT, administrator},
     target::is_local,
     ycsb_over_sql::KEY_COLUMN,
@@ -37,8 +37,12 @@ impl Evidence for PgcryptoTrap {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let Some(growth) = LogGrowth::begin(context, &LOG).filter(|_| is_local(context.server)) else {
-            return Ok(Observation::Unknown(NO_LOG.to_owned()));
+        if !is_local(context.server) {
+            return Ok(Observation::Unknown("it is not tried on a server that Tithe did not launch".to_owned()));
+        }
+        let growth = match LogGrowth::begin(context, &LOG) {
+            Ok(growth) => growth,
+            Err(why) => return Ok(Observation::Unknown(why)),
         };
         let fresh = marker(context);
         let (mark, value, key) = (format!("mark-{fresh}"), format!("value-{fresh}"), format!("key-{fresh}"));
@@ -47,7 +51,7 @@ impl Evidence for PgcryptoTrap {
         if let Err(fault) = session.run("CREATE EXTENSION pgcrypto SCHEMA tithe") {
             return Ok(Observation::Unknown(format!("the extension pgcrypto cannot be used: {fault}")));
         }
-        let table = YCSB_DIALECT.qualified(context.table);
+        let table = YCSB_DIALECT.qualified(&context.setup.space, context.table);
         let encrypt = if self.reads_are_logged {
             format!("SELECT '{mark}', tithe.pgp_sym_encrypt('{value}', '{key}')")
         } else {

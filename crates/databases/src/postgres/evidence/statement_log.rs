@@ -22,7 +22,7 @@ impl Evidence for StatementLog {
         let mark = marker(context);
         let (sent, logged) = match send_and_count(context, &LOG, |text| count(text, &mark))? {
             Ok(counts) => counts,
-            Err(why) => return Ok(Observation::Unknown(why.to_owned())),
+            Err(why) => return Ok(Observation::Unknown(why)),
         };
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
         Ok(if logged == sent { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })

@@ -41,7 +41,7 @@ impl Evidence for RightsEnforced {
                 }
             });
         }
-        connection.call(&["GET", "tithe"])?;
+        connection.call(&["GET", &context.setup.space])?;
         let quotation = format!("{}; a key of Tithe's: served", words.join("; "));
         Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }

@@ -70,8 +70,13 @@ pub fn runner<'a>(
         reconnect_every,
         program: false,
     };
-    let arm =
-        StartedArm { server: sandbox.server.clone(), setup: sandbox.setup.clone(), on: Vec::new(), off: Vec::new() };
+    let arm = StartedArm {
+        server: sandbox.server.clone(),
+        data: 0,
+        setup: sandbox.setup.clone(),
+        on: Vec::new(),
+        off: Vec::new(),
+    };
     CellRunner::new(sandbox.database, workload, &cell, 0, true, vec![arm])
 }
 

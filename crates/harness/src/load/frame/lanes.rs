@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use tithe_machine::{
-    launch::Address,
-    watch::stalls::{self, ProcessorAccounts},
-};
+use tithe_machine::watch::stalls::{self, ProcessorAccounts};
 use tithe_model::experiment::Arrivals;
 use tithe_plugin::workload::{ArmState, Clients};
 
@@ -43,17 +40,13 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// The state of each arm's clients. Arms that share a server, and with it their data, share their state.
+/// The state of each arm's clients. Arms that share their data share their state.
 pub(super) fn states(clients: &dyn Clients, arms: &[StartedArm]) -> Vec<Arc<dyn ArmState>> {
-    let first = clients.arm_state();
-    let shared = match arms {
-        [one, others @ ..] if matches!(one.server.address, Address::Attached(_)) => {
-            others.iter().all(|other| other.server.address == one.server.address)
-        }
-        _ => false,
-    };
-    let state = |number| if shared || number == 0 { Arc::clone(&first) } else { clients.arm_state() };
-    (0..arms.len()).map(state).collect()
+    let mut states: Vec<Arc<dyn ArmState>> = Vec::with_capacity(arms.len());
+    for arm in arms {
+        states.push(states.get(arm.data).map_or_else(|| clients.arm_state(), Arc::clone));
+    }
+    states
 }
 
 /// Why nobody can tell what neighbours take of a lane's slots, whatever the kernel offers; `None` where one can.

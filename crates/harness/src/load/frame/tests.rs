@@ -9,9 +9,8 @@ use std::{
     time::Duration,
 };
 
-use tithe_machine::launch::Address;
 use tithe_model::{
-    experiment::{Arrivals, Design, Url},
+    experiment::{Arrivals, Design},
     plan::{Starts, WarmUp},
 };
 use tithe_plugin::{
@@ -147,8 +146,13 @@ impl Client for OneOfThem {
 fn ended(when: When) -> Option<Fault> {
     let bench = Bench::plain();
     let workload = Panicking { table: bench.table.clone(), when, panicked: Arc::default() };
-    let arm =
-        || StartedArm { server: bench.server.clone(), setup: bench.setup.clone(), on: Vec::new(), off: Vec::new() };
+    let arm = || StartedArm {
+        server: bench.server.clone(),
+        data: 0,
+        setup: bench.setup.clone(),
+        on: Vec::new(),
+        off: Vec::new(),
+    };
     let cell = cell(Design::Interleaved, Arrivals::Closed);
     let mut started = CellRunner::new(&Simulated, &workload, &cell, 0, false, vec![arm(), arm()]);
     started.frame(0, (0, 0), false, &AtomicBool::new(false)).err()
@@ -169,21 +173,20 @@ fn a_frame_whose_client_panics_ends_with_its_words() {
 fn arms_share_the_state_of_their_clients_where_they_share_a_server() {
     let bench = Bench::plain();
     let workload = Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() };
-    let shared = |addresses: [Address; 3]| {
-        let server = |address| Server { address, ..bench.server.clone() };
-        let arm = |address| StartedArm {
-            server: server(address),
+    let shared = |data: [usize; 3]| {
+        let arm = |data| StartedArm {
+            server: bench.server.clone(),
+            data,
             setup: bench.setup.clone(),
             on: Vec::new(),
             off: Vec::new(),
         };
-        let states = lanes::states(&workload, &addresses.map(arm));
-        states[1..].iter().filter(|state| Arc::ptr_eq(state, &states[0])).count()
+        let states = lanes::states(&workload, &data.map(arm));
+        [(0, 1), (0, 2), (1, 2)].map(|(one, other)| Arc::ptr_eq(&states[one], &states[other]))
     };
-    let attached = |host: &str| Address::Attached(Url::new(format!("postgres://{host}")));
-    assert_eq!(shared([attached("one"), attached("one"), attached("one")]), 2);
-    assert_eq!(shared([attached("one"), attached("one"), attached("two")]), 0, "each has data of its own");
-    assert_eq!(shared([Address::Nowhere, Address::Nowhere, Address::Nowhere]), 0, "each is started by Tithe");
+    assert_eq!(shared([0, 0, 0]), [true, true, true]);
+    assert_eq!(shared([0, 1, 0]), [false, true, false], "the second has data of its own");
+    assert_eq!(shared([0, 1, 2]), [false, false, false]);
 }
 
 #[test]

@@ -92,7 +92,8 @@ fn runner<'a>(
         let setup = resolved.setup_with(plan, cell, &credentials, column_key);
         let launch = product.launch(install, &setup, &place(folder.clone()));
         let server = Server { address: launch.address, process: None, paths: launch.paths, folder: folder.clone() };
-        started.push(StartedArm { server, setup, on: arm.on.clone(), off: arm.off.clone() });
+        let data = started.len();
+        started.push(StartedArm { server, data, setup, on: arm.on.clone(), off: arm.off.clone() });
     }
     if started.len() < plan.experiment.arms.len() {
         return Err(uncalled());

@@ -6,7 +6,7 @@ use std::{
 
 use expect_test::{Expect, expect};
 use tithe_machine::{
-    launch::{Install, Launch, Missing, Place, Search},
+    launch::{Address, Install, Launch, Missing, Place, Search, Server},
     proc::ServerTask,
 };
 use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};

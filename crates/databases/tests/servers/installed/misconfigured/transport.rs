@@ -89,7 +89,7 @@ fn brief(sandbox: &Sandbox, asked: &Chosen) -> String {
     let word = match &observation {
         Observation::Protected(_) => "protected",
         Observation::Exposed(_) => "exposed",
-        Observation::Unknown(_) => "unknown",
+        Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
     };
     let claim = claim.split("; ").nth(1).unwrap_or_default();
     let others = observation.quotation().split("everybody else: ").nth(1).unwrap_or_default();

@@ -1,0 +1,164 @@
+//! Several questions to one running server, with no more rights than they need: all proven, and mistakes caught.
+
+use crate::support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{
+    Bench, err, out,
+    server::{OtherServer, Server},
+    status,
+};
+
+/// A short experiment about `database` with these arms.
+fn experiment(database: &str, arms: &str) -> String {
+    format!(
+        r#"title = "Short"
+database = "{database}"
+[data]
+records = 300
+[load]
+clients = 2
+[measure]
+budget = "48 s"
+precision = "50%"
+[[workload]]
+ycsb = "a"
+{arms}"#
+    )
+}
+
+fn arm(name: &str, url: &str, rest: &str) -> String {
+    format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\n{rest}\n")
+}
+
+const TLS: &str = r#"protections = [{ use = "tls" }]"#;
+const COLUMNS: &str = r#"protections = [{ use = "columns" }]"#;
+
+/// Session auditing of reads and writes, with what a statement was given.
+const AUDIT: &str = r#"protections = [{ use = "pgaudit" }]
+on = ["SET pgaudit.log = 'read, write'", "SET pgaudit.log_parameter = on", "SET pgaudit.log_catalog = off"]
+off = ["RESET pgaudit.log", "RESET pgaudit.log_parameter", "RESET pgaudit.log_catalog"]"#;
+
+/// What an account needs for all of it, beside logging in.
+const CAREFUL: &str = "CREATE ROLE careful LOGIN; GRANT CREATE ON DATABASE postgres TO careful; \
+                       GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
+                       pg_read_binary_file(text, bigint, bigint) TO careful";
+const MAY_AUDIT: &str = "GRANT SET ON PARAMETER pgaudit.log, pgaudit.log_parameter, pgaudit.log_catalog TO careful";
+
+fn verified(bench: &Bench, database: &str, arms: &str) -> (i32, String) {
+    bench.file("e.toml", &experiment(database, arms));
+    let output = bench.tithe(&["verify", "e.toml"]);
+    (status(&output), out(&output) + &err(&output))
+}
+
+/// The whole report, without line breaks.
+fn report(bench: &Bench) -> String {
+    let told = out(&bench.tithe(&["report", &bench.run_folder().display().to_string()]));
+    told.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn schemas(server: &Server) -> String {
+    server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'")
+}
+
+/// Proof of each arm, as the only report has it.
+fn proofs(bench: &Bench) -> Vec<String> {
+    let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
+    let report: Value = serde_json::from_str(&text).expect("the report is JSON");
+    let arms = report["tithe_report"]["cells"][0]["arms"].as_array().expect("arms").iter();
+    arms.map(|arm| arm["proof"]["proof"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn tls_and_audit_on_one_postgres_by_an_account_with_few_rights() {
+    let Some(server) = Server::start() else { return };
+    server.psql(CAREFUL);
+    server.psql(MAY_AUDIT);
+    let bench = Bench::new("attached-tls-audit");
+    let (plain, tls) = (server.url_of("careful", false), server.url_of("careful", true));
+    let arms = [arm("plain", &plain, ""), arm("tls", &tls, TLS), arm("audit", &plain, AUDIT)].concat();
+    bench.file("e.toml", &experiment("postgres", &arms));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert_eq!(proofs(&bench), ["baseline", "proven", "proven"]);
+    let told = report(&bench);
+    assert!(told.contains("TLS is on, not enforced by this server"), "{told}");
+    assert!(told.contains("one for each arm, on one server"), "{told}");
+    assert_eq!(schemas(&server), "0");
+}
+
+#[test]
+fn rights_that_are_missing_are_named_as_statements() {
+    let Some(server) = Server::start() else { return };
+    server.psql("CREATE ROLE careful LOGIN");
+    let bench = Bench::new("attached-rights");
+    let plain = server.url_of("careful", false);
+    let arms = [arm("plain", &plain, ""), arm("audit", &plain, AUDIT)].concat();
+    let (status, told) = verified(&bench, "postgres", &arms);
+    assert_eq!(status, 4, "{told}");
+    assert!(told.contains("GRANT CREATE ON DATABASE postgres TO careful"), "{told}");
+    server.psql("GRANT CREATE ON DATABASE postgres TO careful");
+    let (_, told) = verified(&bench, "postgres", &arms);
+    assert!(told.contains("GRANT SET ON PARAMETER pgaudit.log TO careful"), "{told}");
+    server.psql(MAY_AUDIT);
+    let (_, told) = verified(&bench, "postgres", &arms);
+    let read = "GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
+                pg_read_binary_file(text,bigint,bigint) TO careful";
+    assert!(told.contains(read), "{told}");
+    // The file is on this machine, and the account may know where.
+    server.psql("GRANT EXECUTE ON FUNCTION pg_current_logfile(text) TO careful; GRANT pg_monitor TO careful");
+    let (status, told) = verified(&bench, "postgres", &arms);
+    assert_eq!(status, 0, "{told}");
+    assert_eq!(schemas(&server), "0");
+}
+
+/// The twins of the server above, each with one mistake, which the evidence must see.
+#[test]
+fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
+    let Some(server) = Server::start() else { return };
+    server.psql(CAREFUL);
+    server.psql(MAY_AUDIT);
+    let (plain, tls) = (server.url_of("careful", false), server.url_of("careful", true));
+    let bench = Bench::new("attached-caught");
+    // The audit log is not switched on.
+    let off = AUDIT.replace("'read, write'", "'none'");
+    let (status, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), arm("audit", &plain, &off)].concat());
+    assert_eq!(status, 5, "{told}");
+    assert!(told.contains("in the log: none"), "{told}");
+    // It holds the statements, and not what they were about.
+    let bare = AUDIT.replace("log_parameter = on", "log_parameter = off");
+    let (_, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), arm("audit", &plain, &bare)].concat());
+    assert!(told.contains("with <not logged> in their place: DELETE 100, INSERT 100"), "{told}");
+    // The server speaks another version than the arm asks for.
+    let old = TLS.replace("\"tls\"", "\"tls\", version = \"1.2\"");
+    server.psql("ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1.3'");
+    server.psql("SELECT pg_reload_conf()");
+    let (status, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), arm("tls", &tls, &old)].concat());
+    assert_eq!(status, 4, "{told}");
+}
+
+#[test]
+fn columns_and_plain_records_stand_on_one_server() {
+    let servers = [
+        Server::start().map(|server| ("postgres", server.url_of("tithe", false), None, Some(server))),
+        OtherServer::redis()
+            .map(|server| ("redis", format!("redis://{}", server.place("127.0.0.1")), Some(server), None)),
+        OtherServer::mariadb()
+            .map(|server| ("mariadb", format!("mariadb://tithe@{}", server.place("127.0.0.1")), Some(server), None)),
+    ];
+    for (database, url, _other, _server) in servers.into_iter().flatten() {
+        let bench = Bench::new("attached-columns");
+        // The same server by another spelling.
+        let again = url.replace("127.0.0.1", "localhost");
+        let arms = [arm("plain", &url, ""), arm("columns", &url, COLUMNS), arm("again", &again, COLUMNS)].concat();
+        bench.file("e.toml", &experiment(database, &arms));
+        let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+        assert_eq!(status(&output), 0, "{database}: {}{}", out(&output), err(&output));
+        assert_eq!(proofs(&bench), ["baseline", "proven", "proven"], "{database}");
+        let told = report(&bench);
+        assert!(told.contains("out of reach, not needed"), "{database}: {told}");
+        assert!(told.contains("one for each arm, on one server"), "{database}: {told}");
+    }
+}

@@ -1,0 +1,218 @@
+//! Which arms stand on one server, and on whose data.
+//!
+//! A server that Tithe starts has one arm. An attached one may have several: the same server under two URLs is known by
+//! what it says of itself. Arms that come by the same URL, store the same and change nothing work on the same data; all
+//! others have a space of their own each, so that no arm meets what another one wrote.
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+};
+use tithe_model::experiment::{Arm, Url};
+use tithe_plugin::{database::Database, setup::Setup};
+
+use super::Run;
+
+/// Which arms stand on one server, and on whose data; by the arm's number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sharing {
+    /// The first arm on its server.
+    servers: Vec<usize>,
+    /// The arm whose data it works on.
+    data: Vec<usize>,
+}
+
+/// What of an arm decides about it.
+struct ArmPlace<'a> {
+    name: &'a str,
+    url: Option<&'a Url>,
+    /// Tells its server from all others.
+    identity: String,
+    /// It stores something else than the plain arm.
+    columns: bool,
+}
+
+impl Sharing {
+    /// Of the arms of `run` set up as `setups`, whose clients change data where the workload `writes`; gives those a
+    /// space of their own that need one. Asks attached servers who they are, and nothing else.
+    ///
+    /// # Errors
+    /// When a server does not say who it is, or arms share servers that cannot.
+    pub fn find(run: &Run<'_>, setups: &mut [Setup], writes: bool) -> Result<Self, Fault> {
+        let mut places = Vec::with_capacity(setups.len());
+        for (number, (arm, setup)) in run.plan.experiment.arms.iter().zip(setups.iter()).enumerate() {
+            let identity = match &arm.url {
+                Some(url) => identity(run.product, arm, url, setup)?,
+                None => number.to_string(),
+            };
+            let columns = setup.columns.is_some();
+            places.push(ArmPlace { name: &arm.name, url: arm.url.as_ref(), identity, columns });
+        }
+        let keeps_apart = run.product.keeps_apart();
+        let sharing = Self::of(&places, writes && keeps_apart);
+        sharing.check(&places, keeps_apart)?;
+        for (number, setup) in setups.iter_mut().enumerate() {
+            setup.space += &sharing.suffix(number);
+        }
+        Ok(sharing)
+    }
+
+    /// `writes`: arms change their data, so that none works on another one's.
+    fn of(places: &[ArmPlace<'_>], writes: bool) -> Self {
+        let first = |number: usize, same: &dyn Fn(&ArmPlace<'_>, &ArmPlace<'_>) -> bool| {
+            (0..number).find(|earlier| same(&places[*earlier], &places[number])).unwrap_or(number)
+        };
+        let on_one = |one: &ArmPlace<'_>, other: &ArmPlace<'_>| one.identity == other.identity;
+        let alike = |one: &ArmPlace<'_>, other: &ArmPlace<'_>| {
+            on_one(one, other) && one.url == other.url && !one.columns && !other.columns && !writes
+        };
+        let all = 0..places.len();
+        Self {
+            servers: all.clone().map(|number| first(number, &on_one)).collect(),
+            data: all.map(|number| first(number, &alike)).collect(),
+        }
+    }
+
+    fn check(&self, places: &[ArmPlace<'_>], keeps_apart: bool) -> Result<(), Fault> {
+        let arms_on = |server: &usize| self.servers.iter().filter(|other| *other == server).count();
+        let alone = self.servers.iter().position(|server| arms_on(server) == 1);
+        if let Some(number) = alone.filter(|_| self.servers.iter().any(|server| arms_on(server) > 1)) {
+            return Err(Fault::Refused(format!(
+                "arm {} has a server of its own, and others share one: the shared one stays warmer, which is no \
+                 protection's doing; give every arm a server of its own, or all arms the same one",
+                places[number].name
+            )));
+        }
+        let apart = (0..places.len()).find(|number| !self.suffix(*number).is_empty());
+        match apart.filter(|_| !keeps_apart) {
+            Some(number) => Err(Fault::Refused(format!(
+                "arms {} and {} stand on one server and need data of their own, which Tithe does not keep apart there: \
+                 give each a server of its own",
+                places[self.servers[number]].name, places[number].name
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// True where all arms stand on one server.
+    pub fn is_one_server(&self) -> bool {
+        self.servers.len() > 1 && self.servers.iter().all(|server| *server == 0)
+    }
+
+    /// True where some arm works on another one's data.
+    pub fn shares_data(&self) -> bool {
+        self.data.iter().enumerate().any(|(number, owner)| number != *owner)
+    }
+
+    /// The arm whose data arm `number` works on: itself, or one before it.
+    pub fn data_of(&self, number: usize) -> usize {
+        self.data[number]
+    }
+
+    /// What is added to the name of the space in which the data of arm `number` are: nothing for the first on a server.
+    fn suffix(&self, number: usize) -> String {
+        let owner = self.data[number];
+        if self.servers[owner] == owner { String::new() } else { format!("_{}", owner + 1) }
+    }
+
+    /// Where the data of arms on one server are, in words; `None` where there are several servers.
+    pub fn in_words(&self) -> Option<String> {
+        let sets = self.data.iter().enumerate().filter(|(number, owner)| number == *owner).count();
+        self.is_one_server().then(|| match sets {
+            1 => "one for all arms, on one server".to_owned(),
+            all if all == self.data.len() => "one for each arm, on one server".to_owned(),
+            some => format!("{some} for {} arms, on one server", self.data.len()),
+        })
+    }
+}
+
+/// What tells the server of `arm`, at `url`, from all others: what it says of itself, or else where its URL leads.
+fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
+    let address = Address::Attached(url.clone());
+    let server = Server { address, process: None, paths: Default::default(), folder: Default::default() };
+    let said = database.identity(&server, setup).map_err(|fault| match fault {
+        Fault::Refused(words) => Fault::Refused(format!("arm {}: {words}", arm.name)),
+        Fault::Connection(words) => Fault::Connection(format!("arm {}: {words}", arm.name)),
+        fault => fault,
+    })?;
+    Ok(said.unwrap_or_else(|| {
+        let redacted = url.redacted();
+        redacted.rsplit_once('@').map_or(redacted.as_str(), |(_, place)| place).to_owned()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// Arms by URL, server and whether columns are encrypted.
+    fn check(arms: &[(&str, &str, bool)], writes: bool, expected: Expect) {
+        let urls: Vec<Url> = arms.iter().map(|(url, ..)| Url::new(*url)).collect();
+        let places: Vec<_> = arms
+            .iter()
+            .zip(&urls)
+            .map(|((name, identity, columns), url)| ArmPlace {
+                name,
+                url: Some(url),
+                identity: (*identity).to_owned(),
+                columns: *columns,
+            })
+            .collect();
+        let sharing = Sharing::of(&places, writes);
+        let spaces: Vec<String> = (0..arms.len()).map(|number| format!("tithe{}", sharing.suffix(number))).collect();
+        let words = sharing.in_words().unwrap_or_else(|| "several servers".to_owned());
+        let refused =
+            |keeps_apart| sharing.check(&places, keeps_apart).err().map_or("-".to_owned(), |it| it.to_string());
+        expected.assert_eq(&format!("{}: {words}\n{}\n{}", spaces.join(" "), refused(true), refused(false)));
+    }
+
+    #[test]
+    fn what_is_read_alone_and_by_the_same_url_is_there_once() {
+        check(
+            &[("a", "1", false), ("a", "1", false)],
+            false,
+            expect![[r#"
+            tithe tithe: one for all arms, on one server
+            -
+            -"#]],
+        );
+        check(
+            &[("a", "1", false), ("a", "1", false)],
+            true,
+            expect![[r#"
+            tithe tithe_2: one for each arm, on one server
+            -
+            refused: arms a and a stand on one server and need data of their own, which Tithe does not keep apart there: give each a server of its own"#]],
+        );
+        check(
+            &[("a", "1", false), ("a?tls", "1", false), ("a", "1", false), ("a", "1", true)],
+            false,
+            expect![[r#"
+            tithe tithe_2 tithe tithe_4: 3 for 4 arms, on one server
+            -
+            refused: arms a and a?tls stand on one server and need data of their own, which Tithe does not keep apart there: give each a server of its own"#]],
+        );
+    }
+
+    #[test]
+    fn servers_are_shared_by_all_or_by_none() {
+        check(
+            &[("a", "1", false), ("b", "2", false)],
+            true,
+            expect![[r#"
+            tithe tithe: several servers
+            -
+            -"#]],
+        );
+        check(
+            &[("a", "1", false), ("b", "1", false), ("c", "2", false)],
+            true,
+            expect![[r#"
+            tithe tithe_2 tithe: several servers
+            refused: arm c has a server of its own, and others share one: the shared one stays warmer, which is no protection's doing; give every arm a server of its own, or all arms the same one
+            refused: arm c has a server of its own, and others share one: the shared one stays warmer, which is no protection's doing; give every arm a server of its own, or all arms the same one"#]],
+        );
+    }
+}
