@@ -1,8 +1,8 @@
 //! The measured table, and everything else that an administrator's session does around it.
 //!
-//! Tithe works in the database `tithe`, or one of the like where arms on one server have one each, and marks it by a table `made_by_tithe`, and every table in it by a comment. A
-//! database of this name without the mark, or with a table in it that does not bear it, is somebody else's: it is
-//! refused, and never dropped.
+//! Tithe works in the database `tithe`, or one of the like where arms on one server have one each, and marks it by a
+//! table `made_by_tithe`, and every table in it by a comment. A database of this name without the mark, or with a table
+//! in it that does not bear it, is somebody else's: it is refused, and never dropped.
 
 use std::{
     collections::BTreeMap,

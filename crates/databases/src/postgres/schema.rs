@@ -1,7 +1,8 @@
 //! The measured table, and everything else that an administrator's session does around it.
 //!
-//! Tithe works in the schema `tithe`, or one of the like where arms on one server have one each, and marks it, and every table in it, by a comment. A schema of this name without
-//! the mark, or with anything in it that does not bear it, is somebody else's: it is refused, and never dropped.
+//! Tithe works in the schema `tithe`, or one of the like where arms on one server have one each, and marks it, and
+//! every table in it, by a comment. A schema of this name without the mark, or with anything in it that does not bear
+//! it, is somebody else's: it is refused, and never dropped.
 
 use std::{collections::BTreeMap, fs::File, io::Read as _, path::PathBuf};
 

@@ -1,8 +1,8 @@
 //! Where the records are, and everything else that an administrator's connection does around them.
 //!
 //! Everything that Tithe makes is called `tithe` or begins with `tithe:` (or the like, where arms on one server have a
-//! space each, which `tithe` is the first of), and the value [`MARK`] of the key `tithe` says that these names are Tithe's. Where such names exist without the mark they are somebody else's: refused, and
-//! never removed.
+//! space each, which `tithe` is the first of), and the value [`MARK`] of the key `tithe` says that these names are
+//! Tithe's. Where such names exist without the mark they are somebody else's: refused, and never removed.
 
 use std::{
     collections::BTreeMap,

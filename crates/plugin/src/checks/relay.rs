@@ -117,7 +117,8 @@ impl Relay {
         Ok(Ok((relay, Server { address, ..server.clone() })))
     }
 
-    /// Where clients of a server that Tithe launched reach it. The host is the loopback address, for which certificates made by Tithe are valid.
+    /// Where clients of a server that Tithe launched reach it. The host is the loopback address, for which certificates
+    /// made by Tithe are valid.
     pub fn address(&self) -> Address {
         Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port }
     }

@@ -242,6 +242,9 @@ fn a_schema_of_somebody_else_is_refused_and_left_alone() {
 #[test]
 fn tls_that_is_asked_for_and_not_obtained_is_no_plaintext() {
     let Some(server) = Server::start() else { return };
+    server.psql("ALTER SYSTEM SET ssl = off");
+    server.psql("SELECT pg_reload_conf()");
+    wait_until(|| server.psql("SHOW ssl") == "off");
     let bench = Bench::new("pg-no-tls");
     let url = server.url(PASSWORD);
     let arms = format!(

@@ -72,8 +72,7 @@ impl OtherServer {
 }
 
 impl Server {
-    /// Starts a plain server with pgaudit preloaded, so that sessions can switch it, which speaks TLS with those who ask
-    /// for it.
+    /// Starts a server with pgaudit preloaded, so that sessions can switch it. It speaks TLS with whoever asks.
     pub fn start() -> Option<Self> {
         let install = installed()?;
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");

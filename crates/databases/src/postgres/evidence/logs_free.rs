@@ -79,7 +79,10 @@ fn collected(session: &mut PostgresSession) -> Result<(Format, String), String> 
     let formats = Format::collected(&destination).into_iter();
     let mut names = formats.filter_map(|format| Some((format, current(session, format).ok()?)));
     names.next().ok_or_else(|| {
-        format!("the log goes to {destination}, which cannot be read here: add `stderr`, `csvlog` or `jsonlog` to `log_destination`")
+        format!(
+            "the log goes to {destination}, which cannot be read here: add `stderr`, `csvlog` or `jsonlog` to \
+             `log_destination`"
+        )
     })
 }
 
