@@ -87,7 +87,7 @@ fn tell_pairs(analyses: &[Analysis]) {
     let mut by_figure: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (number, first) in analyses.iter().enumerate() {
         for second in &analyses[number + 1..] {
-            let Ok(comparison) = compare::compare(&[first.clone(), second.clone()]) else { continue };
+            let Ok(comparison) = compare::compare(&[first.clone(), second.clone()], &[None, None]) else { continue };
             for found in comparison.matches.iter().filter(|found| !found.differences().is_empty()) {
                 let (different, all) = by_figure.entry(found.title.clone()).or_default();
                 *all += 1;
