@@ -85,11 +85,7 @@ impl Composed {
 }
 
 /// Advice for files, and what it comes to on the command line.
-const ADVICE: [(&str, &str); 5] = [
-    (
-        "give every arm a server of its own, or all arms the same `url`",
-        "ask about TLS of this server in a run of its own",
-    ),
+const ADVICE: [(&str, &str); 4] = [
     ("`budget = ", "`--budget "),
     (" in `[measure]`", ""),
     ("leave out every `url` to", "name the database in place of its URL to"),

@@ -357,13 +357,13 @@ fn a_running_server_is_planned_from_its_url() {
         &["plan", &with_tls, "--protect", "tls", "--protect", "tls:version=1.2"],
         expect![[r#"
             2
-            error: some arms share a server and some do not: the shared one stays warmer, which is no protection's doing
+            error: arms `tls` and `tls:version=1.2` ask one server for tls in two ways (version = 1.3, version = 1.2), and it has one configuration
              --> the command line:1:13
               |
             1 | tithe plan 'postgres://ann@127.0.0.1:9/shop?sslmode=require' --protect tls --protect tls:version=1.2
               |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
               |
-              = help: ask about TLS of this server in a run of its own
+              = help: give one of them a server, or a port, of its own, or leave one out
 
             tithe: 1 problem in the command line; nothing was started
         "#]],

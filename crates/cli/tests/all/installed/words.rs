@@ -30,7 +30,7 @@ fn a_running_server_is_measured_from_its_url() {
     let output = bench.tithe(&[&["run", &url, "--records", "500", "--budget", "30 s"], &audit[..]].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("pgaudit:log=read  proven"), "{}", out(&output));
-    assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
+    assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
 
     // What is written about it knows what its sessions may switch, and that its URL asks for no TLS.
     let written = bench.tithe(&["init", &url, "--to", "e.toml"]);
@@ -41,10 +41,10 @@ fn a_running_server_is_measured_from_its_url() {
     let planned = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&planned), 0, "{}", err(&planned));
 
-    // A URL that asks for what the server has not is no URL to write about.
-    let refused = bench.tithe(&["init", &format!("{url}?sslmode=require")]);
-    assert_eq!(status(&refused), 4, "{}", out(&refused));
-    assert!(err(&refused).contains("TLS was asked for, and the server offers none"), "{}", err(&refused));
+    // A URL that asks for TLS is one to write about it, too.
+    let with_tls = server.url_of("tithe", true);
+    let text = out(&bench.tithe(&["init", &with_tls]));
+    assert!(text.contains("name = \"tls\"") && !text.contains("# TLS cannot be had"), "{text}");
 
     // An account that may not switch auditing is told so.
     server.psql("CREATE ROLE clerk LOGIN");
@@ -52,6 +52,22 @@ fn a_running_server_is_measured_from_its_url() {
     assert!(text.contains("permission denied to set parameter \"pgaudit.log\""), "{text}");
     let gone = bench.tithe(&["init", &url.replace("127.0.0.1", "127.0.0.9").replace("localhost", "127.0.0.9")]);
     assert_eq!(status(&gone), 4, "{}", out(&gone));
+}
+
+/// What TLS and auditing cost on a server that somebody runs, in one command.
+#[test]
+fn one_command_asks_a_running_server_for_tls_and_auditing() {
+    let Some(server) = Server::start() else { return };
+    let bench = Bench::new("words-both");
+    let url = server.url_of("tithe", true);
+    let asked = ["--protect", "tls", "--protect", "pgaudit:log=read", "--records", "500", "--budget", "45 s"];
+    let output = bench.tithe(&[&["run", &url], &asked[..]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    for arm in ["tls", "pgaudit:log=read"] {
+        assert!(out(&output).lines().any(|line| line.contains(arm) && line.contains("proven")), "{}", out(&output));
+    }
+    assert!(out(&output).contains("TLS is on, not enforced by this server"), "{}", out(&output));
+    assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
 }
 
 #[test]

@@ -275,8 +275,12 @@ fn several_nodes() {
         + "-Dcassandra.logdir=/run/02-arm/node2"
         + "-Dcassandra.storagedir=/run/02-arm/node2"
         + "-Dlogback.configurationFile=/run/02-arm/node2/logback.xml"
+        + -Dcassandra.ring_delay_ms=30000
         + serve LC_ALL=C /bin/sh -c program=$1; folder=$2; shift 2
-        + trap 'trap "" TERM; tail -qn 5 "$folder"/node*/server.log; kill 0; wait; exit 0' TERM
+        + trap 'trap "" TERM
+        +   tail -qn 5 "$folder"/node*/server.log
+        +   grep -hm 1 "encountered during startup" "$folder"/node*/server.log
+        +   kill 0; wait; exit 0' TERM
         + for node in "$@"; do
         +   setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
         +     "$program" "@$folder/$node/java.options" org.apache.cassandra.service.CassandraDaemon \
