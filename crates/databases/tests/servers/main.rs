@@ -116,7 +116,8 @@ struct Looks<'a> {
 impl<'a> Looks<'a> {
     fn at_protected(protected: &Sandbox, chosen: &'a Chosen) -> Self {
         let checks = protection(protected.database, &chosen.id).evidence(chosen).into_iter();
-        let seen = checks.map(|check| {
+        let concerned = checks.filter(|check| check.concerns(&protected.server.address));
+        let seen = concerned.map(|check| {
             let observation = observe(protected, true, &*check);
             (check, observation)
         });

@@ -242,11 +242,11 @@ fn a_plain_server_and_every_protection() {
         logs-free Disclosure Holds
     "#]],
         expect![[r#"
-        ciphertext-seen Claim Holds
-        wrong-column-key Claim Holds
-        disk-canary Claim Holds
-        wire-canary Claim Holds
-    "#]],
+            ciphertext-seen Claim Holds
+            wrong-column-key Claim Holds
+            disk-canary Strengthens Holds
+            wire-canary Strengthens Holds
+        "#]],
     ];
     for (chosen, expect) in lax.iter().zip(expected) {
         prove(&plain, &protected, chosen, expect);

@@ -11,8 +11,8 @@ const TLS: [&str; 2] = ["tls-negotiated Claim Holds", "wire-canary Claim Holds"]
 const COLUMNS: [&str; 4] = [
     "ciphertext-seen Claim Holds",
     "wrong-column-key Claim Holds",
-    "disk-canary Claim Holds",
-    "wire-canary Claim Holds",
+    "disk-canary Strengthens Holds",
+    "wire-canary Strengthens Holds",
 ];
 
 const PASSWORD: [&str; 1] = ["password-asked Claim Holds"];
