@@ -1,6 +1,6 @@
 use std::{net::TcpListener, path::PathBuf, thread::JoinHandle};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
 use tithe_machine::sandbox::certificates::pem_of;
 
@@ -134,13 +134,29 @@ impl Certificates {
         let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])
             .and_then(|params| params.signed_by(&key, &ours))
             .expect("signed");
+        Self { folder, server: Self::server(&certificate, &key) }
+    }
+
+    /// A server with a certificate for `name` that it has signed itself, and that is `ours.pem`.
+    fn self_signed(test: &str, name: &str) -> Self {
+        let mut made = Self::make(test);
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).expect("signed");
+        std::fs::write(made.folder.join("ours.pem"), pem_of(&certificate)).expect("written");
+        made.server = Self::server(&certificate, &key);
+        made
+    }
+
+    fn server(certificate: &Certificate, key: &KeyPair) -> Arc<ServerConfig> {
         let server = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
             .expect("a certificate with its key");
-        Self { folder, server: Arc::new(server) }
+        Arc::new(server)
     }
 
     fn serve(&self) -> (u16, JoinHandle<()>) {
@@ -222,6 +238,23 @@ fn a_strange_authority_is_refused() {
     let (wire, server) = certificates.open(Trust::Authority(&untrusted), TlsVersion::V1_3);
     assert!(matches!(wire.err(), Some(Fault::Refused(text)) if text.contains("invalid peer certificate")));
     server.join().expect("the server ends");
+}
+
+#[test]
+fn a_server_that_signed_its_own_certificate_is_known_by_it() {
+    let opened = |test: &str, name: &str, trusted: &str| {
+        let certificates = Certificates::self_signed(test, name);
+        let (wire, server) = certificates.open(Trust::Authority(&certificates.folder.join(trusted)), TlsVersion::V1_3);
+        let outcome = wire.map(drop);
+        server.join().expect("the server ends");
+        outcome
+    };
+    assert_eq!(opened("own", "127.0.0.1", "ours.pem"), Ok(()));
+    for (test, name, trusted) in [("own-name", "127.0.0.2", "ours.pem"), ("own-strange", "127.0.0.1", "untrusted.pem")]
+    {
+        let refused = opened(test, name, trusted);
+        assert!(matches!(&refused, Err(Fault::Refused(_))), "{test}: {refused:?}");
+    }
 }
 
 #[test]

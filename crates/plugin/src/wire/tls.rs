@@ -6,13 +6,16 @@
 use std::{path::Path, sync::Arc};
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, SupportedProtocolVersion,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
     client::{
-        Resumption,
+        Resumption, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
 };
 use tithe_machine::fault::Fault;
 
@@ -21,7 +24,8 @@ use crate::setup::TlsVersion;
 /// Whose certificates the client accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
-    /// Those that this authority (PEM) signed, for the server's own name.
+    /// Those that this authority (PEM) signed, for the server's own name; and this very certificate, where a server
+    /// shows one that it has signed itself, as psql and mysql take it.
     Authority(&'a Path),
     /// Anyone's. This hides the traffic from those who only listen, and from no one who can stand between; for
     /// a server of the user's whose authority is not at hand.
@@ -54,7 +58,9 @@ pub fn client_config(
         .with_protocol_versions(&versions)
         .map_err(|error| Fault::machine("TLS versions", error))?;
     let builder = match trust {
-        Trust::Authority(path) => builder.with_root_certificates(authority(path)?),
+        Trust::Authority(path) => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Pinned::new(path, &provider)?))
+        }
         Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyone(provider))),
     };
     let mut config = match identity {
@@ -74,14 +80,6 @@ fn protocol(version: TlsVersion) -> &'static SupportedProtocolVersion {
     }
 }
 
-fn authority(path: &Path) -> Result<RootCertStore, Fault> {
-    let mut store = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        store.add(certificate).map_err(|error| Fault::machine(path.display(), error))?;
-    }
-    Ok(store)
-}
-
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
     let found: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
@@ -94,6 +92,77 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Fault> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| Fault::machine(path.display(), error))
+}
+
+/// Accepts what authorities signed, and a certificate that is itself among them.
+#[derive(Debug)]
+struct Pinned {
+    signed: Arc<WebPkiServerVerifier>,
+    authorities: Vec<CertificateDer<'static>>,
+}
+
+impl Pinned {
+    /// With the authorities in the file at `path`.
+    fn new(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, Fault> {
+        let authorities = certificates(path)?;
+        let mut store = RootCertStore::empty();
+        for certificate in &authorities {
+            store.add(certificate.clone()).map_err(|error| Fault::machine(path.display(), error))?;
+        }
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
+            .build()
+            .map_err(|error| Fault::machine(path.display(), error))?;
+        Ok(Self { signed, authorities })
+    }
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.signed.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // Its time was looked at before, its name was not.
+            Err(error) if is_authority(&error) && self.authorities.iter().any(|pinned| pinned == end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
+}
+
+/// True where a certificate is refused only because it may sign others, which self-signed ones may. The library has no
+/// name of its own for that.
+fn is_authority(error: &Error) -> bool {
+    matches!(error, Error::InvalidCertificate(CertificateError::Other(other)) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
 /// Accepts every certificate, but not a server that does not hold its key.
