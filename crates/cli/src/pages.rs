@@ -164,9 +164,8 @@ fn options(options: &[OptionEntry]) -> String {
             OptionKind::Flag => "`true`, `false`".to_owned(),
         };
         let default = match option.default.map(DefaultValue::value) {
-            Some(OptionValue::Number(number)) => format!("`{number}`"),
             Some(OptionValue::Text(text)) => format!("`\"{text}\"`"),
-            Some(OptionValue::Flag(flag)) => format!("`{flag}`"),
+            Some(value) => format!("`{value}`"),
             None => "required".to_owned(),
         };
         let _ = writeln!(text, "| `{}` | {takes} | {default} | {} |", option.name, cell(option.help));

@@ -77,13 +77,8 @@ fn two_ways(database: &dyn Product, experiment: &Experiment, text: &str) -> Opti
 
 /// The options that `other` has otherwise: `version = 1.3`.
 fn differing(options: &BTreeMap<String, OptionValue>, other: &BTreeMap<String, OptionValue>) -> String {
-    let value = |value: &OptionValue| match value {
-        OptionValue::Number(number) => number.to_string(),
-        OptionValue::Text(text) => text.clone(),
-        OptionValue::Flag(flag) => flag.to_string(),
-    };
     let differ = options.iter().filter(|(name, chosen)| other.get(*name) != Some(*chosen));
-    differ.map(|(name, chosen)| format!("{name} = {}", value(chosen))).collect::<Vec<_>>().join(", ")
+    differ.map(|(name, chosen)| format!("{name} = {chosen}")).collect::<Vec<_>>().join(", ")
 }
 
 /// The settings in `text` that the installed server does not know.

@@ -301,6 +301,21 @@ pub enum OptionKind {
     Flag,
 }
 
+impl std::fmt::Display for OptionKind {
+    /// What it takes, as an experiment writes it: `"read" | "write"`, `0 to 1`, `true | false`, `text`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number { low, high } => write!(formatter, "{low} to {high}"),
+            Self::Choice(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                words.join(" | ").fmt(formatter)
+            }
+            Self::Text => "text".fmt(formatter),
+            Self::Flag => "true | false".fmt(formatter),
+        }
+    }
+}
+
 /// Properties of a workload by name, in the kind's own names.
 pub type Properties = BTreeMap<String, String>;
 

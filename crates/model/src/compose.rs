@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     catalogue::{Catalogue, OfferedDatabase, OptionKind, ProtectionEntry},
     diagnostic::Diagnostic,
-    experiment::OptionValue,
     plan,
+    wrap::wrapped,
 };
 
 /// Records where no words say how many: with values of 1 KB they fit in the memory that servers have by themselves.
@@ -291,13 +291,8 @@ fn filled(statements: &[&str], chosen: &BTreeMap<String, String>) -> Vec<String>
 
 /// The options of `entry` where nothing is chosen, as statements write them.
 fn defaults(entry: &ProtectionEntry) -> BTreeMap<String, String> {
-    let text = |value: OptionValue| match value {
-        OptionValue::Number(number) => number.to_string(),
-        OptionValue::Text(text) => text,
-        OptionValue::Flag(flag) => flag.to_string(),
-    };
     let options = entry.options.iter();
-    options.filter_map(|option| Some((option.name.to_owned(), text(option.default?.value())))).collect()
+    options.filter_map(|option| Some((option.name.to_owned(), option.default?.value().to_string()))).collect()
 }
 
 /// A text as TOML writes it.
@@ -319,10 +314,8 @@ fn explanation(entry: &ProtectionEntry) -> String {
     let mut text = comment(&format!("{}; protects against: {}", entry.title, entry.protects_against));
     for option in entry.options {
         let takes = match option.kind {
-            OptionKind::Choice(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" | "),
-            OptionKind::Number { low, high } => format!("{low} to {high}"),
-            OptionKind::Flag => "true | false".to_owned(),
             OptionKind::Text => "\"…\"".to_owned(),
+            kind => kind.to_string(),
         };
         text.push_str(&comment(&format!("{} = {takes}: {}", option.name, option.help)));
     }
@@ -338,16 +331,7 @@ pub fn left_out(entry: &ProtectionEntry, reason: &str) -> String {
 /// `text` as lines of comment.
 fn comment(text: &str) -> String {
     const WIDTH: usize = 110;
-    let mut lines = vec![String::from("#")];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(format!("#   {word}")),
-        }
-    }
+    let lines = wrapped(text, ["# ", "#   "], WIDTH, |text| text.chars().count());
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file
 //! says is in [`experiment`], which [`parse`] makes of it; [`compose`] writes such a file from a few words. What will
-//! be done about it is in [`plan`]; what was seen in [`record`]; how a quantity is written in [`quantity`].
+//! be done about it is in [`plan`]; what was seen in [`record`]; how a quantity is written in [`quantity`],
+//! and how text is broken into lines in [`wrap`].
 
 pub mod catalogue;
 pub mod compose;
@@ -20,3 +21,4 @@ pub mod schedule;
 pub mod slots;
 pub mod start_spread;
 pub mod steady;
+pub mod wrap;

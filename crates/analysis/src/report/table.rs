@@ -3,6 +3,8 @@
 //!
 //! Knows nothing of colour: the caller paints each finished entry, so that escapes never count as width.
 
+use tithe_model::wrap::wrapped;
+
 use super::view::{Entry, Table, Tone};
 
 const GAP: usize = 2;
@@ -188,18 +190,8 @@ pub(super) fn cut(text: &str, to: usize) -> String {
 
 /// `text` broken at blanks into lines of at most `to` columns; a longer word is cut.
 pub(super) fn wrap(text: &str, to: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let word = cut(word, to);
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(&word) <= to => {
-                line.push(' ');
-                line.push_str(&word);
-            }
-            _ => lines.push(word),
-        }
-    }
-    lines
+    let words: Vec<String> = text.split_whitespace().map(|word| cut(word, to)).collect();
+    wrapped(&words.join(" "), ["", ""], to, width)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
 };
-use tithe_model::experiment::Url;
+use tithe_model::{experiment::Url, wrap::wrapped};
 use tithe_plugin::{
     matrix::{Feature, FeatureStatus, Scope, State},
     product::Product,
@@ -187,7 +187,8 @@ fn plain(columns: &[Column], width: usize) -> String {
             let (title, state, scope) = (cell.feature.title(), cell.state.words(), cell.scope.words());
             let row = format!("  {title:<TITLE$}{state:<STATE$}{scope:<SCOPE$}");
             let indent = if width >= row.len() + SEEN_MIN { row.len() } else { 6 };
-            let lines = wrapped(&cell.seen, width.saturating_sub(indent).max(SEEN_MIN));
+            let room = width.saturating_sub(indent).max(SEEN_MIN);
+            let lines = wrapped(&cell.seen, ["", ""], room, |text| text.chars().count());
             let (first, rest) =
                 if indent == row.len() { lines.split_at(lines.len().min(1)) } else { lines.split_at(0) };
             let _ = writeln!(text, "{}", format!("{row}{}", first.concat()).trim_end());
@@ -196,21 +197,6 @@ fn plain(columns: &[Column], width: usize) -> String {
         text.push('\n');
     }
     text
-}
-
-/// `text` in lines of at most `width` characters, where its words are not longer.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// One table with a column a server, then what was seen.

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use tithe_analysis::report::words::paragraph;
 use tithe_model::{
-    catalogue::{Catalogue, DefaultValue, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry, WorkloadEntry},
+    catalogue::{Catalogue, DefaultValue, OfferedDatabase, OptionEntry, ProtectionEntry, WorkloadEntry},
     diagnostic::nearest,
     experiment::OptionValue,
 };
@@ -145,19 +145,12 @@ fn of_protection(protection: &ProtectionEntry, columns: usize) -> String {
 
 /// What an option takes, and what it is when nothing is said.
 fn takes(option: &OptionEntry) -> String {
-    let takes = match option.kind {
-        OptionKind::Number { low, high } => format!("{low} to {high}"),
-        OptionKind::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" | "),
-        OptionKind::Text => "text".to_owned(),
-        OptionKind::Flag => "true | false".to_owned(),
-    };
     let default = match option.default.map(DefaultValue::value) {
-        Some(OptionValue::Number(number)) => format!("default {number}"),
         Some(OptionValue::Text(text)) => format!("default \"{text}\""),
-        Some(OptionValue::Flag(flag)) => format!("default {flag}"),
+        Some(value) => format!("default {value}"),
         None => "required".to_owned(),
     };
-    format!("{takes}, {default}")
+    format!("{}, {default}", option.kind)
 }
 
 /// A workload with what is ready-made of it.

@@ -250,6 +250,17 @@ pub enum OptionValue {
     Flag(bool),
 }
 
+impl std::fmt::Display for OptionValue {
+    /// Without quotes, as statements and tables take it.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(formatter),
+            Self::Text(text) => text.fmt(formatter),
+            Self::Flag(flag) => flag.fmt(formatter),
+        }
+    }
+}
+
 /// The address of a running server. Its password is never printed, logged or serialised.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);

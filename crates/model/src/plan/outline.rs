@@ -73,11 +73,7 @@ fn describe_arm(index: usize, arm: &Arm, arms: usize) -> String {
 }
 
 fn describe_protection(protection: &Protection) -> String {
-    let option = |(name, value): (&String, &OptionValue)| match value {
-        OptionValue::Number(number) => format!("{name} = {number}"),
-        OptionValue::Text(text) => format!("{name} = {text}"),
-        OptionValue::Flag(flag) => format!("{name} = {flag}"),
-    };
+    let option = |(name, value): (&String, &OptionValue)| format!("{name} = {value}");
     let options: Vec<String> = protection.options.iter().map(option).collect();
     if options.is_empty() { protection.id.clone() } else { format!("{} ({})", protection.id, options.join(", ")) }
 }
