@@ -75,14 +75,15 @@ pub fn measure(asked: &Options) -> Result<(), String> {
 /// Every comparison's intervals.
 fn tell_cells(report: &Value, cells: usize) {
     println!(
-        "| cell | arm | CPU | net | time | frames | load | waited | ended by |\n|---|---|---|---|---|---|---|---|---|"
+        "| cell | arm | CPU | net | time | frames | starts | load | waited | ended by |\n|---|---|---|---|---|---|---|---|---|---|"
     );
     for (cell, seen) in (0..cells).map(|cell| (cell, &report["cells"][cell])) {
         for arm in 1..=AGAIN {
             let told = METRICS.map(|(metric, ..)| percent_or_dash(interval(report, cell, arm, metric)));
             let (frames, ending) = (&seen["frames"], seen["ending"].as_str().unwrap_or_default());
+            let starts = find(report, cell, arm, "cpu").map_or(&Value::Null, |estimate| &estimate["starts"]);
             println!(
-                "| {} | {arm} | {} | {frames} | {:.1} | {:.0} % | {ending} |",
+                "| {} | {arm} | {} | {frames} | {starts} | {:.1} | {:.0} % | {ending} |",
                 cell + 1,
                 told.join(" | "),
                 load(seen),

@@ -6,6 +6,8 @@
 pub mod assess;
 pub mod compare;
 pub mod figures;
+pub mod history;
+pub mod matrix;
 mod null;
 pub mod report;
 pub mod statistics;
@@ -40,6 +42,9 @@ pub struct Analysis {
     pub seed: u64,
     /// Records of the data set that the experiment asks for.
     pub records: u64,
+    /// When the first frame began, s since 1970; `None` where there is none, and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_unix_s: Option<u64>,
     /// Confidence of every interval, 0–1, simultaneous over the arms of a cell.
     pub confidence: f64,
     /// The largest cost that counts as none, natural-log ratio.
@@ -180,6 +185,27 @@ pub struct ArmAnalysis {
     pub estimates: Vec<Estimate>,
     /// What others published about this arm under these conditions, in the experiment's order.
     pub published: Vec<PublishedCost>,
+    /// The deciding cost frame by frame, in the order of time; empty for the baseline and where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<StartCourse>,
+}
+
+impl ArmAnalysis {
+    /// The estimate that was declared to decide before the run; `None` of an arm that is compared with nothing.
+    pub fn primary(&self) -> Option<&Estimate> {
+        self.estimates.iter().find(|estimate| estimate.primary)
+    }
+}
+
+/// The deciding cost of one arm over one start of the servers, or over several where they are very many.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartCourse {
+    /// Number of the start within the cell, of the first where they are several.
+    pub start: u32,
+    /// The cost in each of its frames, in the order of time, natural-log ratio; of very many frames neighbours are
+    /// averaged.
+    pub effects: Vec<f64>,
 }
 
 /// A cost that somebody else published, beside the estimate that it can be compared with. It decides nothing.

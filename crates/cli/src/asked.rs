@@ -56,6 +56,14 @@ impl Source {
         Ok(Self { name: path.display().to_string(), text, base, kind: Kind::Text })
     }
 
+    /// The experiment on standard input, whose own paths begin at the present folder.
+    fn standard_input() -> Result<Self, Stop> {
+        let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
+            Stop::new(exit::USAGE, format!("cannot read the experiment on standard input: {error}"))
+        })?;
+        Ok(Self::own("standard input".to_owned(), text))
+    }
+
     /// The built-in experiment.
     pub fn built_in() -> Self {
         Self { kind: Kind::BuiltIn, ..Self::own("built-in experiment".to_owned(), BUILT_IN.to_owned()) }
@@ -88,6 +96,12 @@ pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
     };
     let catalogue = offer::catalogue();
     let target = path.to_str().unwrap_or_default();
+    if target == "-" {
+        return match option_of_words(arguments) {
+            Some(option) => Err(usage(format!("{option} cannot change an experiment, which says its own arms"))),
+            None => Source::standard_input(),
+        };
+    }
     // A file wins; a folder is no experiment.
     if path.exists() && !path.is_dir() {
         return in_file(path, arguments, catalogue.database(target));
@@ -132,20 +146,22 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
     found.map(Some).ok_or_else(|| {
         let known: Vec<&str> =
             catalogue.databases.iter().flat_map(|database| database.entry.schemes).copied().collect();
-        let guess =
-            nearest(scheme, known.iter().copied()).map_or(String::new(), |it| format!("; did you mean {it}://?"));
-        usage(format!("a URL begins with one of {} and ://{guess}", known.join(", ")))
+        usage(format!("a URL begins with one of {} and ://{}", known.join(", "), meant(scheme, &known)))
     })
 }
 
 /// `name` is no file and no database.
 pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
     let ids: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
-    let guess = nearest(name, ids.iter().copied()).map_or(String::new(), |id| format!("did you mean {id}? "));
-    let all = ids.join(", ");
+    let (guess, all) = (meant(name, &ids), ids.join(", "));
     usage(format!(
-        "{name} is neither a file nor a database; {guess}name an experiment file, a database ({all}) or the URL of a running server"
+        "{name} is neither a file nor a database{guess}; name an experiment file, a database ({all}) or the URL of a running server"
     ))
+}
+
+/// ` (did you mean tls?)` where one of the `known` is near `name`; else nothing.
+pub fn meant(name: &str, known: &[&str]) -> String {
+    nearest(name, known.iter().copied()).map_or(String::new(), |guess| format!(" (did you mean {guess}?)"))
 }
 
 /// The experiment that a few words stand for.

@@ -40,13 +40,16 @@ pub fn without_lead(fault: &str) -> &str {
     fault.strip_prefix("the server's URL: ").unwrap_or(fault)
 }
 
+/// Stands before what to do about what a machine lacks.
+pub const REMEDY: &str = "what helps:";
+
 /// Everything that this machine lacks.
 pub fn missing(all: &[Missing]) -> Stop {
     let mut message = String::new();
     for missing in all {
-        message.push_str(&format!("tithe: {} was not found on this machine\n  looked in:\n", missing.what));
+        message.push_str(&format!("tithe: this machine lacks {}\n  looked at:\n", missing.what));
         missing.looked_in.iter().for_each(|place| message.push_str(&format!("    {place}\n")));
-        message.push_str("  to install it:\n");
+        message.push_str(&format!("  {REMEDY}\n"));
         missing.how_to_install.iter().for_each(|line| message.push_str(&format!("    {line}\n")));
     }
     message.push_str("tithe: nothing was started\n");

@@ -12,7 +12,7 @@ pub const MACHINE: i32 = 1;
 pub const USAGE: i32 = 2;
 /// Something that the experiment needs is not installed here.
 pub const MISSING: i32 = 3;
-/// Some cell could not be measured.
+/// Some cell could not be measured; of `witness`, the command failed, or a server could not be seen.
 pub const FAILED: i32 = 4;
 /// Everything was measured, and some protection was seen not to do what it claims; of `inspect`, something that was
 /// required is not enforced; of `calibrate`, the instrument was not shown to be in order. Outranks [`CANNOT_TELL`].
@@ -62,10 +62,10 @@ pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
 /// For `--help`.
 pub const HELP: &str = "\
 Exit status: 0 measured and proven; 1 this machine failed (file, process) or records are damaged; 2 wrong command line or
-experiment; 3 something needed is not installed; 4 a cell could not be measured; 5 a protection was disproven: some claim
-does not hold (inspect: a required feature is not enforced); 6 a cost lies beyond the threshold of compare, and none of 1,
-4, 5 and 7 holds; 7 a protection was neither proven nor disproven: some claim cannot be told (inspect: not of the whole
-server); 130 interrupted.";
+experiment; 3 something needed is not installed; 4 a cell could not be measured (witness: the command failed, or a server
+could not be seen); 5 a protection was disproven: some claim does not hold (inspect: a required feature is not enforced);
+6 a cost lies beyond the threshold of compare, and none of 1, 4, 5 and 7 holds; 7 a protection was neither proven nor
+disproven: some claim cannot be told (inspect: not of the whole server); 130 interrupted.";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]

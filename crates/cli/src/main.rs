@@ -37,19 +37,29 @@ enum Command {
     /// Show what an experiment would do: cells, arms, time, disk, and what each arm changes
     Plan(AskedArgs),
     /// Start every arm once and look at its evidence, timing nothing
-    Verify(AskedArgs),
+    Verify(VerifyArgs),
     /// Measure the baseline against its own second instance: what can be told apart here and now
     ///
     /// In place of an experiment file the name of a database may stand: workload A on 50,000 records by two clients.
     Calibrate(CalibrateArgs),
     /// Write an experiment file with comments: what can be had on this machine, or on a running server
     Init(InitArgs),
-    /// Report on a run folder, or on a report.json in its place
+    /// Report on a run folder, on a report.json in its place, or on a gathered matrix
     Report(ReportArgs),
     /// Compare the costs of several runs: databases, machines, versions
     Compare(CompareArgs),
+    /// Show the costs of many runs over time, and where they changed: commits, days, versions
+    History(HistoryArgs),
+    /// Measure experiments on several hosts, as tasks of a batch engine, and gather what they have shown
+    Matrix(commands::matrix::MatrixArgs),
     /// Show the security matrix of running servers: what is enforced, what is off, what was seen
     Inspect(InspectArgs),
+    /// Run a command of yours that uses running servers, with evidence before, while and after it; nothing is timed
+    ///
+    /// In its arguments {url}, or {host} and {port}, stand for the server as it is reached through a relay that keeps
+    /// what passes; TITHE_URL, TITHE_HOST and TITHE_PORT are the same in its environment. Of a second server they are
+    /// {url2} and TITHE_URL_2.
+    Witness(WitnessArgs),
     /// Download a database that no package of the system brings, for this user
     Get(GetArgs),
     /// List databases and workloads; of a database its protections, of a protection all that it takes
@@ -73,8 +83,8 @@ struct ApartArgs {
 /// Which experiment.
 #[derive(Args)]
 pub struct ExperimentArgs {
-    /// Experiment file, name of a database, or URL of a running server; without one the built-in experiment: SQLite
-    /// with and without page encryption
+    /// Experiment file, - for one on standard input, name of a database, or URL of a running server; without one the
+    /// built-in experiment: SQLite with and without page encryption
     #[arg(value_name = "FILE|DATABASE|URL")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -121,6 +131,16 @@ pub struct AskedArgs {
     quick: bool,
 }
 
+/// What to look at.
+#[derive(Args)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    asked: AskedArgs,
+    /// Format: for people, or one document with every observation for auditors (OSCAL's assessment results, SARIF)
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "oscal", "sarif"])]
+    format: String,
+}
+
 /// Records of the largest data set that can be asked for.
 const RECORDS_MAX: u64 = 1_000_000_000_000;
 
@@ -128,8 +148,14 @@ const RECORDS_MAX: u64 = 1_000_000_000_000;
 #[derive(Args)]
 pub struct MachineArgs {
     /// Folder of PostgreSQL's programs, looked at before all others
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     pg_bin: Vec<PathBuf>,
+}
+
+/// A folder that is there.
+fn folder(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_dir() { Ok(path) } else { Err("there is no such folder".to_owned()) }
 }
 
 /// How to run.
@@ -138,8 +164,12 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "workload", "quick"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "workload", "quick", "against"])]
     resume: Option<PathBuf>,
+    /// Compare two builds of the server in place of the experiment's arms: the first arm's set-up by the programs in
+    /// this folder (or beside this program), and by those that are installed
+    #[arg(long, value_name = "PROGRAM", requires = "file")]
+    against: Option<PathBuf>,
     /// Add the A/A arm, a second instance of the baseline: the negative control
     #[arg(long)]
     aa_arm: bool,
@@ -176,8 +206,26 @@ pub struct InspectArgs {
     #[arg(long)]
     write_canary: bool,
     /// Format
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json"])]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json", "oscal", "sarif"])]
     format: String,
+}
+
+/// What to witness.
+#[derive(Args)]
+pub struct WitnessArgs {
+    /// URLs of the servers that the command uses; passwords are given by variables of the environment, as to inspect
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    /// A protection that must be on: `--protect tls --protect pgaudit:log=read`. For it Tithe works in a table of its
+    /// own before and after; without one nothing is written
+    #[arg(long, value_name = "NAME[:OPTION=VALUE,…]")]
+    protect: Vec<String>,
+    /// Format; with json standard output holds the evidence alone, and the command's output goes to standard error
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
+    format: String,
+    /// The command, which is not started where a claim does not hold before it
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 /// What to write about.
@@ -216,10 +264,10 @@ pub struct CalibrateArgs {
 /// How to report.
 #[derive(Args)]
 pub struct ReportArgs {
-    /// The run folder, or a report of one as JSON (report.json)
+    /// The run folder, a report of one as JSON (report.json), or what `tithe matrix gather` has written
     run: PathBuf,
     /// Format
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"])]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb", "bencher", "otava", "oscal", "sarif"])]
     format: String,
 }
 
@@ -258,11 +306,23 @@ pub struct ManualArgs {
     kind: Option<clap_complete::Shell>,
 }
 
+/// Which runs.
+#[derive(Args)]
+pub struct HistoryArgs {
+    /// Run folders, reports of them as JSON (report.json), or folders of either; a run may have a label in front, as
+    /// a1b2c3=RUN. They are put in the order in which they were measured
+    #[arg(required = true, value_name = "[LABEL=]RUN|FOLDER")]
+    runs: Vec<String>,
+    /// Format
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html", "json"])]
+    format: String,
+}
+
 /// What to compare.
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Run folders, or reports of them as JSON (report.json), the one to compare with first; with a label in front:
-    /// before=RUN after=RUN
+    /// Run folders, or reports of them as JSON (report.json), or gathered matrices, the one to compare with first; with
+    /// a label in front: before=RUN after=RUN
     #[arg(required = true, value_name = "[LABEL=]RUN")]
     runs: Vec<String>,
     /// Exit with status 6 where a cost grew against the first run by more than so many percentage points, whatever of
@@ -270,9 +330,22 @@ pub struct CompareArgs {
     /// protection that is not proven (5, 7) come first
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<String>,
+    /// False alarms of the threshold that are allowed in a year, where it is compared --comparisons-per-year; intervals
+    /// are widened to that, and runs that rest on too little for it are refused
+    #[arg(long, value_name = "N", requires_all = ["threshold", "comparisons_per_year"], value_parser = above_zero)]
+    false_alarms_per_year: Option<f64>,
+    /// How often a year this comparison is made: commits, or nights
+    #[arg(long, value_name = "N", requires = "false_alarms_per_year", value_parser = above_zero)]
+    comparisons_per_year: Option<f64>,
     /// Format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html", "markdown", "json", "junit"])]
     format: String,
+}
+
+/// A number above zero.
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "a number above 0 is wanted".to_owned())
 }
 
 fn main() {
@@ -288,10 +361,13 @@ fn main() {
         Command::Calibrate(arguments) => commands::calibrate::calibrate(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
         Command::Compare(arguments) => commands::compare::compare(&arguments),
+        Command::History(arguments) => commands::history::history(&arguments),
+        Command::Matrix(arguments) => commands::matrix::matrix(&arguments),
         Command::Get(arguments) => commands::get::get(&arguments),
         Command::Ls(arguments) => commands::ls::ls(&arguments),
         Command::Explain(arguments) => commands::explain::explain(&arguments),
         Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
+        Command::Witness(arguments) => commands::witness::witness(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
         Command::Manual(arguments) => commands::manual::manual(&arguments),
     });

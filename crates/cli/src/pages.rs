@@ -89,12 +89,15 @@ fn of_database(database: &'static dyn Product) -> String {
         }
     };
     let _ = write!(text, "In an experiment: `database = \"{}\"`. {how}\n\n## Protections\n\n", database.id());
-    text.push_str("| protection | protects against | leaves open |\n| --- | --- | --- |\n");
+    let attachable = has_url(database);
+    let [title, line] = if attachable { [" on an attached server |", " --- |"] } else { [""; 2] };
+    let _ = writeln!(text, "| protection | protects against | leaves open |{title}\n| --- | --- | --- |{line}");
     for protection in database.protections() {
         let ProtectionEntry { id, title, protects_against, leaves_open, .. } = protection.entry();
+        let attached = if attachable { format!(" {} |", attached(*protection)) } else { String::new() };
         let _ = writeln!(
             text,
-            "| [{title}]({}/{id}.md) | {} | {} |",
+            "| [{title}]({}/{id}.md) | {} | {} |{attached}",
             database.id(),
             cell(protects_against),
             cell(leaves_open)
@@ -117,6 +120,20 @@ fn of_database(database: &'static dyn Product) -> String {
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+/// How `protection` comes to be on at a server that Tithe does not launch, in a few words.
+pub fn attached(protection: &'static dyn Protection) -> &'static str {
+    let entry = protection.entry();
+    let mut setup = Setup::bare();
+    protection.apply(&chosen(protection), &mut setup);
+    match (entry.attachable, entry.by_url, entry.switch) {
+        (false, ..) => "cannot be asked for",
+        (true, true, _) => "its URL asks for it",
+        (true, false, Some(_)) => "sessions switch it",
+        _ if setup.columns.is_some() || setup.compute.is_some() => "the clients do it",
+        _ => "the server has it, and that of the plain arm has not",
+    }
 }
 
 /// `attached`: some server of the owner can be attached to.
@@ -239,7 +256,7 @@ fn evidence_of_choice(
 }
 
 /// The protection with its defaults; what is required gets the first value allowed.
-fn chosen(protection: &'static dyn Protection) -> experiment::Protection {
+pub fn chosen(protection: &'static dyn Protection) -> experiment::Protection {
     let value = |option: &OptionEntry| match (option.default, option.kind) {
         (Some(default), _) => default.value(),
         (None, OptionKind::Number { low, .. }) => OptionValue::Number(low),

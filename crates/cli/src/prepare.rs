@@ -35,9 +35,13 @@ pub struct Prepared {
     pub workloads: Vec<Box<dyn Workload>>,
 }
 
-/// Reads, checks and plans what `arguments` of `command` ask for.
-pub fn prepare(arguments: &AskedArgs, command: &str) -> Result<Prepared, Stop> {
-    prepare_source(asked::source(arguments, command)?, &arguments.experiment, arguments.quick, |_| {})
+/// Reads, checks and plans what `arguments` of `command` ask for, which times nothing: no budget is too small for it.
+pub fn prepare_unmeasured(arguments: &AskedArgs, command: &str) -> Result<Prepared, Stop> {
+    let (source, catalogue) = (asked::source(arguments, command)?, offer::catalogue());
+    let experiment = parse::parse_unmeasured(&source.text, &catalogue, &read_beside(&source));
+    let experiment = experiment.map_err(|diagnostics| source.complain(diagnostics))?;
+    let afford = |experiment: &mut Experiment| plan::afford(experiment, &catalogue);
+    planned(source, experiment, (&arguments.experiment, arguments.quick), afford)
 }
 
 /// Reads, checks and plans the experiment in `source`, with what the command line says about it and `change` does.
@@ -47,8 +51,18 @@ pub fn prepare_source(
     quick: bool,
     change: impl FnOnce(&mut Experiment),
 ) -> Result<Prepared, Stop> {
+    let experiment = read(&source, &offer::catalogue())?;
+    planned(source, experiment, (arguments, quick), change)
+}
+
+/// Checks and plans `experiment`, which `source` holds, with what the command line says about it and `change` does.
+fn planned(
+    source: Source,
+    mut experiment: Experiment,
+    (arguments, quick): (&ExperimentArgs, bool),
+    change: impl FnOnce(&mut Experiment),
+) -> Result<Prepared, Stop> {
     let catalogue = offer::catalogue();
-    let mut experiment = read(&source, &catalogue)?;
     // What is said in words of an experiment of words stands in its text.
     if source.composed().is_none() {
         scale(&mut experiment, arguments)
@@ -77,8 +91,13 @@ pub fn prepare_source(
 
 /// Reads the experiment in `source`.
 pub fn read(source: &Source, catalogue: &Catalogue) -> Result<Experiment, Stop> {
-    let read_named = |path: &str| std::fs::read_to_string(source.base.join(path));
-    parse::parse(&source.text, catalogue, &read_named).map_err(|diagnostics| source.complain(diagnostics))
+    parse::parse(&source.text, catalogue, &read_beside(source)).map_err(|diagnostics| source.complain(diagnostics))
+}
+
+/// Reads what `source` names, beside it.
+fn read_beside(source: &Source) -> impl Fn(&str) -> std::io::Result<String> {
+    let base = source.base.clone();
+    move |path: &str| std::fs::read_to_string(base.join(path))
 }
 
 /// Plans `experiment`, which `source` holds, and looks whether this machine can carry it out.

@@ -277,6 +277,13 @@ impl<'a> Progress<'a> {
     }
 }
 
+fn when(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Before => "before",
+        Phase::After => "after",
+    }
+}
+
 /// Share of the clients' wall time in which clients and servers ran; `None` without a slot.
 fn busy(slots: &[Slot]) -> Option<(f64, f64)> {
     let sum = |read: fn(&Slot) -> u64| slots.iter().map(read).sum::<u64>() as f64;
@@ -323,6 +330,9 @@ impl Observer for Progress<'_> {
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
                 self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
             }
+            Event::Looking { arm, phase, claim, .. } => {
+                self.draw(&format!("looking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));
+            }
             Event::StartedAnew { took_s, .. } => {
                 if let Some(live) = &mut self.live {
                     live.started_anew(*took_s);
@@ -330,7 +340,7 @@ impl Observer for Progress<'_> {
             }
             Event::Evidence(finding) if finding.role.is_claim() => {
                 self.claims.add(finding);
-                let when = if finding.phase == Phase::Before { "before" } else { "after" };
+                let when = when(finding.phase);
                 let name = self.arm(finding.arm);
                 if finding.verdict == Verdict::Holds {
                     self.draw(&format!("looking {when} measuring: ✓ {name}: {}", finding.claim));
@@ -393,7 +403,7 @@ fn size() -> (usize, usize) {
         size
     };
     let or = |seen: u16, least: u16, usual: usize| if seen >= least { usize::from(seen) } else { usual };
-    (or(size.ws_col, 40, 80), or(size.ws_row, 8, 24))
+    (or(size.ws_col, 20, 80), or(size.ws_row, 4, 24))
 }
 
 #[cfg(test)]

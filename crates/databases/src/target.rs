@@ -147,12 +147,16 @@ impl Tls {
         if let Some(known) = all.get(&key) {
             return Ok(Arc::clone(known));
         }
-        let trust = self.authority.as_deref().map_or(Trust::Anyone, Trust::Authority);
-        let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
-        let config = client_config(trust, identity, &self.versions, self.resumption)?;
-        let made = Arc::new(Shared { config, full: AtomicU64::new(0), resumed: AtomicU64::new(0) });
+        let made = Arc::new(Shared { config: self.config()?, full: AtomicU64::new(0), resumed: AtomicU64::new(0) });
         all.insert(key, Arc::clone(&made));
         Ok(made)
+    }
+
+    /// What the client is told, with the certificates that are read from their files.
+    fn config(&self) -> Result<Arc<ClientConfig>, Fault> {
+        let trust = self.authority.as_deref().map_or(Trust::Anyone, Trust::Authority);
+        let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
+        client_config(trust, identity, &self.versions, self.resumption)
     }
 }
 
@@ -193,12 +197,16 @@ impl Product {
         }
     }
 
-    /// Looks whether `url` can be used by clients with this set-up.
+    /// Looks whether `url` can be used by clients with this set-up, and whether the certificates that it names are
+    /// there.
     ///
     /// # Errors
     /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
     pub fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
-        self.attached(url, setup, None).map(drop)
+        match self.attached(url, setup, None)?.tls {
+            Some(tls) => tls.config().map(drop).map_err(|fault| refused(&fault.to_string())),
+            None => Ok(()),
+        }
     }
 
     /// Host and port of a server at `url`; `None` for a URL that cannot be used.
@@ -217,6 +225,11 @@ impl Product {
             let Some(tls) = &mut tls else {
                 return Err(refused(&format!("this arm asks for TLS: its URL needs {}", self.tls_hints[0])));
             };
+            if tls.authority.is_none() {
+                let why = "this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could \
+                           pose as the server: it needs";
+                return Err(refused(&format!("{why} {}", self.tls_hints[0])));
+            }
             if mutual && tls.identity.is_none() {
                 return Err(refused(&format!("this arm asks for mutual TLS: its URL needs {}", self.tls_hints[1])));
             }

@@ -125,6 +125,10 @@ impl Connection for YcsbOverSql {
         self.sql.server_task()
     }
 
+    fn serving_process(&self) -> Option<i32> {
+        self.sql.serving_process()
+    }
+
     fn wire_bytes(&self) -> (u64, u64) {
         self.sql.wire_bytes()
     }

@@ -3,7 +3,7 @@
 use tithe_machine::{
     credentials::Credentials,
     fault::Fault,
-    launch::Server,
+    launch::{Install, Missing, Search, Server},
     sandbox::{companion::Companion, volume_builder::Layout},
     secret::Secret,
     watch::swap::{self, Swap},
@@ -36,6 +36,22 @@ pub fn all(product: &dyn Product) -> Vec<&'static dyn Protection> {
 pub fn named(product: &dyn Product, id: &str) -> Result<&'static dyn Protection, Fault> {
     let found = all(product).into_iter().find(|protection| protection.entry().id == id);
     found.ok_or_else(|| Fault::Machine(format!("this build of tithe has no protection {id} for {}", product.id())))
+}
+
+/// The installation that `arm` is started from: the programs that it names, or `installed`.
+///
+/// # Errors
+/// When there is no server of `product` in the folder that it names.
+pub fn install_of(product: &dyn Product, arm: &Arm, installed: &Install) -> Result<Install, Missing> {
+    let Some(folder) = &arm.programs else { return Ok(installed.clone()) };
+    let found = product.find(&Search { folders: vec![folder.clone()] });
+    // A search goes on elsewhere where a folder has no server.
+    let there = found.ok().filter(|install| install.programs.starts_with(folder));
+    there.ok_or_else(|| Missing {
+        what: format!("a server of {} in {}", product.title(), folder.display()),
+        looked_in: vec![folder.display().to_string()],
+        how_to_install: vec!["name the folder that its programs are in, new enough to be launched".to_owned()],
+    })
 }
 
 /// An arm whose protections are found: nobody looks for them by name again.

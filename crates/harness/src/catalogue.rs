@@ -80,6 +80,7 @@ pub fn missing(
             all.push(missing);
         }
     }
+    all.extend(experiment.arms.iter().filter_map(|arm| arms::install_of(database, arm, &install).err()));
     all.extend(limits::missing(database, experiment));
     all.extend(experiment.encrypted_swap_bytes.and_then(|_| own_swap::needs().err()));
     if all.is_empty() { Ok(install) } else { Err(all) }

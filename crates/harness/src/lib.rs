@@ -17,3 +17,4 @@ pub mod run;
 mod saturation;
 pub mod serve;
 pub mod volumes;
+pub mod witness;

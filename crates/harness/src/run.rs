@@ -10,9 +10,11 @@ mod data_sets;
 mod draw;
 mod epoch_setup;
 mod invalid;
+mod located;
 mod proof;
 mod rotating;
 mod sharing;
+mod starts;
 mod together;
 
 use std::{
@@ -49,6 +51,7 @@ use data_sets::DataSets;
 use epoch_setup::{Again, EpochSetup};
 use invalid::InvalidInARow;
 use rotating::Rotations;
+use starts::StartsOfEpoch;
 use together::together;
 
 /// Sees what happens, and decides when a cell has been measured enough.
@@ -72,7 +75,8 @@ pub struct Advice {
 /// Everything that a run needs.
 pub struct Run<'a> {
     product: &'a dyn Product,
-    install: Install,
+    /// The installation that each arm is started from.
+    installs: Vec<Install>,
     plan: &'a Plan,
     workloads: &'a [Box<dyn Workload>],
     cancelled: &'a AtomicBool,
@@ -100,7 +104,7 @@ impl<'a> Run<'a> {
     /// `cancelled` is set by ctrl-C: the run ends after what it is doing, and keeps what was measured.
     ///
     /// # Errors
-    /// When the plan names a protection that the product does not have.
+    /// When the plan names a protection that the product does not have, or programs that are not there.
     pub fn new(
         product: &'a dyn Product,
         install: Install,
@@ -110,7 +114,10 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Fault> {
         let arms = arms::resolve(product, &plan.experiment)?;
         let rotates = arms.iter().any(Resolved::rotates);
-        Ok(Self { product, install, plan, workloads, cancelled, arms, rotates, apart: None })
+        let of_arms = plan.experiment.arms.iter().map(|arm| arms::install_of(product, arm, &install));
+        let installs = of_arms.collect::<Result<Vec<_>, _>>();
+        let installs = installs.map_err(|missing| Fault::Machine(format!("{} was not found", missing.what)))?;
+        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, apart: None })
     }
 
     /// The same, which measures an embedded database in a process of its own for every start. `program` is this one,
@@ -518,60 +525,6 @@ impl Caches {
         let CacheUse { asked, missed } = self.used[arm];
         let share = 100.0 * (1.0 - missed as f64 / asked as f64);
         (asked > 0).then(|| (Fact::CacheHits, format!("{share:.1} % of {asked} pages, while measuring")))
-    }
-}
-
-/// The starts within one epoch.
-struct StartsOfEpoch {
-    starts: Starts,
-    /// Epochs of the cell.
-    epochs: u32,
-    /// How many there are to be.
-    planned: u32,
-    /// How many came after the first.
-    begun: u32,
-    /// Load of the epoch before this one, ns.
-    before_ns: u64,
-}
-
-impl StartsOfEpoch {
-    fn new(cell: &Cell) -> Self {
-        Self { starts: cell.starts, epochs: cell.epochs, planned: cell.starts_per_epoch(), begun: 0, before_ns: 0 }
-    }
-
-    /// Is another start due before the next frame, after `spent_ns` of the epoch's `load_ns`? A frame that is `free`
-    /// belongs to the last start, unless every frame has one.
-    fn is_due(&self, spent_ns: u64, frame_ns: u64, load_ns: u64, free: bool) -> bool {
-        match self.starts {
-            Starts::Once => false,
-            Starts::EveryFrame => true,
-            Starts::Several(_) => !free && self.begun + 1 < self.planned && self.is_whole(spent_ns, frame_ns, load_ns),
-        }
-    }
-
-    /// Has the present start had its share of the load, as nearly as whole frames allow?
-    fn is_whole(&self, spent_ns: u64, frame_ns: u64, load_ns: u64) -> bool {
-        match self.starts {
-            Starts::Once | Starts::EveryFrame => true,
-            Starts::Several(_) => {
-                let left_ns = load_ns.saturating_sub(self.before_ns);
-                let share_ns = left_ns / u64::from((self.planned - self.begun).max(1));
-                spent_ns > self.before_ns && spent_ns + frame_ns / 2 >= self.before_ns + share_ns
-            }
-        }
-    }
-
-    /// Divides what is left of the load as the observer advises. Several epochs are planned by whoever asks for them.
-    fn follow(&mut self, advice: Advice) {
-        if let (Starts::Several(_), Some(starts), 1) = (self.starts, advice.starts, self.epochs) {
-            self.planned = starts.max(self.begun + 1);
-        }
-    }
-
-    /// The next start begins after `spent_ns` of the epoch's load.
-    fn next(&mut self, spent_ns: u64) {
-        self.begun += 1;
-        self.before_ns = spent_ns;
     }
 }
 

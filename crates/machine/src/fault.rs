@@ -21,8 +21,22 @@ pub enum Fault {
 
 impl Fault {
     /// A file or process operation that failed, with what was attempted.
-    pub fn machine(attempt: impl std::fmt::Display, error: impl std::fmt::Display) -> Self {
+    pub fn machine(attempt: impl fmt::Display, error: impl fmt::Display) -> Self {
         Self::Machine(format!("{attempt}: {error}"))
+    }
+
+    /// The same, told of `what`: an arm, a statement.
+    #[must_use]
+    pub fn of(self, what: impl fmt::Display) -> Self {
+        let said = |words: String| format!("{what}: {words}");
+        match self {
+            Self::Connection(words) => Self::Connection(said(words)),
+            Self::Refused(words) => Self::Refused(said(words)),
+            Self::Server(words) => Self::Server(said(words)),
+            Self::Wrong(words) => Self::Wrong(said(words)),
+            Self::Protocol(words) => Self::Protocol(said(words)),
+            Self::Machine(words) => Self::Machine(said(words)),
+        }
     }
 }
 
@@ -44,5 +58,18 @@ impl std::error::Error for Fault {}
 impl From<std::io::Error> for Fault {
     fn from(error: std::io::Error) -> Self {
         Self::Connection(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_of_what_it_befell_and_stays_of_its_kind() {
+        let kinds = [Fault::Connection, Fault::Refused, Fault::Server, Fault::Wrong, Fault::Protocol, Fault::Machine];
+        for kind in kinds {
+            assert_eq!(kind("broken".to_owned()).of("arm tls"), kind("arm tls: broken".to_owned()));
+        }
     }
 }

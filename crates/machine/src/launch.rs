@@ -189,7 +189,7 @@ pub struct Stored {
 pub struct Server {
     /// Where it answers.
     pub address: Address,
-    /// Its main process; `None` when it is attached or embedded.
+    /// Its main process; `None` when it is embedded, or attached and not seen on this machine.
     pub process: Option<i32>,
     /// What it writes; empty when it is attached.
     pub paths: Paths,

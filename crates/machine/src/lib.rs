@@ -11,6 +11,7 @@ pub mod clock;
 pub mod credentials;
 pub mod descriptors;
 pub mod fault;
+pub mod fingerprint;
 pub mod launch;
 pub mod observation;
 pub mod proc;

@@ -65,8 +65,7 @@ impl ProcessSnapshot {
         let mut snapshot = Self { children: HashMap::new(), reaped_ns: HashMap::new(), cpu_times: HashMap::new() };
         // SAFETY: sysconf has no preconditions.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-        let Ok(entries) = std::fs::read_dir("/proc") else { return snapshot };
-        for process in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        for process in processes() {
             let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
             let fields: Vec<&str> = stat_fields(&stat).collect();
             if fields.is_empty() {
@@ -118,6 +117,12 @@ impl ProcessSnapshot {
         usage.memory_bytes += shared;
         usage
     }
+}
+
+/// The processes of this machine, as far as they are shown to this user.
+pub fn processes() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Adds to a sum that exists only once something was seen.

@@ -44,6 +44,9 @@ pub struct DatabaseEntry {
     pub schemes: &'static [&'static str],
     /// What in such a URL is about TLS.
     pub url_tls: UrlTls,
+    /// Option of a URL that gives its programs the address to connect to, so that they hold certificates to the host in
+    /// it; `None` where they have none.
+    pub address_option: Option<&'static str>,
     /// Environment variable with the password that a URL does not hold; empty where nothing can be attached.
     pub password_variable: &'static str,
     /// True when a server that is stopped and started again has its data, soon enough that it may be started anew for
@@ -63,6 +66,9 @@ pub struct DatabaseEntry {
     pub reserved_settings: &'static [(&'static str, &'static str)],
     /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
     pub known_settings: &'static [(&'static str, &'static str)],
+    /// Names of its server's program, as the kernel has them (proc(5), `comm`), by which a server that Tithe did not
+    /// start is known; empty where none can be attached.
+    pub server_programs: &'static [&'static str],
     /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
     pub wire_protocol: Option<WireProtocol>,
 }
@@ -77,6 +83,7 @@ impl DatabaseEntry {
         simulated: false,
         schemes: &[],
         url_tls: UrlTls { options: &[], schemes: None },
+        address_option: None,
         password_variable: "",
         restarts: false,
         keeps_data: false,
@@ -84,6 +91,7 @@ impl DatabaseEntry {
         start_s: 2.0,
         reserved_settings: &[],
         known_settings: &[],
+        server_programs: &[],
         wire_protocol: None,
     };
 }

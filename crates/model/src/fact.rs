@@ -19,6 +19,8 @@ pub enum Fact {
     Limits,
     /// The control group by which the server is counted, where it is not confined.
     ControlGroup,
+    /// The processes of an attached server on this machine and how their work is counted, or why they are not seen.
+    ServerProcesses,
     /// How often the key was changed while measuring, and how long that took.
     KeyRotations,
     /// The layers of the volume under the server's folder.
@@ -40,6 +42,7 @@ impl Fact {
             Self::CacheHits => "cache hits",
             Self::Limits => "limits",
             Self::ControlGroup => "control group",
+            Self::ServerProcesses => "server processes",
             Self::KeyRotations => "key rotations",
             Self::Volume => "volume",
             Self::VolumeCipherDriver => "volume cipher driver",

@@ -2,8 +2,8 @@
 //!
 //! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file
 //! says is in [`experiment`], which [`parse`] makes of it; [`compose`] writes such a file from a few words. What will
-//! be done about it is in [`plan`]; what was seen in [`record`]; how a quantity is written in [`quantity`],
-//! and how text is broken into lines in [`wrap`].
+//! be done about it is in [`plan`]; what was seen in [`record`]; a [`matrix`] is several experiments on several hosts;
+//! how a quantity is written is in [`quantity`], and how text is broken into lines in [`wrap`].
 
 pub mod catalogue;
 pub mod compose;
@@ -12,6 +12,7 @@ pub mod ending;
 pub mod experiment;
 pub mod fact;
 pub mod histogram;
+pub mod matrix;
 pub mod parse;
 pub mod plan;
 pub mod quantity;

@@ -10,6 +10,7 @@
 mod aa_arm;
 mod arms;
 mod keys;
+mod matrix;
 mod published;
 mod reader;
 mod units;
@@ -24,7 +25,8 @@ use toml::{
 };
 
 pub use aa_arm::aa_arm_of;
-pub use keys::{TABLES, TableFormat};
+pub use keys::{MATRIX_TABLES, TABLES, TableFormat};
+pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
 
 use crate::{
@@ -63,11 +65,33 @@ pub fn parse(
     catalogue: &Catalogue,
     read: &dyn Fn(&str) -> io::Result<String>,
 ) -> Result<Experiment, Vec<Diagnostic>> {
+    parse_with(text, catalogue, read, |_| {})
+}
+
+/// As [`parse`], of an experiment that is not going to be measured: its budget is made what it needs at least.
+///
+/// # Errors
+/// As [`parse`], whatever the budget.
+pub fn parse_unmeasured(
+    text: &str,
+    catalogue: &Catalogue,
+    read: &dyn Fn(&str) -> io::Result<String>,
+) -> Result<Experiment, Vec<Diagnostic>> {
+    parse_with(text, catalogue, read, |experiment| plan::afford(experiment, catalogue))
+}
+
+fn parse_with(
+    text: &str,
+    catalogue: &Catalogue,
+    read: &dyn Fn(&str) -> io::Result<String>,
+    change: impl FnOnce(&mut Experiment),
+) -> Result<Experiment, Vec<Diagnostic>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut problems = Problems::new(text, &errors);
     let top = Table::open(&keys::TOP, &[], document.get_ref(), 0..0, &mut problems);
-    let experiment = experiment(&top, catalogue, read, &mut problems);
+    let mut experiment = experiment(&top, catalogue, read, &mut problems);
     if problems.is_empty() {
+        change(&mut experiment);
         check_plan(&experiment, catalogue, &top, &mut problems);
     }
     if problems.is_empty() { Ok(experiment) } else { Err(problems.into_sorted()) }

@@ -5,17 +5,20 @@
 
 mod check;
 mod outline;
+mod repetition;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 pub use outline::{disk_bytes, outline};
+pub use repetition::{STARTS_MIN, STARTS_USUAL, starts_borne};
+use repetition::{after_start, repetitions, spills, starts_are_ours};
 
 use crate::{
-    catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, WorkloadShape},
+    catalogue::{Catalogue, WorkloadShape},
     diagnostic::Diagnostic,
-    experiment::{Arrivals, Design, Experiment, Limits, Measure, Workload},
+    experiment::{Arrivals, Design, Experiment, Workload},
     quantity,
     record::{Frame, Slot},
     schedule::SplitMix64,
@@ -61,9 +64,6 @@ const SECOND_NS: u64 = 1000 * MS;
 /// Carry-over from the arm before ends after 0.5 to 1 ms, whatever the length of the slot.
 const SETTLING_NS: u64 = MS;
 
-/// Data fit in memory up to this part of it: indexes, what pages leave free and the server itself need the rest.
-const FITS: f64 = 0.5;
-
 /// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
 /// Slots of one arm and one lane in a frame where servers are started anew for each: the restart must pay.
@@ -77,33 +77,6 @@ const PAIRS_MIN: u32 = 8;
 /// Warm-up of an arm's fresh connections, and of all arms of a frame together.
 const WARMUP_NS: u64 = 100 * MS;
 const WARMUP_TOTAL_NS: u64 = 1000 * MS;
-
-/// Windows of a warm-up that ends when a server's compiler has done its work, and its cap, each of one arm. Twelve
-/// windows are the fewest that tell anything, and no compiler is done sooner.
-const WINDOW_COMPILES_NS: u64 = 1_000 * MS;
-const WARM_UP_COMPILES_NS: u64 = 60_000 * MS;
-
-/// Windows of a warm-up that ends when a server writes as it does in the long run, and its cap, each of one arm: what
-/// follows a start is gone within seconds, or lasts longer than a budget bears.
-const WINDOW_WRITES_NS: u64 = 200 * MS;
-const WARM_UP_WRITES_NS: u64 = 4_000 * MS;
-
-/// Starts of a cell where the budget bears them. Fewer say little of the next start: of eight, Student's quantile is
-/// 2.36 times the standard error, of four 3.18, of two 12.7.
-pub const STARTS_USUAL: u32 = 8;
-
-/// Fewest starts whose own spread is used; with fewer, one start and the spread that is known of the product say more.
-pub const STARTS_MIN: u32 = 4;
-
-/// Most starts that are planned: more narrow the interval less than the frames that they cost.
-const STARTS_MAX: u32 = 24;
-
-/// Starts that a cell has in any case: how many, from which share of the budget on, s, and whether of servers that
-/// compile.
-const STARTS_PROMISED: [(u32, f64, bool); 2] = [(STARTS_USUAL, 300.0, false), (6, 900.0, true)];
-
-/// What starting anew may take at most, as a share of the measured load: then it is 40 % of a cell's time.
-const STARTING_SHARE: f64 = 2.0 / 3.0;
 
 /// Frames at the end in which nothing is bound to a processor, where there are at least [`FREE_FROM`].
 const FREE_FRAMES: u32 = 5;
@@ -232,11 +205,17 @@ impl Cell {
     }
 
     /// Length of the slots of `frame` as it was carried out with these `slots`, ns: they may have been made longer than
-    /// planned.
+    /// planned, and operations may have lasted longer than their slots by far.
     pub fn load_ns(&self, frame: &Frame, slots: &[Slot], arms: usize) -> u64 {
         let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(self.blocks);
         // Records of earlier versions do not have the length of the slots.
-        frame.slot_ns.max(self.slot_ns).saturating_mul(u64::from(blocks)).saturating_mul(arms as u64)
+        let meant_ns = frame.slot_ns.max(self.slot_ns).saturating_mul(u64::from(blocks)).saturating_mul(arms as u64);
+        let mut lanes_ns = BTreeMap::<u32, u64>::new();
+        slots.iter().for_each(|slot| *lanes_ns.entry(slot.lane).or_default() += slot.wall_ns);
+        let took_ns = lanes_ns.into_values().max().unwrap_or(0);
+        // What a program reports as its time is its own business, and the end of an operation is no overrun.
+        let overran = !self.program && took_ns > meant_ns.saturating_add(meant_ns / 10);
+        if overran { took_ns } else { meant_ns }
     }
 
     /// Starts of the servers that each of its epochs has at least.
@@ -378,99 +357,6 @@ fn cell(
     }
 }
 
-/// Load after each start of servers that are ours to start (`ours`), under a workload that `writes` or is offered by
-/// another `program`.
-fn after_start(
-    experiment: &Experiment,
-    ours: Option<&DatabaseEntry>,
-    design: Design,
-    (writes, program): (bool, bool),
-) -> WarmUp {
-    let arms = experiment.arms.len() as u64;
-    let until_steady =
-        |window_ns, cap_ns: u64| WarmUp::UntilSteady { window_ns, at_most_ns: cap_ns.saturating_mul(arms) };
-    match (experiment.measure.warmup_s, ours) {
-        (Some(length_s), _) => WarmUp::Fixed { ns: (length_s * 1e9) as u64 },
-        // A frame of a sequential design is one arm's, and no arm is to be warmed in another one's time.
-        (None, _) if design == Design::Sequential => WarmUp::None,
-        (None, Some(entry)) if entry.compiles => until_steady(WINDOW_COMPILES_NS, WARM_UP_COMPILES_NS),
-        (None, Some(entry)) if writes && !program && !entry.embedded => {
-            until_steady(WINDOW_WRITES_NS, WARM_UP_WRITES_NS)
-        }
-        (None, _) => WarmUp::None,
-    }
-}
-
-/// True when the data are larger than the part [`FITS`] of what memory servers may use.
-fn spills(experiment: &Experiment, limits: Limits, shape: Option<WorkloadShape>) -> bool {
-    let data_bytes = experiment.data_bytes(shape.map_or(0, |shape| shape.record_bytes));
-    limits.memory.is_some_and(|memory| data_bytes as f64 > FITS * memory.bytes(data_bytes) as f64)
-}
-
-/// Epochs of a cell with `share_s` seconds of load, and the starts within them: what was asked for, else as many as
-/// [`STARTING_SHARE`] of the load pays for. Where servers lose their data when they are stopped, every start is an
-/// epoch.
-fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> (u32, Starts) {
-    let Measure { epochs, starts, .. } = experiment.measure;
-    let asked_epochs = epochs.unwrap_or(1).max(1);
-    let database = catalogue.database(&experiment.database).filter(|_| starts_are_ours(experiment, cell));
-    match (database, starts) {
-        (Some(database), None) if epochs.is_none() => {
-            let shape = shape(&experiment.workloads[cell.workload], catalogue);
-            let limits = experiment.resources[cell.resources].limits;
-            // A server whose memory does not hold the data is set up afresh: filling its caches takes longer than a
-            // start may.
-            let stays = database.entry.keeps_data && !spills(experiment, limits, shape);
-            usual_repetitions(experiment, database, cell, (share_s, stays))
-        }
-        (Some(_), Some(1)) => (asked_epochs, Starts::Once),
-        (Some(database), Some(starts)) if database.entry.keeps_data => (asked_epochs, Starts::Several(starts)),
-        (Some(database), Some(starts)) if !database.entry.embedded => (asked_epochs.max(starts), Starts::Once),
-        _ => (asked_epochs, cell.starts),
-    }
-}
-
-/// True where Tithe starts the servers, and may do so between two frames.
-fn starts_are_ours(experiment: &Experiment, cell: &Cell) -> bool {
-    let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
-    !attached && !cell.program && cell.design != Design::Sequential
-}
-
-/// Most starts that `load_s` seconds of load pay for, where each takes `start_s`.
-pub fn starts_borne(load_s: f64, start_s: f64) -> u32 {
-    ((STARTING_SHARE * load_s / start_s) as u32).min(STARTS_MAX)
-}
-
-/// With `share_s` seconds of load. `stays`: a server may be started anew within an epoch.
-fn usual_repetitions(
-    experiment: &Experiment,
-    database: &OfferedDatabase,
-    cell: &Cell,
-    (share_s, stays): (f64, bool),
-) -> (u32, Starts) {
-    let promised = STARTS_PROMISED
-        .iter()
-        .find(|(_, budget_s, compiles)| share_s >= *budget_s && *compiles == database.entry.compiles);
-    let least = promised.map_or(0, |(starts, ..)| *starts);
-    let borne = |start_s: f64| {
-        let borne = starts_borne(share_s, start_s).max(least);
-        (borne >= STARTS_MIN).then_some(borne)
-    };
-    let arms = experiment.arms.len();
-    let warm_up_s = cell.after_start.guess_s(arms as f64);
-    let enough = share_s * 1e9 >= cell.frame_ns(arms) as f64 * f64::from(FRAMES_MIN);
-    if cell.starts != Starts::Once || database.entry.simulated || !enough {
-        (1, cell.starts)
-    } else if stays {
-        (1, borne(arms as f64 * database.entry.start_s + warm_up_s).map_or(Starts::Once, Starts::Several))
-    } else if database.entry.embedded {
-        (1, Starts::Once)
-    } else {
-        let epoch_s = outline::epoch_s(experiment, database) + warm_up_s;
-        (borne(epoch_s).map_or(1, |starts| starts.min(STARTS_USUAL)), Starts::Once)
-    }
-}
-
 /// What planning knows about a workload; `None` for a kind that this build does not have.
 pub(crate) fn shape(workload: &Workload, catalogue: &Catalogue) -> Option<WorkloadShape> {
     let kind = catalogue.workloads.iter().find(|kind| kind.id == workload.kind)?;
@@ -592,6 +478,18 @@ pub fn least_budget_s(experiment: &Experiment, catalogue: &Catalogue) -> f64 {
     let cells = cells(experiment, catalogue);
     let needed = cells.iter().map(|cell| needed_ns(experiment, cell)).max().unwrap_or(0);
     needed as f64 / 1e9 * cells.len() as f64
+}
+
+/// Makes the budget of `experiment` what it needs at least, where it is less.
+pub fn afford(experiment: &mut Experiment, catalogue: &Catalogue) {
+    // A larger budget may bear more epochs, which need more of it: at most so often.
+    const LOOKS: usize = 3;
+    // Part by which rounding to whole frames may not take one away.
+    const ROUNDING: f64 = 1e-9;
+    for _ in 0..LOOKS {
+        let least_s = least_budget_s(experiment, catalogue) * (1.0 + ROUNDING);
+        experiment.measure.budget_s = experiment.measure.budget_s.max(least_s);
+    }
 }
 
 /// The smallest share of the budget with which `cell` can be told anything about, ns.

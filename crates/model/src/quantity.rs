@@ -45,6 +45,22 @@ pub fn precise_duration(seconds: f64) -> String {
     parts.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
 }
 
+/// A moment in UTC as RFC 3339 writes it, from seconds since 1970: `2026-03-03T02:07:09Z`.
+///
+/// The date by Howard Hinnant's `civil_from_days`, whose years begin in March, so that a leap day is the last of its
+/// year.
+pub fn moment(unix_s: u64) -> String {
+    let (days, second) = (unix_s / 86_400 + 719_468, unix_s % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let months = (5 * day_of_year + 2) / 153;
+    let (day, month) = (day_of_year - (153 * months + 2) / 5 + 1, if months < 10 { months + 3 } else { months - 9 });
+    let year = 400 * era + year_of_era + u64::from(month <= 2);
+    let [hours, minutes, seconds] = [second / 3600, second / 60 % 60, second % 60];
+    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
+}
+
 /// Bytes in files and on wires, in powers of ten: `812 B`, `3.4 kB`, `38.1 MB`, `1.2 GB`.
 pub fn size(bytes: u64) -> String {
     match decimal_unit(bytes as f64) {
@@ -180,6 +196,18 @@ mod tests {
     fn chosen_times_keep_what_was_chosen() {
         let all = [0.0005, 0.02, 0.9996, 1.5, 99.9, 100.0, 300.0, 7500.0, 7265.0].map(precise_duration);
         assert_eq!(all.join("; "), "0.5 ms; 20 ms; 1 s; 1.5 s; 99.9 s; 1 min 40 s; 5 min; 2 h 5 min; 2 h 1 min");
+    }
+
+    // Expected values: `date --utc --date @…` of GNU coreutils.
+    #[test]
+    fn moments_are_read_off_a_calendar() {
+        let moments = [0, 951_782_399, 951_782_400, 951_868_800, 1_772_503_629, 4_107_542_400].map(moment);
+        assert_eq!(
+            moments.join(" "),
+            "1970-01-01T00:00:00Z 2000-02-28T23:59:59Z 2000-02-29T00:00:00Z 2000-03-01T00:00:00Z \
+             2026-03-03T02:07:09Z 2100-03-01T00:00:00Z"
+        );
+        assert!(moment(u64::MAX).ends_with('Z'));
     }
 
     #[test]

@@ -349,6 +349,17 @@ pub enum Event {
         /// How long it may take, s.
         at_most_s: f64,
     },
+    /// A check begins, which may have to wait for what the server writes; told to whoever watches, and not kept.
+    Looking {
+        /// Index of the cell.
+        cell: u32,
+        /// Index of the arm.
+        arm: u32,
+        /// Before or after measuring.
+        phase: Phase,
+        /// What it looks for.
+        claim: String,
+    },
     /// The servers of all arms were started anew on their data and warmed up.
     StartedAnew {
         /// Index of the cell.
@@ -426,4 +437,8 @@ pub struct Machine {
     pub swap: String,
     /// Hypervisor, where the processor says that there is one.
     pub virtualised: bool,
+    /// Fingerprint of the kernel's boot: the same for all that runs on one kernel until it is started anew, and nowhere
+    /// else. Empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub boot: String,
 }

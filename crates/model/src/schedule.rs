@@ -62,7 +62,8 @@ fn drawn_order(random: &mut SplitMix64, arms: usize) -> Vec<usize> {
     order
 }
 
-fn shuffle<T>(values: &mut [T], random: &mut SplitMix64) {
+/// Puts `values` in an order that is drawn from all orders alike (Fisher–Yates).
+pub fn shuffle<T>(values: &mut [T], random: &mut SplitMix64) {
     for i in (1..values.len()).rev() {
         values.swap(i, random.below(i as u64 + 1) as usize);
     }

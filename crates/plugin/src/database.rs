@@ -14,12 +14,17 @@ use tithe_machine::{
 use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 
 use crate::{
+    connections::ConnectionList,
     matrix::FeatureStatus,
     rotation::Rotator,
     session::{Session, SqlSession, Table},
     setup::{Reach, Setup},
     sql::Dialect,
 };
+
+/// How long a server must leave a connection open that asks nothing, s. Those of an arm are silent while other arms
+/// have their slots, slices and warm-ups, and while evidence waits for a log.
+pub const IDLE_AT_LEAST_S: u64 = 60;
 
 /// A database that Tithe can launch or attach to.
 pub trait Database: Sync {
@@ -58,6 +63,15 @@ pub trait Database: Sync {
     /// there, so that no relay can stand between ([`Address::Relayed`](tithe_machine::launch::Address::Relayed)).
     fn endpoint(&self, _url: &Url) -> Option<(String, u16)> {
         None
+    }
+
+    /// Looks whether a server that Tithe did not start can be measured, before anything is made there: it takes writes,
+    /// serves each connection by itself, and does not close one that waits for its turn ([`IDLE_AT_LEAST_S`]).
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with what stands against it and what to change; as [`Database::connect`].
+    fn check_attached(&self, _server: &Server, _setup: &Setup) -> Result<(), Fault> {
+        Ok(())
     }
 
     /// What tells the server and the database that `server` leads to from all others, by whatever URL they are reached;
@@ -186,6 +200,14 @@ pub trait Database: Sync {
     /// When the server cannot be reached; what could not be seen on one that can is an observation.
     fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
+    }
+
+    /// Opens what lists the clients of a running server.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where the product tells nobody who is connected; as [`Database::connect`].
+    fn connection_list(&self, _server: &Server, _setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {
+        Err(Fault::Refused(format!("Tithe does not know how {} lists its clients", self.title())))
     }
 
     /// What workloads on SQL tables need; `None` for a database without them.

@@ -31,6 +31,11 @@ pub trait Evidence: Send + Sync {
     /// The fault on its way: it saw nothing then, see [`seen_by`].
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault>;
 
+    /// Begins to look at what other clients do there, until [`Watch::end`]; `None` where it has no such look.
+    fn watch(&self, _context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
+        None
+    }
+
     /// True where it has something to say of a server at `address`: what can be asked of one that Tithe launched is
     /// not always what can be asked of an attached one.
     fn concerns(&self, _address: &Address) -> bool {
@@ -41,6 +46,18 @@ pub trait Evidence: Send + Sync {
     fn id(&self) -> &'static str {
         self.entry().id
     }
+}
+
+/// A look at what other clients do on a server.
+pub trait Watch {
+    /// What it was looked at for, one sentence without a full stop.
+    fn claim(&self) -> String;
+
+    /// What there was of it.
+    ///
+    /// # Errors
+    /// The fault on its way: nothing can be said then.
+    fn end(self: Box<Self>, context: &CheckContext<'_>) -> Result<Observation, Fault>;
 }
 
 /// What a check is.
@@ -85,6 +102,10 @@ impl<E: Evidence> Evidence for Strengthens<E> {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         self.0.observe(context)
+    }
+
+    fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
+        self.0.watch(context)
     }
 
     fn concerns(&self, address: &Address) -> bool {

@@ -11,6 +11,7 @@
 pub mod checks;
 pub mod columns;
 pub mod configuration;
+pub mod connections;
 pub mod data;
 pub mod database;
 pub mod evidence;

@@ -47,6 +47,12 @@ pub trait Connection: Send {
     /// Who serves this connection, for processor accounting.
     fn server_task(&self) -> ServerTask;
 
+    /// The process that serves this connection as the server itself numbers it, which says something on the server's
+    /// own machine alone; `None` where it does not say.
+    fn serving_process(&self) -> Option<i32> {
+        None
+    }
+
     /// Bytes sent and received on the wire so far; 0 for an embedded database.
     fn wire_bytes(&self) -> (u64, u64);
 
@@ -88,6 +94,10 @@ impl<S: SessionWrapper> Connection for S {
 
     fn server_task(&self) -> ServerTask {
         self.inner().server_task()
+    }
+
+    fn serving_process(&self) -> Option<i32> {
+        self.inner().serving_process()
     }
 
     fn wire_bytes(&self) -> (u64, u64) {

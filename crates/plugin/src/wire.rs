@@ -407,9 +407,8 @@ fn closed() -> Fault {
 /// server rejects a client certificate only after the client's handshake is over, so alerts count at any time.
 fn tls_fault(error: rustls::Error) -> Fault {
     match error {
-        rustls::Error::InvalidCertificate(_) | rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
-            Fault::Refused(format!("TLS: {error}"))
-        }
+        rustls::Error::InvalidCertificate(why) => Fault::Refused(format!("TLS: {}", tls::certificate_refused(&why))),
+        rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => Fault::Refused(format!("TLS: {error}")),
         _ => Fault::Connection(format!("TLS: {error}")),
     }
 }

@@ -71,7 +71,7 @@ fn judged(
 }
 
 /// An estimate whose answer is already known.
-pub(super) fn stated(
+pub(crate) fn stated(
     name: Figure,
     title: &str,
     effect: Interval,

@@ -10,8 +10,9 @@
 mod carry_over;
 mod control;
 mod counters;
+mod course;
 mod difference;
-mod estimate;
+pub(crate) mod estimate;
 mod levels;
 mod measured;
 mod over_run;
@@ -51,17 +52,21 @@ pub struct Assessor {
     warnings: Vec<String>,
     /// ln(operations per second) by cell, arm and frame, for what several cells say together.
     throughputs: Vec<Vec<Vec<f64>>>,
+    /// When the first frame began, ns since 1970.
+    began_unix_ns: Option<u64>,
 }
 
 impl Assessor {
     /// For a run; frames and slots are not looked at.
     pub fn new(records: &Records) -> Self {
-        Self { cells: Vec::new(), warnings: records.warnings(), throughputs: Vec::new() }
+        Self { cells: Vec::new(), warnings: records.warnings(), throughputs: Vec::new(), began_unix_ns: None }
     }
 
     /// Assesses the next cell in the plan's order, of which `records` hold at least the frames and slots.
     pub fn next_cell(&mut self, records: &Records) {
         let index = self.cells.len();
+        let of_cell = records.frames.iter().filter(|frame| frame.cell as usize == index);
+        self.began_unix_ns = of_cell.map(|frame| frame.start_unix_ns).chain(self.began_unix_ns).min();
         let measured = Measured::new(records, index);
         let arms = 0..records.plan.experiment.arms.len();
         self.throughputs.push(arms.map(|arm| sweep::throughputs(&measured, arm)).collect());
@@ -78,6 +83,7 @@ impl Assessor {
             tithe: records.tithe().to_owned(),
             seed: experiment.measure.seed,
             records: experiment.data.records,
+            began_unix_s: self.began_unix_ns.map(|began| began / 1_000_000_000),
             confidence: CONFIDENCE,
             margin: experiment.measure.margin,
             machine: records.machine.clone(),
@@ -185,6 +191,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
                 flagged(estimates(measured, index, primary, &levels), &findings)
             },
             levels: levels[index].clone(),
+            course: course::course(measured, index, primary),
             published: published::of(experiment, measured.cell, &arm.name),
             facts: protected,
             findings,

@@ -48,7 +48,7 @@ fn sweep(
         cells.extend(rated);
         let cost = |index: usize| {
             let cell = &analysed[index];
-            let primary = cell.arms[arm].estimates.iter().find(|estimate| estimate.primary)?;
+            let primary = cell.arms[arm].primary()?;
             Some((cell.id.clone(), primary.text.clone()))
         };
         let step = |(index, (clients, rates)): (&usize, &(u32, Vec<f64>))| {

@@ -136,6 +136,7 @@ mod tests {
                 on: Vec::new(),
                 off: Vec::new(),
                 aa: false,
+                programs: None,
             };
             let cell = cell(after_start);
             let warning = warning(&cell, &[arm("plain"), arm("tls")], &warm_ups);

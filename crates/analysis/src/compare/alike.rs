@@ -73,11 +73,10 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
 
 /// Adds the arms that all `cells` have, and the reasons for those that they do not.
 pub(super) fn arms(runs: &[String], cells: &[&CellAnalysis], matches: &mut Vec<Match>, refused: &mut Vec<String>) {
-    let protected = |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
-    let only = cells.iter().all(|cell| protected(cell) == 1);
-    for arm in cells[0].arms.iter().filter(|arm| arm.proof != Proof::Baseline) {
+    let only = cells.iter().all(|cell| comparable(cell).count() == 1);
+    for arm in comparable(cells[0]) {
         let same = |cell: &&CellAnalysis| -> Option<ArmAnalysis> {
-            let mut protected = cell.arms.iter().filter(|other| other.proof != Proof::Baseline);
+            let mut protected = comparable(cell);
             protected.find(|other| only || other.name == arm.name).cloned()
         };
         let found: Vec<Option<ArmAnalysis>> = cells.iter().map(same).collect();
@@ -92,9 +91,15 @@ pub(super) fn arms(runs: &[String], cells: &[&CellAnalysis], matches: &mut Vec<M
     }
 }
 
+/// The arms of `cell` that have a cost to tell: those that protect something, and other builds and set-ups of the
+/// baseline. An A/A arm is none of them.
+fn comparable(cell: &CellAnalysis) -> impl Iterator<Item = &ArmAnalysis> {
+    cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || (!arm.aa && !arm.estimates.is_empty()))
+}
+
 /// The deciding cost of the first run's arm, in all runs.
 fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result<Match, String> {
-    let Some(primary) = arms[0].estimates.iter().find(|estimate| estimate.primary) else {
+    let Some(primary) = arms[0].primary() else {
         return Err(format!("Arm {} of cell {} was not measured in {}.", arms[0].name, cell.id, runs[0]));
     };
     let mut sides = Vec::new();
@@ -110,7 +115,7 @@ fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result
             names.push(&arm.name);
         }
     }
-    Ok(Match { cell: cell.id.clone(), arm: names.join(" / "), title: primary.title.clone(), sides })
+    Ok(Match { cell: cell.id.clone(), arm: names.join(" / "), title: primary.title.clone(), sides, error: None })
 }
 
 /// Cells and arms that only later runs have.
@@ -123,12 +128,10 @@ pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String
                 told.insert(format!("Cell {} of {name} is not in {}.", cell.id, runs[0]));
                 continue;
             };
-            let protected =
-                |cell: &'_ CellAnalysis| cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline).count();
-            if protected(cell) == 1 && protected(known) == 1 {
+            if comparable(cell).count() == 1 && comparable(known).count() == 1 {
                 continue;
             }
-            for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline) {
+            for arm in comparable(cell) {
                 if !known.arms.iter().any(|other| other.name == arm.name) {
                     told.insert(format!("Arm {} of cell {} of {name} is not in {}.", arm.name, cell.id, runs[0]));
                 }
@@ -144,8 +147,9 @@ pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -
     notes.extend((0..runs.len()).filter_map(|run| on_few_starts(run, runs, matches)));
     let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
-        // What it swaps to makes no other machine.
-        let machine = Machine { swap: first.machine.swap.clone(), ..subject.machine.clone() };
+        // What it swaps to, and when it was started, makes no other machine.
+        let Machine { swap, boot, .. } = first.machine.clone();
+        let machine = Machine { swap, boot, ..subject.machine.clone() };
         if machine != first.machine {
             notes.push(format!(
                 "{} and {name} ran on different machines or systems: a cost may differ for that alone.",

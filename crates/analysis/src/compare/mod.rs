@@ -7,8 +7,11 @@
 //! and not ranked.
 
 mod alike;
+mod false_alarms;
 
 use tithe_model::plan::STARTS_MIN;
+
+pub use false_alarms::Budget;
 
 use crate::{Analysis, Estimate, Interval, Proof, statistics::distribution::normal_upper};
 
@@ -38,6 +41,8 @@ pub struct Match {
     pub title: String,
     /// The cost in each run that has it.
     pub sides: Vec<Side>,
+    /// The one-sided error of its changes, where a budget of false alarms says it.
+    pub error: Option<f64>,
 }
 
 /// The cost in one run.
@@ -122,12 +127,15 @@ impl Match {
         let counted: Vec<&Side> = self.sides.iter().filter(|side| side.counts()).collect();
         match counted.as_slice() {
             [only] if self.sides.len() == 1 => {
-                let ratio = only.over_run();
+                let ratio = self.error.map_or(only.over_run(), |error| only.erring(error));
                 vec![Change { run: only.run, points: as_share(&ratio), ratio }]
             }
             [first, others @ ..] if first.run == 0 => {
                 let change = |side: &&Side| {
-                    let (points, ratio) = apart(&side.over_run(), &first.over_run(), others.len());
+                    let (points, ratio) = match self.error {
+                        None => apart(&side.over_run(), &first.over_run(), others.len()),
+                        Some(error) => apart(&side.erring(error), &first.erring(error), 1),
+                    };
                     Change { run: side.run, points, ratio }
                 };
                 others.iter().map(change).collect()
@@ -156,7 +164,7 @@ impl Change {
 }
 
 /// A cost as a share of the plain arm: 0.405 for +40.5 %.
-fn as_share(effect: &Interval) -> Interval {
+pub(crate) fn as_share(effect: &Interval) -> Interval {
     let [estimate, low, high] = [effect.estimate, effect.low, effect.high].map(f64::exp_m1);
     Interval { estimate, low, high }
 }

@@ -82,7 +82,7 @@ impl Claims {
 }
 
 /// What outweighs what: disproven is worse than open.
-fn rank(verdict: Verdict) -> u8 {
+pub(super) fn rank(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Holds => 0,
         Verdict::OutOfReach => 1,

@@ -125,16 +125,17 @@ fn proof(arm: &ArmAnalysis) -> &'static str {
     }
 }
 
-fn finite(value: f64) -> String {
+pub(super) fn finite(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }
 
 /// An infinite end has no percentage, although the lower one would come out as -100.
-fn percent(ln_ratio: f64) -> String {
+pub(super) fn percent(ln_ratio: f64) -> String {
     if ln_ratio.is_finite() { finite(number::percent(ln_ratio)) } else { String::new() }
 }
 
-fn record(text: &mut String, fields: &[String]) {
+/// Adds a record of `fields`.
+pub(super) fn record(text: &mut String, fields: &[String]) {
     for (index, field) in fields.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
         if field.contains([',', '"', '\r', '\n']) {

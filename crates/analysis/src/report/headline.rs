@@ -78,7 +78,7 @@ fn decided(analysis: &Analysis, aa: bool) -> Vec<Decided<'_>> {
     let arms = cells.flat_map(|(number, cell)| cell.arms.iter().map(move |arm| (number, arm)));
     arms.filter(|(_, arm)| arm.aa == aa)
         .filter_map(|(number, arm)| {
-            let estimate = arm.estimates.iter().find(|estimate| estimate.primary)?;
+            let estimate = arm.primary()?;
             Some(Decided { number, arm, estimate, judged: estimate.headline() })
         })
         .collect()

@@ -105,26 +105,29 @@ impl Pace {
 const BAR: std::ops::RangeInclusive<usize> = 7..=21;
 
 /// Columns of a name: no more than the most, and no fewer than the least for the bar's sake.
-const NAME: std::ops::RangeInclusive<usize> = 8..=22;
+const NAME: std::ops::RangeInclusive<usize> = 4..=22;
 
 /// Columns of the bar of frames.
 const FRAMES: usize = 24;
 
 /// The state as lines of at most `columns` columns, at most `rows` of them: the cell, a line for each arm with its
-/// interval as it narrows, evidence, processors, time.
+/// interval as it narrows, evidence, processors, time. Where rows are few, the arms stay longest.
 pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
     let mut lines = vec![head(status)];
-    if status.doing.is_empty() {
+    // Beside the arms stand at least the cell and the time, and as much of the rest as leaves each arm its line.
+    let measures = status.doing.is_empty();
+    let shown = if measures { status.arms.len() } else { 1 };
+    let rest = rows.saturating_sub(2 + shown).min(3);
+    if measures {
         lines[0].push_str(&format!("  {}", frames(status)));
-        // Beside the arms stand the cell, evidence, processors, time and what comes.
-        lines.extend(arms(status, rows.saturating_sub(5).max(1), columns));
+        lines.extend(arms(status, rows.saturating_sub(2 + rest).max(1), columns));
     } else {
         lines.push(format!("  {}", status.doing));
     }
-    lines.extend(evidence(status));
-    lines.extend(machine(status));
+    lines.extend(evidence(status).filter(|_| rest > 0));
+    lines.extend(machine(status).filter(|_| rest > 1));
     lines.push(format!("  {}", time(status)));
-    lines.extend(to_come(status));
+    lines.extend(to_come(status).filter(|_| rest > 2));
     lines.truncate(rows.max(1));
     lines.iter().map(|line| cut(line, columns)).collect()
 }
@@ -408,10 +411,24 @@ mod tests {
               1 min 12 s, 2–4 min left
               to come: c.on-disk, a.in-memory, a.on-disk …"#]]
         .assert_eq(&panel(&status(), 46, 24).join("\n"));
-        for columns in 36..120 {
+        for columns in 30..120 {
             let lines = panel(&status(), columns, 24).join("\n");
             assert!(lines.contains("+3.1% [2.0, 4.3]") && lines.contains("−0.2% [−0.9, +0.5]"), "{columns}: {lines}");
         }
+    }
+
+    #[test]
+    fn a_low_terminal_keeps_its_arms() {
+        expect![[r#"
+            [2/6] c/in-memory  ━━━━━────…
+              tls    +3.1% [2.0, 4.3]
+            ✓ audit  −0.2% [−0.9, +0.5]
+              luks   ~
+            ! evidence so far: 9 of 12 c…
+              1 min 12 s, 2–4 min left"#]]
+        .assert_eq(&panel(&status(), 29, 6).join("\n"));
+        let low = panel(&status(), 80, 4).join("\n");
+        assert!(low.contains("+3.1%") && low.contains("and 2 more arms") && low.contains("2–4 min left"), "{low}");
     }
 
     #[test]

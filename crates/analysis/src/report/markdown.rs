@@ -8,7 +8,12 @@ use crate::Analysis;
 
 /// The report on `analysis`, ending with a line break. Quotations are never cut.
 pub fn render(analysis: &Analysis, form: Form) -> String {
-    let blocks: Vec<String> = view::document(analysis, form).iter().map(block).collect();
+    laid_out(&view::document(analysis, form))
+}
+
+/// `blocks` one below the other, ending with a line break.
+pub(super) fn laid_out(blocks: &[Block]) -> String {
+    let blocks: Vec<String> = blocks.iter().map(block).collect();
     format!("{}\n", blocks.join("\n\n"))
 }
 

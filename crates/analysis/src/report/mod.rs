@@ -1,26 +1,37 @@
 //! Reports: an [`Analysis`](crate::Analysis) in, text out.
 //!
 //! [`view`] decides what is said and in which order, as a list of blocks that know no medium; [`terminal`] and
-//! [`markdown`] only lay the blocks out; [`html`] draws. [`json`], [`csv`], [`benchstat`] and [`ycsb`] are for
-//! programs; of these [`json`] and [`csv`] are the whole analysis, with nothing rounded and nothing left out,
-//! and from [`json`] every other report but [`ycsb`] can be made again. [`live`] is the status line while a run
-//! is under way, [`summary`] what stands last. [`number`] (on [`quantity`](tithe_model::quantity)) and
-//! [`words`] (with [`cell_name`]) are the only places that turn figures and outcomes into text, so that every
-//! medium says the same thing in the same words.
+//! [`markdown`] only lay the blocks out; [`html`] draws. [`json`], [`csv`], [`benchstat`], [`ycsb`], [`bencher`] and
+//! [`otava`] are for programs; of these [`json`] and [`csv`] are the whole analysis, with nothing rounded and nothing
+//! left out, and from [`json`] every other report but [`ycsb`] can be made again. [`oscal`] and [`sarif`] tell
+//! auditors what was seen, one [`observation`] at a time, with the [`controls`] that it is about. [`history`] is
+//! about many runs, [`comparison`] about a few. [`live`] is the status line while a run is under way, [`summary`]
+//! what stands last. [`number`] (on [`quantity`](tithe_model::quantity)) and [`words`] (with [`cell_name`]) are the
+//! only places that turn figures and outcomes into text, so that every medium says the same thing in the same words.
+//!
+//! [`matrix`] is what tasks on many hosts say together, in its own formats.
 //!
 //! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
 
+pub mod bencher;
 pub mod benchstat;
 pub mod calibration;
 pub mod cell_name;
 pub mod claims;
 pub mod comparison;
+pub mod controls;
 pub mod csv;
+pub mod history;
 pub mod html;
 pub mod json;
 pub mod live;
 pub mod markdown;
+pub mod matrix;
 pub mod number;
+pub mod observation;
+pub mod oscal;
+pub mod otava;
+pub mod sarif;
 pub mod summary;
 pub mod terminal;
 pub mod view;
@@ -65,7 +76,7 @@ mod tests {
             48,310 op/s [not enough data] |
             48,310 op/s [not enough data] | 33,317 op/s [32,618, 34,017] | *(42,790 op/s [41,891, 43,689])* | *(48,118 op/s [47,107, 49,128])*
             page
-            48,310 op/s</title><path class="bar" d="M0 2H111.7V10H0z"/></svg><span class="v">48,310 op/s <small>[not enough data]</small></spa
+            48,310 op/s</title><path class="bar" d="M0 2H111.7V10H0z"/></svg><span class="v">48,310 op/s <small>[not enough data]</small> </sp
         "#]]
         .assert_eq(&told);
         assert!(all.iter().all(|(_, text)| !text.contains('∞')));

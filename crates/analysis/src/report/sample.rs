@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun, Proof,
-    PublishedCost, Sweep, SweepArm, SweepStep,
+    PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
 };
 
 /// Every sample.
@@ -141,7 +141,21 @@ fn arm(name: &str, proof: Proof) -> ArmAnalysis {
         levels: Vec::new(),
         estimates: Vec::new(),
         published: Vec::new(),
+        course: Vec::new(),
     }
+}
+
+/// The cost of 30 frames of so many starts, about `middle` percent and `moved` percent higher at the end than at the
+/// beginning.
+fn course(starts: u32, middle: f64, moved: f64) -> Vec<StartCourse> {
+    let each = 30 / starts;
+    let noise = [0.4, -0.9, 1.1, 0.1, -0.7, 0.6, -0.2, 0.8, -1.2];
+    let at = |frame: u32| {
+        let effect = percent(middle + moved * (f64::from(frame) / 29.0 - 0.5) + noise[frame as usize % noise.len()]);
+        (effect * 1e6).round() / 1e6
+    };
+    let start = |start: u32| StartCourse { start, effects: (start * each..(start + 1) * each).map(at).collect() };
+    (0..starts).map(start).collect()
 }
 
 /// A figure of others; the cost in percent.
@@ -200,6 +214,7 @@ fn tls() -> ArmAnalysis {
         },
         difference: ["+ ssl = on", "+ ssl_min_protocol_version = TLSv1.3", "- ssl = off"].map(str::to_owned).to_vec(),
         findings,
+        course: course(5, 40.5, 0.0),
         levels: levels(1.45),
         estimates: vec![
             Estimate::new("net", "net time per op", Interval::of_percent(40.5, 38.7, 42.3), (38.42, 53.98), "µs")
@@ -234,6 +249,7 @@ fn audit() -> ArmAnalysis {
     findings.push(finding(2, Phase::After, "audit", AUDIT, Verdict::CannotTell, lost));
     ArmAnalysis {
         findings,
+        course: course(1, 12.9, 14.0),
         levels: levels(1.129),
         difference: vec!["+ shared_preload_libraries = pgaudit".to_owned(), "+ pgaudit.log = read, write".to_owned()],
         estimates: vec![
@@ -399,6 +415,7 @@ fn machine() -> Machine {
         file_system: "ext4".to_owned(),
         swap: "/dev/dm-1 (encrypted by dm-crypt)".to_owned(),
         virtualised: true,
+        boot: String::new(),
     }
 }
 
@@ -410,6 +427,7 @@ fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
         tithe: "0.1.0".to_owned(),
         seed: 42,
         records: 1000,
+        began_unix_s: None,
         confidence: 0.95,
         margin: percent(3.0),
         machine: machine(),

@@ -35,8 +35,12 @@ impl Default for Options {
 
 /// The report on `analysis`, ending with a line break.
 pub fn render(analysis: &Analysis, options: Options) -> String {
+    laid_out(&view::document(analysis, options.form), options)
+}
+
+/// `blocks` on a page, ending with a line break.
+pub(super) fn laid_out(blocks: &[Block], options: Options) -> String {
     let mut page = Page { width: options.width.max(WIDTH_MIN), colour: options.colour, text: String::new() };
-    let blocks = view::document(analysis, options.form);
     for (index, block) in blocks.iter().enumerate() {
         if index > 0 && apart(&blocks[index - 1], block) {
             page.push("");

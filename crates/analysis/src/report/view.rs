@@ -89,11 +89,11 @@ pub struct Column {
 }
 
 impl Column {
-    fn text(title: &str) -> Self {
+    pub(super) fn text(title: &str) -> Self {
         Self { title: title.to_owned(), note: String::new(), figures: false }
     }
 
-    fn figures(title: impl Into<String>, note: impl Into<String>) -> Self {
+    pub(super) fn figures(title: impl Into<String>, note: impl Into<String>) -> Self {
         Self { title: title.into(), note: note.into(), figures: true }
     }
 }
@@ -114,15 +114,15 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn text(text: impl Into<String>, tone: Tone) -> Self {
+    pub(super) fn text(text: impl Into<String>, tone: Tone) -> Self {
         Self { lead: text.into(), tone, ..Self::default() }
     }
 
-    fn figure(figure: number::Figure, tone: Tone) -> Self {
+    pub(super) fn figure(figure: number::Figure, tone: Tone) -> Self {
         Self { lead: figure.lead, rest: figure.rest, tone, ..Self::default() }
     }
 
-    fn absent() -> Self {
+    pub(super) fn absent() -> Self {
         Self::text("–", Tone::Faint)
     }
 }
@@ -393,7 +393,7 @@ fn over_run(analysis: &Analysis) -> Vec<Block> {
 
 impl Block {
     /// Replaces every text that may come from outside.
-    fn each_text(&mut self, change: fn(&mut String)) {
+    pub(super) fn each_text(&mut self, change: fn(&mut String)) {
         match self {
             Self::Heading(_, text) | Self::Paragraph(text) => change(text),
             Self::Facts(facts) => facts.iter_mut().for_each(|(label, text)| [label, text].into_iter().for_each(change)),

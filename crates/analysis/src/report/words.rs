@@ -4,13 +4,10 @@ use serde::{Deserialize, de::IntoDeserializer};
 use tithe_model::{
     ending::CellEnding,
     record::{Role, Verdict},
+    wrap::wrapped,
 };
 
-use super::{
-    number,
-    table::{width, wrap},
-    view::Tone,
-};
+use super::{number, table::width, view::Tone};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
 
 /// Heads the log per operation over a start.
@@ -113,7 +110,7 @@ pub fn outcome_short(estimate: &Estimate, margin: f64) -> &'static str {
 pub fn with_difference(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String {
     let of_cell = analysis.cells.iter().find(|it| it.id == cell);
     let of_arm = of_cell.and_then(|cell| cell.arms.iter().find(|it| it.name == arm));
-    let decided = of_arm.and_then(|arm| arm.estimates.iter().find(|estimate| estimate.primary));
+    let decided = of_arm.and_then(|arm| arm.primary());
     let beside = decided.and_then(|it| number::both(&it.effect, it.difference.as_ref(), &it.unit, it.verdict).1);
     beside.map_or(said.to_owned(), |difference| format!("{said}, {difference}"))
 }
@@ -222,7 +219,8 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         }
         Flag::ServerUnseen => {
             "The server's processes could not be seen, so processor time is the client's alone: \
-             let Tithe launch the server, or run Tithe beside it as the same user."
+             let Tithe launch the server, or run Tithe on its machine as root or as its user; of an attached one the fact \
+             `server processes` says what stood in the way."
         }
         Flag::CarryOver => {
             "What the arm before leaves behind moves this figure by more than 0.5%: \
@@ -274,10 +272,12 @@ pub fn repetitions(cell: &CellAnalysis) -> String {
 
 /// `text` in lines of at most `columns`, the first after `lead` and the others as far in.
 pub fn paragraph(lead: &str, text: &str, columns: usize) -> String {
-    let before = width(lead);
-    let mut lines = wrap(text, columns.saturating_sub(before).max(PARAGRAPH_MIN)).into_iter();
-    let first = format!("{lead}{}\n", lines.next().unwrap_or_default());
-    lines.fold(first, |text, line| format!("{text}{:before$}{line}\n", ""))
+    let before = " ".repeat(width(lead));
+    let mut lines = wrapped(text, [lead, &before], columns.max(before.len() + PARAGRAPH_MIN), width);
+    if lines.is_empty() {
+        lines.push(lead.to_owned());
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// `1 frame`, `30 frames`.

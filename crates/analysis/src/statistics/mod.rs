@@ -3,14 +3,17 @@
 //! The chain is short. The costs of two slots of the same block and lane are compared as a natural-log ratio
 //! ([`pairing`]), a frame's ratios are averaged robustly ([`order`]), and the frames' values carry the inference
 //! ([`inference`]), by start of the servers where several frames share one ([`starts`], by [`random_effects`]).
-//! Percentiles take the same way over groups of frames ([`percentile`]). When to stop is in [`precision`], what the
-//! answer is called in [`verdict`].
+//! Over hosts the same model carries what each of them has shown ([`hosts`]). Percentiles take the same way as costs,
+//! over groups of frames ([`percentile`]). When to stop is in [`precision`], what the answer is called in [`verdict`].
+//! Where the costs of many runs change their level is in [`change_points`].
 //!
 //! Left out on purpose: models of the noise, outlier removal, bootstrap. A frame's label swap is a symmetry
 //! of the randomised design, so the signed-rank interval needs no model.
 
 pub mod allocation;
+pub mod change_points;
 pub mod distribution;
+pub mod hosts;
 pub mod inference;
 pub mod order;
 pub mod pairing;

@@ -120,6 +120,7 @@ impl Invented {
             on: Vec::new(),
             off: Vec::new(),
             aa: false,
+            programs: None,
         });
         let cell = Cell {
             id: "c".to_owned(),

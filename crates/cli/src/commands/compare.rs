@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use tithe_analysis::{
     Analysis,
     compare::{self, Comparison},
+    matrix::against,
     report,
 };
 use tithe_model::ending::CellEnding;
 
 use crate::{
     CompareArgs,
+    commands::matrix,
     exit::{self, Stop},
     progress, records,
 };
@@ -33,6 +35,9 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
             return Err(Stop::new(exit::USAGE, format!("two runs have the label {label:?}: give each one of its own")));
         }
     }
+    if runs.iter().any(|run| matrix::document(run).is_some()) {
+        return matrices(arguments, &runs, &labels, threshold);
+    }
     let mut subjects = Vec::new();
     let (mut damaged, mut unmeasured) = (None, exit::OK);
     for run in &runs {
@@ -43,20 +48,53 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         }
         subjects.push(assessed.analysis);
     }
-    let comparison = compare::compare(&subjects, &labels).map_err(|reasons| {
+    let mut comparison = compare::compare(&subjects, &labels).map_err(|reasons| {
         let status = if unmeasured == exit::OK { exit::USAGE } else { unmeasured };
         Stop::new(status, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
     })?;
+    let yearly = (arguments.false_alarms_per_year, arguments.comparisons_per_year);
+    if let (Some(alarms_per_year), Some(comparisons_per_year)) = yearly {
+        comparison.keep(compare::Budget { alarms_per_year, comparisons_per_year }).map_err(|reasons| {
+            Stop::new(exit::USAGE, format!("the budget of false alarms cannot be kept:\n  {}", reasons.join("\n  ")))
+        })?;
+    }
     let rendered = match arguments.format.as_str() {
         "html" => report::html::comparison(&comparison, &subjects),
-        "markdown" => report::comparison::markdown::render(&comparison, threshold),
-        "json" => report::comparison::json::render(&comparison, threshold),
-        "junit" => report::comparison::junit::render(&comparison, threshold),
-        _ => report::comparison::render(&comparison, progress::columns().min(120)),
+        format => in_text(&comparison, format, threshold),
     };
     anstream::print!("{rendered}");
     let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
     Ok(damaged.unwrap_or(exit::worse(unmeasured, judged)))
+}
+
+/// A comparison in any format but the page.
+fn in_text(comparison: &Comparison, format: &str, threshold: Option<f64>) -> String {
+    match format {
+        "markdown" => report::comparison::markdown::render(comparison, threshold),
+        "json" => report::comparison::json::render(comparison, threshold),
+        "junit" => report::comparison::junit::render(comparison, threshold),
+        _ => report::comparison::render(comparison, progress::columns().min(120)),
+    }
+}
+
+/// Compares gathered matrices.
+fn matrices(
+    arguments: &CompareArgs,
+    paths: &[PathBuf],
+    labels: &[Option<String>],
+    threshold: Option<f64>,
+) -> Result<i32, Stop> {
+    if arguments.format == "html" {
+        let why = "--format html is for single runs; gathered matrices are compared as text, markdown, json and junit";
+        return Err(Stop::new(exit::USAGE, why));
+    }
+    let name = |path: &Path, label: &Option<String>| label.clone().unwrap_or_else(|| path.display().to_string());
+    let named = paths.iter().zip(labels).map(|(path, label)| matrix::named(path, name(path, label)));
+    let comparison = against::compare(&named.collect::<Result<Vec<_>, Stop>>()?).map_err(|reasons| {
+        Stop::new(exit::USAGE, format!("these matrices cannot be compared:\n  {}", reasons.join("\n  ")))
+    })?;
+    anstream::print!("{}", in_text(&comparison, &arguments.format, threshold));
+    Ok(threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold)))
 }
 
 /// Says on standard error which cells of a run were not measured, or not to their end, and returns the status: a
@@ -97,7 +135,7 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
 }
 
 /// `before=RUN` as a label and a path; a path that has a `=` in its name is none.
-fn labelled(text: &str) -> Result<(Option<String>, PathBuf), Stop> {
+pub(super) fn labelled(text: &str) -> Result<(Option<String>, PathBuf), Stop> {
     match text.split_once('=').filter(|(label, _)| !label.contains('/') && !Path::new(text).exists()) {
         None => Ok((None, PathBuf::from(text))),
         Some((label, run)) if !label.trim().is_empty() && !run.is_empty() && !label.contains(char::is_control) => {

@@ -152,7 +152,7 @@ fn reason(stop: &Stop) -> String {
     let first = message.lines().next().unwrap_or_default();
     let first = first.strip_prefix("error: ").or(first.strip_prefix("tithe: ")).unwrap_or(first);
     let first = first.strip_suffix("; nothing was started").unwrap_or(first);
-    let advice = message.split_once("to install it:\n").and_then(|(_, rest)| rest.lines().next());
+    let advice = message.split_once(complain::REMEDY).and_then(|(_, rest)| rest.trim_start().lines().next());
     advice.map_or(first.to_owned(), |advice| format!("{first}; {}", advice.trim()))
 }
 
@@ -163,11 +163,13 @@ struct Running {
 }
 
 impl Running {
-    /// The server at `url`, which answers.
+    /// The server at `url`, which answers and can be measured.
     fn at(url: &str, product: &'static dyn Product) -> Result<Self, Stop> {
         let address = Address::Attached(Url::new(url));
         let server = Server { address, process: None, paths: Default::default(), folder: Default::default() };
-        product.facts(&server, &Setup::bare()).map_err(|fault| Stop::new(exit::FAILED, fault))?;
+        let setup = Setup::bare();
+        let usable = product.facts(&server, &setup).and_then(|_| product.check_attached(&server, &setup));
+        usable.map_err(|fault| Stop::new(exit::FAILED, fault))?;
         Ok(Self { product, server })
     }
 

@@ -2,6 +2,11 @@
 
 use std::fmt::Write as _;
 
+use tithe_analysis::report::{
+    controls::Property,
+    observation::{Assessment, Method, Observation, Outcome},
+    oscal, sarif,
+};
 use tithe_harness::inspect;
 use tithe_machine::{
     fault::Fault,
@@ -15,6 +20,7 @@ use tithe_plugin::{
     wire,
 };
 
+use super::verify::now_unix_s;
 use crate::{
     InspectArgs,
     exit::{self, Stop},
@@ -31,7 +37,7 @@ struct Column {
 }
 
 /// How long each server may think before it first answers, s: one that speaks another protocol may wait for ever.
-const FIRST_ANSWER_S: u16 = 5;
+pub const FIRST_ANSWER_S: u16 = 5;
 
 /// Runs the command; returns the exit status.
 pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
@@ -50,6 +56,8 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
         _ if columns.is_empty() => String::new(),
         "markdown" => markdown(&columns),
         "json" => json(&columns),
+        "oscal" => oscal::render(&observed(&columns, &required)),
+        "sarif" => sarif::render(&observed(&columns, &required)),
         _ => plain(&columns, progress::columns()),
     };
     anstream::print!("{text}");
@@ -235,6 +243,52 @@ fn json(columns: &[Column]) -> String {
     format!("{:#}\n", serde_json::Value::from(columns.iter().map(column).collect::<Vec<_>>()))
 }
 
+/// What was seen, one observation for each feature of each server. What is not enforced fails where it was required.
+fn observed(columns: &[Column], required: &[Feature]) -> Assessment {
+    let unix_s = now_unix_s();
+    let observation = |column: &Column, cell: &FeatureStatus| {
+        let outcome = match lack(cell) {
+            None => Outcome::Holds,
+            Some(Lack::Untold) => Outcome::CannotTell,
+            Some(Lack::Unenforced) if required.contains(&cell.feature) => Outcome::Fails,
+            Some(Lack::Unenforced) => Outcome::Informs,
+        };
+        Observation {
+            subject: format!("{}, {}", column.name, column.version),
+            check: cell.feature.id().to_owned(),
+            claim: format!("{} is enforced on the whole server", cell.feature.title()),
+            property: Some(property(cell.feature)),
+            method: Method::Examine,
+            phase: "",
+            outcome,
+            seen: format!("{}: {}", words(cell), cell.seen),
+            control: String::new(),
+            unix_s,
+        }
+    };
+    let pairs = columns.iter().flat_map(|column| column.cells.iter().map(move |cell| (column, cell)));
+    Assessment {
+        title: "Security matrix".to_owned(),
+        source: columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", "),
+        tithe: env!("CARGO_PKG_VERSION").to_owned(),
+        unix_s,
+        observations: pairs.map(|(column, cell)| observation(column, cell)).collect(),
+    }
+}
+
+/// What a row of the matrix gives a system.
+fn property(feature: Feature) -> Property {
+    match feature {
+        Feature::Authentication | Feature::JmxAuthentication | Feature::AuthenticationCaching => {
+            Property::Authentication
+        }
+        Feature::Authorisation | Feature::ProxyRoles => Property::Authorisation,
+        Feature::Transport | Feature::NodeToNode | Feature::ClientToNode => Property::Transport,
+        Feature::AtRest => Property::AtRest,
+        Feature::Auditing => Property::Audit,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -363,6 +417,19 @@ mod tests {
             ]
         "#]]
         .assert_eq(&json(&[column()]));
+    }
+
+    #[test]
+    fn auditors_are_told_what_was_required_and_is_not_there() {
+        let outcomes = |required: &[Feature]| {
+            let seen = observed(&[column()], required).observations;
+            let all = seen.iter().map(|it| format!("{} {}", it.check, it.outcome.word()));
+            all.collect::<Vec<_>>().join("; ")
+        };
+        expect!["authentication cannot-tell; tls informs; audit cannot-tell; node-to-node holds"]
+            .assert_eq(&outcomes(&[]));
+        expect!["authentication cannot-tell; tls fails; audit cannot-tell; node-to-node holds"]
+            .assert_eq(&outcomes(&[Feature::Transport]));
     }
 
     #[test]

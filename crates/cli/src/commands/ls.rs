@@ -6,14 +6,18 @@
 use std::{collections::BTreeSet, path::Path};
 
 use tithe_analysis::report::words::paragraph;
+use tithe_harness::arms;
+use tithe_machine::launch::Address;
 use tithe_model::{
     catalogue::{Catalogue, DefaultValue, OfferedDatabase, OptionEntry, ProtectionEntry, WorkloadEntry},
-    diagnostic::nearest,
-    experiment::OptionValue,
+    experiment::{OptionValue, Url},
+    record::Role,
 };
+use tithe_plugin::{evidence::Evidence, product::Product};
 
 use crate::{
     LsArgs,
+    asked::meant,
     exit::{self, Stop},
     offer, pages, progress,
 };
@@ -46,7 +50,10 @@ fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<Strin
     match (database, workload, rest) {
         (Some(database), _, []) => Ok(of_database(database, columns)),
         (Some(database), _, [id, ..]) => match database.protection(id) {
-            Some(protection) => Ok(of_protection(protection, columns)),
+            Some(protection) => {
+                let proof = proof(offer::database(database.entry.id)?, protection, columns)?;
+                Ok(of_protection(protection, columns) + &proof)
+            }
             None => Err(unknown(
                 &format!("{} has no protection", database.entry.title),
                 id,
@@ -65,8 +72,7 @@ fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<Strin
 /// That `what` is called `name`, with what there is.
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Stop {
     let known: Vec<&str> = known.collect();
-    let guess = nearest(name, known.iter().copied()).map_or(String::new(), |guess| format!(" (did you mean {guess}?)"));
-    Stop::new(exit::USAGE, format!("{what} {name}{guess}; there are {}", known.join(", ")))
+    Stop::new(exit::USAGE, format!("{what} {name}{}; there are {}", meant(name, &known), known.join(", ")))
 }
 
 /// Writes a page for each database and protection into `folder`.
@@ -139,6 +145,35 @@ fn of_protection(protection: &ProtectionEntry, columns: usize) -> String {
         text.push('\n');
         text += &paragraph(&format!("  {} = ", option.name), &takes(option), columns);
         text += &paragraph("      ", option.help, columns);
+    }
+    text
+}
+
+/// What proves `entry` of `product` with its options as they are by default, and what of that is needed.
+fn proof(product: &dyn Product, entry: &ProtectionEntry, columns: usize) -> Result<String, Stop> {
+    let protection = arms::named(product, entry.id)?;
+    let checks = protection.evidence(&pages::chosen(protection));
+    let launched = Address::Tcp { host: String::new(), port: 0 };
+    let place = if product.embedded() { "" } else { " on a server that tithe launches" };
+    let mut text = told(place, &checks, &launched, columns);
+    if product.entry().schemes.is_empty() {
+        return Ok(text);
+    }
+    let how = pages::attached(protection);
+    text += &match entry.attachable {
+        true => told(&format!(" on an attached server ({how})"), &checks, &Address::Attached(Url::new("")), columns),
+        false => "\n  cannot be asked of a server that tithe does not launch\n".to_owned(),
+    };
+    Ok(text)
+}
+
+/// The checks that concern a server at `address`, with what each is for.
+fn told(place: &str, checks: &[Box<dyn Evidence>], address: &Address, columns: usize) -> String {
+    let mut text = format!("\n  proven{place} by\n");
+    for (role, word) in [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "told")] {
+        for check in checks.iter().filter(|check| check.entry().role == role && check.concerns(address)) {
+            text += &paragraph(&format!("    {word:<13}"), &check.claim(), columns);
+        }
     }
     text
 }

@@ -7,9 +7,13 @@ use tithe_harness::{
     arms::{self, Resolved},
     volumes::own_swap,
 };
-use tithe_machine::{launch::Place, watch::swap};
+use tithe_machine::{
+    launch::{Address, Place},
+    watch::swap,
+};
 use tithe_model::{
     plan::{Cell, Plan, STARTS_MIN, Starts},
+    record::Role,
     start_spread,
 };
 use tithe_plugin::configuration::configuration;
@@ -32,6 +36,7 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     anstream::print!("{}", few_starts(&prepared.plan));
     anstream::print!("{}", swap(&prepared));
     anstream::print!("{}", differences(&prepared)?);
+    anstream::print!("{}", proofs(&prepared)?);
     Ok(exit::OK)
 }
 
@@ -105,6 +110,29 @@ fn differences(prepared: &Prepared) -> Result<String, Stop> {
         }
     }
     Ok(text)
+}
+
+/// What is needed to prove each arm on a server that Tithe does not start, and what only strengthens the proof.
+fn proofs(prepared: &Prepared) -> Result<String, Stop> {
+    let mut text = String::new();
+    for arm in prepared.plan.experiment.arms.iter().filter(|arm| !arm.protections.is_empty()) {
+        let Some(url) = &arm.url else { continue };
+        let address = Address::Attached(url.clone());
+        text.push_str(&format!("  {}\n", arm.name));
+        for (protection, chosen) in Resolved::of(prepared.database, arm)?.protections {
+            let checks = protection.evidence(chosen);
+            for (role, word) in
+                [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "told")]
+            {
+                let such = checks.iter().filter(|check| check.entry().role == role && check.concerns(&address));
+                let ids: Vec<&str> = such.map(|check| check.id()).collect();
+                if !ids.is_empty() {
+                    text.push_str(&format!("    {}: {word}: {}\n", chosen.id, ids.join(", ")));
+                }
+            }
+        }
+    }
+    Ok(if text.is_empty() { text } else { format!("\nWhat proves each arm\n{text}") })
 }
 
 fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {

@@ -1,30 +1,40 @@
-//! `tithe report`: a run folder in any of the formats, or a document in all but one.
+//! `tithe report`: a run folder in any of the formats, a document in all but one, a gathered matrix in its own.
 
 use std::path::Path;
 
-use tithe_analysis::report;
+use tithe_analysis::report::{self, observation};
 use tithe_harness::folder;
 
 use crate::{
-    ReportArgs,
+    ReportArgs, commands,
     exit::{self, Stop},
     progress, records,
 };
 
 /// Runs the command; returns the exit status.
 pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
+    let width = progress::columns().min(120);
+    if let Some(text) = commands::matrix::document(&arguments.run) {
+        let options = report::terminal::Options { width, colour: true, ..report::terminal::Options::default() };
+        anstream::print!("{}", commands::matrix::report(&text, &arguments.run, &arguments.format, options)?);
+        return Ok(exit::OK);
+    }
     if arguments.format == "ycsb" {
         return ycsb(&arguments.run);
     }
     let assessed = records::read(&arguments.run)?;
     let (analysis, page_data) = (&assessed.analysis, &assessed.page_data);
-    let width = progress::columns().min(120);
+    let observed = || observation::of_run(analysis).map_err(|why| Stop::new(exit::USAGE, why));
     let text = |form| report::terminal::render(analysis, report::terminal::Options { form, width, colour: true });
     let rendered = match arguments.format.as_str() {
         "short" => text(report::view::Form::Short),
         "markdown" => report::markdown::render(analysis, report::view::Form::Long),
         "pull-request" => report::markdown::render(analysis, report::view::Form::Short),
         "benchstat" => report::benchstat::render(analysis),
+        "bencher" => report::bencher::render(analysis),
+        "otava" => report::otava::render(analysis),
+        "oscal" => report::oscal::render(&observed()?),
+        "sarif" => report::sarif::render(&observed()?),
         "html" => report::html::render(analysis, page_data),
         "json" => report::json::render(analysis, page_data),
         "csv" => report::csv::render(analysis),

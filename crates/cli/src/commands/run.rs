@@ -12,7 +12,7 @@ use tithe_harness::{
 };
 use tithe_machine::watch::host;
 use tithe_model::{
-    experiment::Experiment,
+    experiment::{Arm, Experiment},
     parse::{DESIGNS, aa_arm_of},
     plan::Plan,
     record::Event,
@@ -80,14 +80,44 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     let asked = &arguments.asked;
     let source = asked::source(asked, "run")?;
     let composed = source.composed().map(str::to_owned);
-    let change = |experiment: &mut Experiment| change(experiment, arguments);
+    let against = arguments.against.as_deref().map(programs).transpose()?;
+    let change = |experiment: &mut Experiment| change(experiment, arguments, against.as_deref());
     let prepared = prepare::prepare_source(source, &asked.experiment, asked.quick, change)?;
+    if against.is_some() && prepared.plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+        let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
+        return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
+    }
     composed.filter(|_| !arguments.quiet).iter().for_each(|text| anstream::eprintln!("{text}"));
     Ok(prepared)
 }
 
+/// The folder of the programs that `path` names, or one of which it names.
+fn programs(path: &Path) -> Result<PathBuf, Stop> {
+    let cannot = |error| Stop::new(exit::USAGE, format!("--against {}: {error}; nothing was started", path.display()));
+    let path = path.canonicalize().map_err(cannot)?;
+    let folder = if path.is_file() { path.parent().map(Path::to_owned) } else { None };
+    Ok(folder.unwrap_or(path))
+}
+
+/// Two builds of the server in place of the arms: its plain set-up by the programs in `folder`, and by those that are
+/// installed.
+fn two_builds(experiment: &mut Experiment, folder: &Path) {
+    let Some(plain) = experiment.arms.first().cloned() else { return };
+    let with_aa = experiment.arms.iter().any(|arm| arm.aa);
+    let arm = |name: &str, programs| Arm { name: name.to_owned(), programs, ..plain.clone() };
+    experiment.arms = vec![arm("against", Some(folder.to_owned())), arm("installed", None)];
+    let aa_arm = if with_aa { aa_arm_of(&experiment.arms) } else { None };
+    experiment.arms.extend(aa_arm);
+    // Of the arms that are left out.
+    experiment.published.clear();
+    experiment.title = format!("{}: installed against {}", experiment.title, folder.display());
+}
+
 /// What the options change about the experiment.
-fn change(experiment: &mut Experiment, arguments: &RunArgs) {
+fn change(experiment: &mut Experiment, arguments: &RunArgs, against: Option<&Path>) {
+    if let Some(folder) = against {
+        two_builds(experiment, folder);
+    }
     if arguments.aa_arm {
         let aa_arm = aa_arm_of(&experiment.arms);
         experiment.arms.extend(aa_arm);
@@ -109,7 +139,7 @@ fn status(ending: Ending, analysis: &Analysis) -> i32 {
 }
 
 /// Writes the reports that stand in the run folder.
-fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> Result<(), Stop> {
+pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> Result<(), Stop> {
     let reports = [
         ("report.html", report::html::render(analysis, page_data)),
         ("report.md", report::markdown::render(analysis, report::view::Form::Long)),

@@ -1,8 +1,15 @@
 //! `tithe verify`: every arm once, with its evidence; nothing is timed.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::IsTerminal,
+};
 
-use tithe_analysis::report::{claims::Claims, words};
+use tithe_analysis::report::{
+    claims::Claims,
+    observation::{Assessment, Observation},
+    oscal, sarif, words,
+};
 use tithe_harness::{
     folder::RunFolder,
     run::{Advice, Ending, Observer, Run},
@@ -14,27 +21,33 @@ use tithe_model::{
 };
 
 use crate::{
-    AskedArgs, MachineArgs,
+    MachineArgs, VerifyArgs,
     commands::apart,
     exit::{self, Stop},
     interrupt,
     prepare::{self, Prepared},
+    progress,
 };
 
 /// Records at the most: enough to look at, quick to load.
 const RECORDS: u64 = 1000;
 
+/// Shortest slot, ns: on a busy machine a lane may sleep through a shorter one, and a frame without an operation would
+/// look like a server that serves none.
+const SLOT_NS: u64 = 200_000_000;
+
 /// Runs the command; returns the exit status.
-pub fn verify(arguments: &AskedArgs) -> Result<i32, Stop> {
-    let prepared = prepare::prepare(arguments, "verify")?;
-    let arguments = &arguments.experiment;
+pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
+    let prepared = prepare::prepare_unmeasured(&arguments.asked, "verify")?;
+    let format = arguments.format.as_str();
+    let arguments = &arguments.asked.experiment;
     let prepared = small(prepared, &arguments.machine)?;
     let machine = host::machine(&arguments.runs);
     std::fs::create_dir_all(&arguments.runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
     let path = arguments.runs.join(format!("verify-{}", std::process::id()));
     let mut folder = RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?;
-    let mut verifier = Verifier { prepared: &prepared, findings: Vec::new(), claims: Claims::default(), invalid: 0 };
+    let mut verifier = Verifier::new(&prepared, format == "text");
     let cancelled = interrupt::listen();
     let Prepared { plan, database, install, workloads, .. } = &prepared;
     let run =
@@ -42,21 +55,25 @@ pub fn verify(arguments: &AskedArgs) -> Result<i32, Stop> {
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();
-    let Verifier { claims, invalid, .. } = verifier;
+    let Verifier { claims, invalid, observed, .. } = verifier;
     drop(folder);
     // Nothing was measured, so there is nothing to keep.
     let _ = std::fs::remove_dir_all(&path);
-    Ok(conclude(&ending?, &claims, invalid))
+    let (status, words) = conclude(&ending?, &claims, invalid);
+    match format {
+        "oscal" => anstream::print!("{}", oscal::render(&observed)),
+        "sarif" => anstream::print!("{}", sarif::render(&observed)),
+        _ => anstream::print!("{words}"),
+    }
+    Ok(status)
 }
 
-/// Prints what it all comes to; returns the exit status.
-fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> i32 {
+/// The exit status, and in words what it all comes to.
+fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> (i32, String) {
     let invalid_frames = (invalid > 0).then(|| words::plural(invalid, "invalid frame"));
     let amiss: Vec<String> = claims.amiss().into_iter().chain(invalid_frames).collect();
-    if !amiss.is_empty() {
-        anstream::println!("\n{}", amiss.join("; "));
-    }
-    match ending {
+    let mut words = if amiss.is_empty() { String::new() } else { format!("\n{}\n", amiss.join("; ")) };
+    let status = match ending {
         Ending::Interrupted => exit::INTERRUPTED,
         Ending::Failed => exit::FAILED,
         Ending::Complete if claims.count(Verdict::Fails) > 0 => exit::DISPROVEN,
@@ -64,10 +81,11 @@ fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> i32 {
         Ending::Complete if !claims.all_hold() => exit::CANNOT_TELL,
         Ending::Complete => {
             let seen = if claims.count(Verdict::OutOfReach) > 0 { " that could be looked at" } else { "" };
-            anstream::println!("\nevery claim{seen} holds and every answer was right; nothing was timed");
+            words += &format!("\nevery claim{seen} holds and every answer was right; nothing was timed\n");
             exit::OK
         }
-    }
+    };
+    (status, words)
 }
 
 /// The same experiment with little data and one short frame a cell.
@@ -81,6 +99,7 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
     for cell in &mut plan.cells {
         (cell.blocks, cell.frames_max, cell.epochs) = (2, 1, 1);
+        cell.slot_ns = cell.slot_ns.max(SLOT_NS);
     }
     prepare::of_plan(prepared.text, plan, machine)
 }
@@ -92,27 +111,74 @@ struct Verifier<'a> {
     findings: Vec<Finding>,
     claims: Claims,
     invalid: u64,
+    /// What was seen so far, for a document in place of words.
+    observed: Assessment,
+    /// Version of each arm's server in the present cell, as far as it was started.
+    versions: BTreeMap<u32, String>,
+    /// True where words are printed as they come; else they go to standard error.
+    is_told: bool,
 }
 
-impl Verifier<'_> {
+impl<'a> Verifier<'a> {
+    fn new(prepared: &'a Prepared, is_told: bool) -> Self {
+        let experiment = &prepared.plan.experiment;
+        let observed = Assessment {
+            title: experiment.title.clone(),
+            source: format!("experiment {:?} on {}", experiment.title, experiment.database),
+            tithe: env!("CARGO_PKG_VERSION").to_owned(),
+            unix_s: now_unix_s(),
+            observations: Vec::new(),
+        };
+        let (findings, claims, versions) = (Vec::new(), Claims::default(), BTreeMap::new());
+        Self { prepared, findings, claims, invalid: 0, observed, versions, is_told }
+    }
+
     fn tell(&mut self) {
         let findings = std::mem::take(&mut self.findings);
         findings.iter().for_each(|finding| self.claims.add(finding));
-        anstream::print!("{}", reported(&findings, &self.prepared.plan.experiment.arms));
+        // What is read by a program is not broken into lines.
+        let columns = if std::io::stdout().is_terminal() { progress::columns() } else { usize::MAX };
+        self.say(&reported(&findings, &self.prepared.plan.experiment.arms, columns));
     }
+
+    /// Prints `text`; beside a document on standard error.
+    fn say(&self, text: &str) {
+        if self.is_told {
+            anstream::print!("{text}");
+        } else {
+            anstream::eprint!("{text}");
+        }
+    }
+
+    fn observe(&mut self, finding: &Finding) {
+        let plan = &self.prepared.plan;
+        let (cell, arm) = (&plan.cells[finding.cell as usize], &plan.experiment.arms[finding.arm as usize]);
+        let version = self.versions.get(&finding.arm).map_or("", String::as_str);
+        let subject = format!("{} · {}, {version}", cell.id, arm.name);
+        self.observed.observations.push(Observation::of(finding, &subject, now_unix_s()));
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn now_unix_s() -> u64 {
+    time::OffsetDateTime::now_utc().unix_timestamp().unsigned_abs()
 }
 
 impl Observer for Verifier<'_> {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::CellStarted { cell } => anstream::println!("{}", self.prepared.plan.cells[*cell as usize].id),
-            Event::Evidence(finding) => self.findings.push(finding.clone()),
+            Event::CellStarted { cell } => self.say(&format!("{}\n", self.prepared.plan.cells[*cell as usize].id)),
+            Event::ArmStarted { arm, version, .. } => drop(self.versions.insert(*arm, version.clone())),
+            Event::Evidence(finding) => {
+                self.observe(finding);
+                self.findings.push(finding.clone());
+            }
             Event::FrameDone { invalid: Some(reason), .. } => {
                 self.invalid += 1;
-                anstream::println!("  ✗ {reason}");
+                self.say(&format!("  ✗ {reason}\n"));
             }
             Event::CellDone { .. } => self.tell(),
-            Event::Warning { message } => anstream::println!("  warning: {message}"),
+            Event::Warning { message } => self.say(&format!("  warning: {message}\n")),
             _ => {}
         }
     }
@@ -122,8 +188,8 @@ impl Observer for Verifier<'_> {
     }
 }
 
-/// `findings` in words, claim by claim; looks that saw the same are one.
-fn reported(findings: &[Finding], arms: &[Arm]) -> String {
+/// `findings` in words, claim by claim, in lines of at most `columns`; looks that saw the same are one.
+fn reported(findings: &[Finding], arms: &[Arm], columns: usize) -> String {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
         match groups.iter_mut().find(|observed| is_same(observed[0], finding)) {
@@ -135,7 +201,7 @@ fn reported(findings: &[Finding], arms: &[Arm]) -> String {
     let first =
         |observed: &Vec<&Finding>| findings.iter().position(|finding| claim_of(finding) == claim_of(observed[0]));
     groups.sort_by_key(first);
-    groups.iter().map(|observed| line(observed, &arms[observed[0].arm as usize].name)).collect()
+    groups.iter().map(|observed| lines(observed, &arms[observed[0].arm as usize].name, columns)).collect()
 }
 
 /// What is looked at.
@@ -148,13 +214,19 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     claim_of(one) == claim_of(other) && one.verdict == other.verdict && seen(one) == seen(other)
 }
 
-fn line(observed: &[&Finding], arm: &str) -> String {
+fn lines(observed: &[&Finding], arm: &str, columns: usize) -> String {
     let Finding { role, verdict, claim, protected, control, .. } = observed[0];
-    let (mark, ..) = words::finding(*role, *verdict);
-    let mark = if *role == Role::Disclosure { "i" } else { mark };
+    let (mark, outcome, _) = words::finding(*role, *verdict);
+    // What only tells is a question with its answer.
+    let (mark, answer) = if *role == Role::Disclosure { ("i", format!(", {outcome}")) } else { (mark, String::new()) };
     let phases: BTreeSet<&str> = observed.iter().map(|finding| word(finding.phase)).collect();
     let when = if phases.len() > 1 { "before and after" } else { word(observed[0].phase) };
-    format!("  {mark} {arm}: {claim} ({when})\n      protected: {protected}\n      control: {control}\n")
+    let told = [
+        (format!("  {mark} "), format!("{arm}{answer}: {claim} ({when})")),
+        ("      protected: ".to_owned(), protected.clone()),
+        ("      control: ".to_owned(), control.clone()),
+    ];
+    told.iter().map(|(lead, text)| words::paragraph(lead, text, columns)).collect()
 }
 
 fn word(phase: Phase) -> &'static str {
@@ -171,7 +243,15 @@ mod tests {
     use super::*;
 
     fn arm(name: &str) -> Arm {
-        Arm { name: name.to_owned(), protections: Vec::new(), url: None, on: Vec::new(), off: Vec::new(), aa: false }
+        Arm {
+            name: name.to_owned(),
+            protections: Vec::new(),
+            url: None,
+            on: Vec::new(),
+            off: Vec::new(),
+            aa: false,
+            programs: None,
+        }
     }
 
     fn finding(check: &str, phase: Phase, verdict: Verdict, protected: &str) -> Finding {
@@ -211,11 +291,11 @@ mod tests {
               ✗ tls: claim of b (after)
                   protected: 1 of 9
                   control: seen
-              i tls: claim of c (before)
+              i tls, cannot tell: claim of c (before)
                   protected: no log
                   control: seen
         "#]]
-        .assert_eq(&format!("told\n{}", reported(&findings, &[arm("plain"), arm("tls")])));
+        .assert_eq(&format!("told\n{}", reported(&findings, &[arm("plain"), arm("tls")], 80)));
     }
 
     #[test]
@@ -225,7 +305,7 @@ mod tests {
             for (number, verdict) in verdicts.iter().enumerate() {
                 claims.add(&finding(&number.to_string(), Phase::Before, *verdict, ""));
             }
-            conclude(&Ending::Complete, &claims, invalid)
+            conclude(&Ending::Complete, &claims, invalid).0
         };
         assert_eq!(status(&[Verdict::Holds], 0), exit::OK);
         assert_eq!(status(&[Verdict::Holds, Verdict::CannotTell], 0), exit::CANNOT_TELL);

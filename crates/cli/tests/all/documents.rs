@@ -1,5 +1,7 @@
 //! A report as JSON in place of its run folder: every format that can be made from it, and words for everything else.
 
+use serde_json::Value;
+
 use crate::support::{Bench, err, out, status};
 
 const EXPERIMENT: &str = r#"title = "Known costs"
@@ -32,7 +34,20 @@ fn measured(name: &str) -> (Bench, String, String) {
 #[test]
 fn reports_of_a_document_are_those_of_its_run_folder() {
     let (bench, run, document) = measured("document");
-    for format in ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat"] {
+    for format in [
+        "text",
+        "short",
+        "html",
+        "markdown",
+        "pull-request",
+        "json",
+        "csv",
+        "benchstat",
+        "bencher",
+        "otava",
+        "oscal",
+        "sarif",
+    ] {
         let [made, again] = [&run, &document].map(|from| bench.tithe(&["report", from, "--format", format]));
         assert_eq!((status(&made), status(&again)), (0, 0), "{format}: {}{}", err(&made), err(&again));
         assert!(!made.stdout.is_empty() && made.stdout == again.stdout, "{format}");
@@ -69,4 +84,65 @@ fn what_is_no_document_is_refused_with_its_place() {
     let output = bench.tithe(&["report", "d.json"]);
     assert_eq!((status(&output), out(&output)), (2, String::new()));
     assert!(err(&output).contains("d.json: it is no text"), "{}", err(&output));
+}
+
+#[test]
+fn auditors_get_one_observation_for_each_finding() {
+    let (bench, run, _) = measured("audited");
+    let evidence = std::fs::read_to_string(std::path::Path::new(&run).join("evidence.jsonl")).expect("evidence");
+    let parsed = |output: &std::process::Output| -> Value { serde_json::from_slice(&output.stdout).expect("JSON") };
+    let count = |document: &Value| match document["runs"][0]["results"].as_array() {
+        Some(results) => results.len(),
+        None => document["assessment-results"]["results"][0]["observations"].as_array().expect("a list").len(),
+    };
+    for format in ["oscal", "sarif"] {
+        let reported = bench.tithe(&["report", &run, "--format", format]);
+        assert_eq!((status(&reported), count(&parsed(&reported))), (0, evidence.lines().count()), "{format}");
+        // Nothing but the document is on standard output, and words are beside it.
+        let verified = bench.tithe(&["verify", "e.toml", "--format", format]);
+        assert_eq!(status(&verified), 0, "{}", err(&verified));
+        assert_eq!(count(&parsed(&verified)), evidence.lines().count(), "{format}");
+        assert!(err(&verified).contains("✓ sealed: "), "{}", err(&verified));
+    }
+    let lost = EXPERIMENT.replace("\"seal\", cost = 0.05", "\"audit\", lose = 0.5");
+    bench.file("lost.toml", &lost);
+    let failed = bench.tithe(&["verify", "lost.toml", "--format", "sarif"]);
+    assert_eq!(status(&failed), 5, "{}", err(&failed));
+    let log = parsed(&failed);
+    let results = log["runs"][0]["results"].as_array().expect("a list");
+    assert!(results.iter().any(|result| result["kind"] == "fail" && result["level"] == "error"), "{results:?}");
+    let rules = &log["runs"][0]["tool"]["driver"]["rules"];
+    assert_eq!(rules[0]["properties"]["tags"][0], "PCI DSS 4.0.1 10.2", "{rules}");
+}
+
+#[test]
+fn a_history_is_made_of_folders_and_documents_with_labels() {
+    let (bench, run, document) = measured("past");
+    std::fs::create_dir(bench.path("kept")).expect("a folder");
+    for commit in ["a1", "b2"] {
+        std::fs::copy(&document, bench.path("kept").join(format!("{commit}.json"))).expect("a copy");
+    }
+    let told = bench.tithe(&["history", "kept", &format!("now={run}")]);
+    assert_eq!(status(&told), 0, "{}", err(&told));
+    for words in
+        ["Too few runs to tell a change of 1 cost.", "a · sealed (net time per op), 3 runs", "  a1  ", "  now "]
+    {
+        assert!(out(&told).contains(words), "no {words:?} in {}", out(&told));
+    }
+    let page = bench.tithe(&["history", "kept", "--format", "html"]);
+    assert!(out(&page).starts_with("<!DOCTYPE html>") && out(&page).contains("b2"), "{}", out(&page));
+    let json: Value =
+        serde_json::from_slice(&bench.tithe(&["history", "kept", "--format", "json"]).stdout).expect("JSON");
+    assert_eq!(json["tithe_history"]["series"][0]["runs"].as_array().map(Vec::len), Some(2));
+
+    std::fs::create_dir(bench.path("empty")).expect("a folder");
+    for (runs, words) in [
+        (vec![run.as_str(), run.as_str()], "is named twice: a run counts once"),
+        (vec!["empty"], "empty is no run, and has neither run folders nor documents (*.json) in it"),
+        (vec!["nowhere"], "nowhere"),
+    ] {
+        let refused = bench.tithe(&[&["history"], &runs[..]].concat());
+        assert_eq!(status(&refused), 2, "{runs:?}: {}", out(&refused));
+        assert!(err(&refused).contains(words), "{}", err(&refused));
+    }
 }

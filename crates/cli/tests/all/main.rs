@@ -3,13 +3,16 @@
 //! Tests run in the order of their names: the long ones of `installed` first, the short ones last.
 
 mod apart;
+mod continuous;
 mod documents;
 mod edited;
 mod listed;
+mod matrix;
 mod refused;
 mod simulated;
 mod support;
 mod tpcc;
+mod witness;
 mod words;
 mod written;
 
@@ -17,15 +20,20 @@ mod written;
 /// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.
 mod installed {
     mod attached;
+    mod attached_products;
+    mod attached_refused;
     mod data_sets;
+    mod given;
     mod inspect;
     mod paused;
     mod postgres;
+    mod printed;
     pub mod programs;
     pub mod rotation;
     mod starts;
     mod volumes;
     #[cfg(feature = "wiredtiger")]
     mod wiredtiger;
+    mod witness;
     mod words;
 }

@@ -112,7 +112,7 @@ fn mistakes_point_at_the_words() {
         &["plan", "simulatd", "--protect", "seal"],
         expect![[r#"
         2
-        tithe: simulatd is neither a file nor a database; did you mean simulated? name an experiment file, a database (sqlite, postgres, mariadb, mysql, redis, cassandra, mongodb, wiredtiger, simulated, spinning, compiling, lucky) or the URL of a running server
+        tithe: simulatd is neither a file nor a database (did you mean simulated?); name an experiment file, a database (sqlite, postgres, mariadb, mysql, redis, cassandra, mongodb, wiredtiger, simulated, spinning, compiling, lucky) or the URL of a running server
     "#]],
     );
     check(
@@ -140,7 +140,7 @@ fn mistakes_point_at_the_words() {
         &["plan", "mysq://ann@db", "--protect", "tls"],
         expect![[r#"
         2
-        tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, cassandra, mongodb, mongodb+srv and ://; did you mean mysql://?
+        tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, cassandra, mongodb, mongodb+srv and :// (did you mean mysql?)
     "#]],
     );
 }
@@ -334,6 +334,14 @@ fn a_running_server_is_planned_from_its_url() {
                 + on: SET pgaudit.log_parameter = true
               log-statement
                 + on: SET log_statement = 'all'
+
+            What proves each arm
+              pgaudit:log=read
+                pgaudit: needed: audit-complete
+                pgaudit: told: logs-free, pgcrypto-trap
+              log-statement
+                log-statement: needed: statement-log
+                log-statement: told: logs-free, pgcrypto-trap
             0
         "##]],
     );
@@ -341,7 +349,7 @@ fn a_running_server_is_planned_from_its_url() {
         &["plan", URL, "--protect", "tls"],
         expect![[r#"
             2
-            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full or sslmode=require
+            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full and sslrootcert=FILE
              --> the command line:1:12
               |
             1 | tithe plan postgres://ann@127.0.0.1:9/shop --protect tls
@@ -352,7 +360,8 @@ fn a_running_server_is_planned_from_its_url() {
             tithe: 1 problem in the command line; nothing was started
         "#]],
     );
-    let with_tls = format!("{URL}?sslmode=require");
+    bench.certificate("ca.pem");
+    let with_tls = format!("{URL}?sslmode=verify-full&sslrootcert=ca.pem");
     check(
         &["plan", &with_tls, "--protect", "tls", "--protect", "tls:version=1.2"],
         expect![[r#"
@@ -360,8 +369,8 @@ fn a_running_server_is_planned_from_its_url() {
             error: arms `tls` and `tls:version=1.2` ask one server for tls in two ways (version = 1.3, version = 1.2), and it has one configuration
              --> the command line:1:13
               |
-            1 | tithe plan 'postgres://ann@127.0.0.1:9/shop?sslmode=require' --protect tls --protect tls:version=1.2
-              |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+            1 | tithe plan 'postgres://ann@127.0.0.1:9/shop?sslmode=verify-full&sslrootcert=ca.pem' --protect tls --protect tls:version=1.2
+              |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
               |
               = help: give one of them a server, or a port, of its own, or leave one out
 
@@ -423,7 +432,7 @@ fn what_verify_would_refuse_is_told_with_its_line() {
         &experiment(&arm("tls", "", "postgres://ann:hunter2@127.0.0.1:10/shop")),
         expect![[r#"
             2
-            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full or sslmode=require
+            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full and sslrootcert=FILE
               --> e.toml:13:7
                |
             13 | url = "postgres://*****************************"
@@ -434,8 +443,40 @@ fn what_verify_would_refuse_is_told_with_its_line() {
             tithe: 1 problem in e.toml; nothing was started
         "#]],
     );
-    let server = "postgres://ann@127.0.0.1:10/shop?sslmode=require";
-    let other = "postgres://bob@127.0.0.1:10/other?sslmode=require";
+    check(
+        &experiment(&arm("tls", "", "postgres://ann@127.0.0.1:10/shop?sslmode=require")),
+        expect![[r#"
+        2
+        error: arm `tls` asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full and sslrootcert=FILE
+          --> e.toml:13:7
+           |
+        13 | url = "postgres://*************************************"
+           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: change the URL, or the protections of the arm
+
+        tithe: 1 problem in e.toml; nothing was started
+    "#]],
+    );
+    // The file is not there yet.
+    check(
+        &experiment(&arm("tls", "", "postgres://ann@127.0.0.1:10/shop?sslmode=verify-full&sslrootcert=ca.pem")),
+        expect![[r#"
+            2
+            error: arm `tls`: ca.pem: I/O error: No such file or directory (os error 2)
+              --> e.toml:13:7
+               |
+            13 | url = "postgres://************************************************************"
+               |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+               |
+               = help: change the URL, or the protections of the arm
+
+            tithe: 1 problem in e.toml; nothing was started
+        "#]],
+    );
+    bench.certificate("ca.pem");
+    let server = "postgres://ann@127.0.0.1:10/shop?sslmode=verify-full&sslrootcert=ca.pem";
+    let other = "postgres://bob@127.0.0.1:10/other?sslmode=verify-full&sslrootcert=ca.pem";
     check(
         &experiment(&format!("{}{}", arm("1.3", "", server), arm("1.2", ", version = \"1.2\"", other))),
         expect![[r#"
@@ -443,8 +484,8 @@ fn what_verify_would_refuse_is_told_with_its_line() {
             error: arms `1.3` and `1.2` ask one server for tls in two ways (version = 1.3, version = 1.2), and it has one configuration
               --> e.toml:17:7
                |
-            17 | url = "postgres://**************************************"
-               |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+            17 | url = "postgres://*************************************************************"
+               |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
                |
                = help: give one of them a server, or a port, of its own, or leave one out
 

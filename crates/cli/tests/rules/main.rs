@@ -113,6 +113,26 @@ fn nobody_asks_for_a_database_by_its_name() {
     assert!(asks.has_text("sqlite") && !asks.has_text("id"));
 }
 
+/// Every check that a protection may have is in the table of controls, and no other is.
+#[test]
+fn the_table_of_controls_knows_every_check() {
+    let mut checks = BTreeSet::from([tithe_model::record::CIPHER_DRIVER.to_owned()]);
+    for folder in ["plugin", "harness", "databases"] {
+        for (path, text) in source::files(&root().join("crates").join(folder).join("src")) {
+            let tested = path.file_stem().is_some_and(|stem| stem == "tests");
+            let parts = text.split("CheckEntry::").skip(1).filter(|_| !tested);
+            let entries = parts.filter(|rest| rest.starts_with("claim(") || rest.starts_with("disclosure("));
+            for arguments in entries.filter_map(|rest| rest.split('}').next()?.lines().next()) {
+                // A name alone, or one for each of two cases.
+                checks.extend(arguments.split('"').skip(1).step_by(2).map(str::to_owned));
+            }
+        }
+    }
+    let known: BTreeSet<String> =
+        tithe_analysis::report::controls::CHECKS.iter().map(|(check, _)| (*check).to_owned()).collect();
+    assert_eq!(checks, known, "left what the code has, right what crates/analysis/src/report/controls.rs has");
+}
+
 #[test]
 fn plans_and_analyses_read_no_clock() {
     for folder in ["crates/model/src", "crates/analysis/src"] {

@@ -33,6 +33,30 @@ fn turned_away(when: &str, fault: Fault) -> Fault {
     }
 }
 
+/// `fault` with the statement that gives an account the right that it lacks, where the server says which.
+pub fn named(fault: Fault) -> Fault {
+    match fault {
+        Fault::Refused(words) => {
+            let grant = grant(&words).map_or(String::new(), |grant| format!("; a superuser says `{grant}`"));
+            Fault::Refused(words + &grant)
+        }
+        fault => fault,
+    }
+}
+
+/// What would give the right that is missing by the server's `words`: `User ann has no CREATE permission on <all
+/// keyspaces> or any of its parents`.
+fn grant(words: &str) -> Option<String> {
+    let (account, rest) = words.split_once("User ")?.1.split_once(" has no ")?;
+    let (right, rest) = rest.split_once(" permission on <")?;
+    let resource = rest.split_once('>')?.0;
+    let on = match resource.split_once(' ')? {
+        (kind @ ("keyspace" | "table" | "role"), name) => format!("{} {name}", kind.to_ascii_uppercase()),
+        _ => resource.to_ascii_uppercase(),
+    };
+    Some(format!("GRANT {right} ON {on} TO {account}"))
+}
+
 impl CqlConnection {
     /// Connects to `target`.
     ///
@@ -158,5 +182,22 @@ impl CqlConnection {
             }
             self.wire.fill()?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grant;
+
+    #[test]
+    fn rights_that_are_missing_are_named_as_a_statement() {
+        let check = |resource: &str| {
+            let words = format!("0x2100: User ann has no CREATE permission on <{resource}> or any of its parents");
+            grant(&words).unwrap_or_default()
+        };
+        assert_eq!(check("all keyspaces"), "GRANT CREATE ON ALL KEYSPACES TO ann");
+        assert_eq!(check("keyspace tithe"), "GRANT CREATE ON KEYSPACE tithe TO ann");
+        assert_eq!(check("table system_views.clients"), "GRANT CREATE ON TABLE system_views.clients TO ann");
+        assert_eq!(grant("0x0100: Provided username ann and/or password are incorrect"), None);
     }
 }

@@ -4,6 +4,7 @@
 //! files stay in the clear, and the protection that encrypts the log says so and shows it. Each protection is one file
 //! below [`protection`], each check that only Cassandra has one file below [`evidence`].
 
+mod clients;
 mod cluster;
 mod connection;
 mod evidence;
@@ -29,6 +30,7 @@ use tithe_model::{
     record::ArmFacts,
 };
 use tithe_plugin::{
+    connections::ConnectionList,
     database::{Connect, Database, Download},
     matrix::FeatureStatus,
     product::Product,
@@ -37,7 +39,12 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use self::{cluster::Cluster, connection::CqlConnection, session::CassandraSession};
+use self::{
+    clients::Clients,
+    cluster::Cluster,
+    connection::{CqlConnection, named},
+    session::CassandraSession,
+};
 
 /// Apache Cassandra.
 pub struct Cassandra;
@@ -54,6 +61,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     compiles: true,
     wire_protocol: Some(WireProtocol::Cql),
     start_s: 25.0,
+    server_programs: &["java"],
     ..DatabaseEntry::BARE
 };
 
@@ -68,6 +76,14 @@ impl Database for Cassandra {
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
         target::PRODUCT.endpoint(url)
+    }
+
+    fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+        store::identity(server, setup)
+    }
+
+    fn keeps_apart(&self) -> bool {
+        true
     }
 
     fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
@@ -102,15 +118,19 @@ impl Database for Cassandra {
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        store::create(server, setup, table)
+        store::create(server, setup, table).map_err(named)
     }
 
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        store::remove(server, setup, table)
+        store::remove(server, setup, table).map_err(named)
     }
 
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         store::quiesce(server, setup, table)
+    }
+
+    fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {
+        Ok(Box::new(Clients::open(server, setup)?))
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
@@ -118,7 +138,7 @@ impl Database for Cassandra {
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
-        store::facts(server, setup)
+        store::facts(server, setup).map_err(named)
     }
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {

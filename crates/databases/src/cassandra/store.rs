@@ -1,7 +1,8 @@
 //! Where the records are, and everything else that an administrator's connection does around them.
 //!
 //! Tithe works in a keyspace of its own, `tithe`, which holds a table that says so; on an attached cluster the user may
-//! name another keyspace, in which nothing but Tithe's table is touched. A table is Tithe's when its comment says so.
+//! name another keyspace, in which nothing but Tithe's table is touched. Where arms on one server have a space each,
+//! their keyspaces are called alike with a number behind. A table is Tithe's when its comment says so.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +11,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{fault::Fault, launch::Server, secret::Secret};
+use tithe_machine::{
+    fault::Fault,
+    launch::Server,
+    secret::{Secret, hex},
+};
 use tithe_model::record::ArmFacts;
 use tithe_plugin::{
     checks::{canary::KEY_PREFIX, needles::Needles},
     session::Table,
-    setup::{Authentication, Setup},
+    setup::{Authentication, SPACE, Setup},
 };
 
 use super::{
@@ -138,7 +143,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let keyspace = of_administrator(server, setup)?.database;
     let mut connection = administrator(server, setup)?;
     let cluster = Cluster::of(setup)?;
-    if existing(&mut connection, &keyspace, table)? == Existing::NoKeyspace {
+    if existing(&mut connection, &keyspace, setup, table)? == Existing::NoKeyspace {
         let replication = cluster.replication;
         define(
             &mut connection,
@@ -209,7 +214,7 @@ fn encrypted(setup: &Setup, table: &Table) -> Vec<usize> {
 pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let keyspace = of_administrator(server, setup)?.database;
     let mut connection = administrator(server, setup)?;
-    if existing(&mut connection, &keyspace, table)? == Existing::NoKeyspace {
+    if existing(&mut connection, &keyspace, setup, table)? == Existing::NoKeyspace {
         return Ok(());
     }
     define(&mut connection, &format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
@@ -229,7 +234,7 @@ enum Existing {
     Usable,
 }
 
-fn existing(connection: &mut CqlConnection, keyspace: &str, table: &Table) -> Result<Existing, Fault> {
+fn existing(connection: &mut CqlConnection, keyspace: &str, setup: &Setup, table: &Table) -> Result<Existing, Fault> {
     let there = format!("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = {}", text(keyspace));
     if connection.texts(&there)?.is_empty() {
         return Ok(Existing::NoKeyspace);
@@ -239,8 +244,8 @@ fn existing(connection: &mut CqlConnection, keyspace: &str, table: &Table) -> Re
     if tables.iter().any(|(name, comment)| *name == table.name && comment != MARK) {
         return foreign(&format!("a table `{keyspace}.{}`", table.name));
     }
-    // A keyspace that the user named may be anyone's.
-    if keyspace == KEYSPACE && tables.iter().all(|(name, _)| name != MARKER) {
+    // A keyspace that the user named may be anyone's; one beside it is Tithe's.
+    if (keyspace == KEYSPACE || setup.space != SPACE) && tables.iter().all(|(name, _)| name != MARKER) {
         return foreign(&format!("a keyspace `{keyspace}`"));
     }
     Ok(Existing::Usable)
@@ -318,6 +323,16 @@ fn holds(folder: &Path, table: &Table, before: &[PathBuf], tokens: &[Secret]) ->
         let found = fs::File::open(&path).and_then(|mut file| needles.count_in(&mut file));
         found.is_ok_and(|(tally, _)| tally.hits() > 0)
     })
+}
+
+/// The node that is spoken to, by the number that it gave itself.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+    let rows = administrator(server, setup)?.run("SELECT host_id FROM system.local")?;
+    let number = rows.into_iter().flatten().flatten().next();
+    Ok(number.map(|bytes| hex(&bytes)))
 }
 
 /// What the figure depends on, as the server and the client's TLS say it.

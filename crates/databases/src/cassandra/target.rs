@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use tithe_machine::{fault::Fault, launch::Server};
-use tithe_plugin::setup::Setup;
+use tithe_plugin::setup::{SPACE, Setup};
 
 use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
 
@@ -29,7 +29,7 @@ pub const PRODUCT: Product = Product {
     needs_user: false,
     password_variable: "CASSANDRA_PASSWORD",
     tls,
-    tls_hints: ["ca=FILE or insecure=yes", "cert=FILE and key=FILE"],
+    tls_hints: ["ca=FILE", "cert=FILE and key=FILE"],
 };
 
 /// Options of a URL, all of them about TLS.
@@ -53,7 +53,10 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
 /// # Errors
 /// As [`Product::target`].
 pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
-    PRODUCT.target(server, setup)
+    let mut target = PRODUCT.target(server, setup)?;
+    // Where arms on one server have a space each, a keyspace for each.
+    target.database += setup.space.strip_prefix(SPACE).unwrap_or_default();
+    Ok(target)
 }
 
 /// The target of an administrator; of an attached server the user's own account.
@@ -61,7 +64,7 @@ pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
 /// # Errors
 /// As [`Product::target`].
 pub fn of_administrator(server: &Server, setup: &Setup) -> Result<Target, Fault> {
-    let mut target = PRODUCT.target(server, setup)?;
+    let mut target = of_clients(server, setup)?;
     if is_local(server) {
         ADMINISTRATOR.clone_into(&mut target.user);
     }

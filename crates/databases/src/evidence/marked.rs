@@ -4,14 +4,15 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{Read as _, Seek as _, SeekFrom},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{canary::key_value, logs_free::Plant},
-    evidence::CheckContext,
+    evidence::{CheckContext, Watch},
     session::{Discard, Fields, KeyValueSession, Request},
 };
 
@@ -76,6 +77,25 @@ impl LogGrowth {
         }
     }
 
+    /// What was added until it stopped growing.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn at_rest(&self, context: &CheckContext<'_>) -> Result<String, Fault> {
+        /// How long a server may keep a record before it writes it.
+        const QUIET: Duration = Duration::from_millis(500);
+        let begun = Instant::now();
+        let mut text = self.so_far(context)?;
+        loop {
+            std::thread::sleep(QUIET);
+            let now = self.so_far(context)?;
+            if now.len() == text.len() || begun.elapsed() > TIMEOUT {
+                return Ok(now);
+            }
+            text = now;
+        }
+    }
+
     /// What was added until now.
     ///
     /// # Errors
@@ -93,14 +113,94 @@ impl LogGrowth {
 /// # Errors
 /// When it cannot be read.
 pub fn tail(path: &Path, length: u64) -> Result<String, Fault> {
+    let read = || rest(&File::open(path)?, length);
+    read().map_err(|error| Fault::machine(path.display(), error))
+}
+
+/// The bytes of `file` from `length` on.
+fn rest(mut file: &File, length: u64) -> std::io::Result<String> {
     let mut added = Vec::new();
-    let mut read = || {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(length))?;
-        file.read_to_end(&mut added)
-    };
-    read().map_err(|error| Fault::machine(path.display(), error))?;
+    file.seek(SeekFrom::Start(length))?;
+    file.read_to_end(&mut added)?;
     Ok(String::from_utf8_lossy(&added).into_owned())
+}
+
+/// Reads what the file at `path` of this machine gains from now on, also where another one takes its name meanwhile.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn growing(path: PathBuf) -> Result<Reader, String> {
+    let open = || {
+        let file = File::open(&path)?;
+        let known = file.metadata()?;
+        Ok::<_, std::io::Error>((file, known.len(), known.ino()))
+    };
+    let (file, length, number) = open().map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Box::new(move |_| {
+        let read = || {
+            let mut text = rest(&file, length)?;
+            if path.metadata()?.ino() != number {
+                text += &rest(&File::open(&path)?, 0)?;
+            }
+            Ok(text)
+        };
+        read().map_err(|error: std::io::Error| Fault::machine(path.display(), error))
+    }))
+}
+
+/// Stands in Tithe's own statements beside those of others, so that its records are told from theirs.
+pub const OWN: &str = "/* tithe */";
+
+/// How it is known that a log holds all that was sent before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// A token that is planted last has come into it.
+    Planted,
+    /// It does not grow any more.
+    Rest,
+}
+
+/// Counts what comes into a server's log while other clients work.
+pub struct LogWatch {
+    log: &'static Log,
+    growth: Result<LogGrowth, String>,
+    end: End,
+    /// Counts the records of a text; those of Tithe's own are not in it.
+    count: fn(&str) -> Counts,
+}
+
+impl LogWatch {
+    /// Begins with the log as it is now.
+    pub fn begin(context: &CheckContext<'_>, log: &'static Log, end: End, count: fn(&str) -> Counts) -> Box<dyn Watch> {
+        Box::new(Self { log, growth: LogGrowth::begin(context, log), end, count })
+    }
+}
+
+impl Watch for LogWatch {
+    fn claim(&self) -> String {
+        "what the command does comes into the log".to_owned()
+    }
+
+    fn end(self: Box<Self>, context: &CheckContext<'_>) -> Result<Observation, Fault> {
+        let growth = match self.growth {
+            Ok(growth) => growth,
+            Err(why) => return Ok(Observation::Unknown(why)),
+        };
+        let text = match self.end {
+            End::Planted => growth.text(context, self.log)?,
+            End::Rest => Some(growth.at_rest(context)?),
+        };
+        let Some(text) = text else { return Ok(Observation::Unknown(NO_END.to_owned())) };
+        let of_others = |line: &&str| !line.contains(OWN) && !line.contains("$tithe$");
+        let counts = (self.count)(&text.lines().filter(of_others).collect::<Vec<_>>().join("\n"));
+        Ok(if counts.is_empty() {
+            let words = "no record came while the command ran: it did nothing of what is logged, or what its account \
+                         does is not logged";
+            Observation::Unknown(words.to_owned())
+        } else {
+            Observation::Protected(format!("in the log meanwhile: {}", describe(&counts)))
+        })
+    }
 }
 
 /// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log;

@@ -11,7 +11,11 @@ use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::{fact::Fact, record::ArmFacts};
 use tithe_plugin::setup::Setup;
 
-use super::{link::Link, store::administrator, target::of_clients};
+use super::{
+    link::Link,
+    store::administrator,
+    target::{mechanism_name, of_clients},
+};
 use crate::target::is_local;
 
 /// Product and version, from the server's answer to `buildInfo`.
@@ -83,10 +87,10 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     facts.insert("topology".to_owned(), topology(&link)?);
     facts.insert("driver".to_owned(), "mongodb, the official Rust driver, 3.8".to_owned());
     let clients = of_clients(server, setup)?;
-    let mechanism = clients.credential.map(|credential| {
-        credential.mechanism.map_or_else(|| "the driver's choice".to_owned(), |mechanism| format!("{mechanism:?}"))
-    });
-    facts.insert("authentication".to_owned(), mechanism.unwrap_or_else(|| "none".to_owned()));
+    let mechanism = clients
+        .credential
+        .map(|credential| credential.mechanism.as_ref().map_or("the driver's choice", mechanism_name));
+    facts.insert("authentication".to_owned(), mechanism.unwrap_or("none").to_owned());
     Ok(ArmFacts { version: build.title, facts, configuration: Vec::new() })
 }
 

@@ -49,6 +49,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     password_variable: target::PASSWORD_VARIABLE,
     reserved_settings: launch::RESERVED,
     start_s: 2.0,
+    server_programs: &["mongod"],
     ..DatabaseEntry::BARE
 };
 
@@ -59,6 +60,10 @@ impl Database for MongoDb {
 
     fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
         target::check_url(url, setup)
+    }
+
+    fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
+        target::endpoint(url)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

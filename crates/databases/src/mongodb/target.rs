@@ -5,7 +5,7 @@
 //! trusts anyone. A password that is not in the URL is taken from `MONGODB_PASSWORD`.
 
 use mongodb::options::{
-    AuthMechanism, ClientOptions, ConnectionString, Credential, ServerAddress, Tls as DriverTls, TlsOptions,
+    AuthMechanism, ClientOptions, ConnectionString, Credential, HostInfo, ServerAddress, Tls as DriverTls, TlsOptions,
 };
 use tithe_machine::{
     fault::Fault,
@@ -61,10 +61,31 @@ fn of(server: &Server, setup: &Setup, user: &str) -> Result<ClientOptions, Fault
     match &server.address {
         Address::Tcp { host, port } => Ok(direct(&of_launched(host, *port, server, setup, user), mechanism(setup))),
         Address::Attached(url) => attached(url, setup, std::env::var(PASSWORD_VARIABLE).ok()),
-        Address::Relayed { .. } => Err(Fault::Refused("the driver of an attached MongoDB takes no relay".to_owned())),
+        Address::Relayed { url, port } => {
+            let mut options = attached(url, setup, std::env::var(PASSWORD_VARIABLE).ok())?;
+            options.hosts = vec![ServerAddress::Tcp { host: LOOPBACK.to_owned(), port: Some(*port) }];
+            Ok(options)
+        }
         Address::File(_) | Address::Nowhere => Err(Fault::Refused("MongoDB is reached by TCP".to_owned())),
     }
 }
+
+/// The one server that `url` leads to where a relay can stand before it: the driver is told to look for no other
+/// (`directConnection=true`), and does not hold the certificate to a name that the relay has not.
+pub fn endpoint(url: &Url) -> Option<(String, u16)> {
+    let parsed = ConnectionString::parse(url.expose()).ok()?;
+    let HostInfo::HostIdentifiers(hosts) = parsed.host_info else { return None };
+    let [ServerAddress::Tcp { host, port }] = hosts.as_slice() else { return None };
+    let trusts_anyone = match &parsed.tls {
+        Some(DriverTls::Enabled(tls)) => tls.allow_invalid_certificates == Some(true),
+        _ => true,
+    };
+    let relayed = parsed.direct_connection == Some(true) && (trusts_anyone || host == LOOPBACK);
+    relayed.then(|| (host.clone(), port.unwrap_or(PORT)))
+}
+
+/// Where relays are.
+const LOOPBACK: &str = "127.0.0.1";
 
 /// Where the measured clients go, for checks that knock at one server; of several, the first.
 ///
@@ -140,6 +161,16 @@ pub fn mechanism(setup: &Setup) -> Option<AuthMechanism> {
     }
 }
 
+/// What a mechanism is called where people read.
+pub fn mechanism_name(mechanism: &AuthMechanism) -> &'static str {
+    match mechanism {
+        AuthMechanism::ScramSha1 => "SCRAM-SHA-1",
+        AuthMechanism::ScramSha256 => "SCRAM-SHA-256",
+        AuthMechanism::MongoDbX509 => "MONGODB-X509",
+        _ => "another mechanism",
+    }
+}
+
 /// Looks whether `url` can be used by clients with this set-up.
 ///
 /// # Errors
@@ -163,7 +194,12 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
 /// Refuses TLS that is asked for and not obtained.
 fn as_asked(tls: Option<&DriverTls>, transport: Transport) -> Result<(), Fault> {
     match (tls, transport) {
-        (_, Transport::Plain) | (Some(DriverTls::Enabled(_)), Transport::Tls { mutual: false, .. }) => Ok(()),
+        (_, Transport::Plain) => Ok(()),
+        (Some(DriverTls::Enabled(tls)), Transport::Tls { .. }) if tls.ca_file_path.is_none() => Err(refused(
+            "this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the \
+             server: it needs tlsCAFile=FILE",
+        )),
+        (Some(DriverTls::Enabled(_)), Transport::Tls { mutual: false, .. }) => Ok(()),
         (Some(DriverTls::Enabled(tls)), Transport::Tls { .. }) if tls.cert_key_file_path.is_some() => Ok(()),
         (Some(DriverTls::Enabled(_)), Transport::Tls { .. }) => {
             Err(refused("this arm asks for mutual TLS: its URL needs tlsCertificateKeyFile=FILE"))
@@ -201,4 +237,24 @@ fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Resul
         }
     }
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relay_stands_before_one_server_whose_certificate_it_does_not_hide() {
+        let endpoint = |url: &str| endpoint(&Url::new(url)).map(|(host, port)| format!("{host}:{port}"));
+        assert_eq!(endpoint("mongodb://db/?directConnection=true").as_deref(), Some("db:27017"));
+        let near = "mongodb://ann@127.0.0.1:7/?directConnection=true&tls=true&tlsCAFile=/ca.pem";
+        assert_eq!(endpoint(near).as_deref(), Some("127.0.0.1:7"));
+        assert_eq!(endpoint(&near.replace("127.0.0.1", "db")), None);
+        let anyone = "mongodb://db:7/?directConnection=true&tls=true&tlsAllowInvalidCertificates=true";
+        assert_eq!(endpoint(anyone).as_deref(), Some("db:7"));
+        // The driver of these is led elsewhere.
+        for url in ["mongodb://db", "mongodb://one,two/?replicaSet=a", "mongodb+srv://db.example"] {
+            assert_eq!(endpoint(url), None, "{url}");
+        }
+    }
 }

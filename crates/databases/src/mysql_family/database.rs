@@ -9,6 +9,7 @@ use tithe_machine::{
 };
 use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use tithe_plugin::{
+    connections::ConnectionList,
     database::{CacheUse, Connect, Database, Download, SqlDatabase, keeps_its_keys},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
@@ -18,7 +19,7 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use super::{Family, inspect, launch, schema};
+use super::{Family, attached, clients::Clients, inspect, launch, schema};
 use crate::ycsb_over_sql::YcsbOverSql;
 
 impl Database for Family {
@@ -32,6 +33,10 @@ impl Database for Family {
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
         self.0.product.endpoint(url)
+    }
+
+    fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
+        attached::check(self.0, server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
@@ -104,6 +109,10 @@ impl Database for Family {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(self.0, server, setup)
+    }
+
+    fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {
+        Ok(Box::new(Clients::open(self.0, server, setup)?))
     }
 
     fn rotator(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {

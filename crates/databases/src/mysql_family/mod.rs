@@ -4,6 +4,8 @@
 //! it says about itself; all in which the two differ is in its [`Flavour`].
 
 pub mod accounts;
+mod attached;
+mod clients;
 mod database;
 pub mod evidence;
 pub mod inspect;
@@ -35,7 +37,7 @@ use tithe_plugin::{
 };
 
 use self::{inspect::InspectionQueries, session::WireSession};
-use crate::target::{Product, Target};
+use crate::target::{Product, Target, is_local};
 
 /// A product of the family: the plug-in. Its implementation is in `database.rs`, that for SQL tables in `sql.rs`.
 pub struct Family(pub &'static Flavour);
@@ -48,6 +50,7 @@ pub const ENTRY: DatabaseEntry = DatabaseEntry {
     password_variable: target::PASSWORD_VARIABLE,
     wire_protocol: Some(WireProtocol::MySql),
     start_s: 2.5,
+    server_programs: &["mariadbd", "mysqld"],
     ..DatabaseEntry::BARE
 };
 
@@ -123,7 +126,9 @@ impl Flavour {
         before: &[&str],
     ) -> Result<WireSession, Fault> {
         let mut session = self.administrator(server, setup)?;
-        if let Some(process) = server.process {
+        if let Some(process) = server.process
+            && (is_local(server) || session.has_thread())
+        {
             session.find_thread(process);
         }
         for statement in before.iter().copied().chain(setup.session_statements.iter().map(String::as_str)) {

@@ -37,8 +37,40 @@ pub const MARK: &str = "made by tithe";
 /// The table that marks the database.
 const MARKER: &str = "made_by_tithe";
 
+/// How long Tithe waits for a lock on its own tables, s. The servers' own patience is a day or a year.
+const LOCK_TIMEOUT_S: u16 = 10;
+
+/// What the server says when that was too short (`ER_LOCK_WAIT_TIMEOUT`).
+const TIMED_OUT: &str = "1205 ";
+
 /// How long the server may take to encrypt old pages and to write dirty ones.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// An administrator's session that waits [`LOCK_TIMEOUT_S`] for the locks of others on a server that has others.
+///
+/// # Errors
+/// As [`Flavour::administrator`].
+fn hurried(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
+    let mut session = flavour.administrator(server, setup)?;
+    if !is_local(server) {
+        session.run(&format!("SET SESSION lock_wait_timeout = {LOCK_TIMEOUT_S}"))?;
+    }
+    Ok(session)
+}
+
+/// Runs `statement` about a table of Tithe's own.
+///
+/// # Errors
+/// [`Fault::Refused`] where somebody holds it locked; the server's error.
+fn run_unlocked(session: &mut WireSession, statement: &str) -> Result<(), Fault> {
+    match session.run(statement) {
+        Err(Fault::Server(words)) if words.starts_with(TIMED_OUT) => Err(Fault::Refused(format!(
+            "`{statement}` waited {LOCK_TIMEOUT_S} s for a lock on what is Tithe's own, held by somebody else: \
+             `SHOW PROCESSLIST` names the sessions to an account that may see them; let that session end"
+        ))),
+        outcome => outcome.map(drop),
+    }
+}
 
 /// Makes the database and `table`. On a server that Tithe launched, runs the arm's own statements first.
 ///
@@ -53,7 +85,8 @@ pub fn create(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
     }
     let mut session = own_database(flavour, server, setup)?;
     // Left over from a run that was killed: `observe` has seen that everything here is ours.
-    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
+    let name = YCSB_DIALECT.qualified(&setup.space, table);
+    run_unlocked(&mut session, &format!("DROP TABLE IF EXISTS {name}"))?;
     session.run(&table_text(&setup.space, table)).map(drop)
 }
 
@@ -62,7 +95,7 @@ pub fn create(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
 /// # Errors
 /// As [`create`].
 pub fn own_database(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
-    let mut session = flavour.administrator(server, setup)?;
+    let mut session = hurried(flavour, server, setup)?;
     let space = &setup.space;
     if existing(&mut session, space)? == Existing::Nothing {
         session.run(&format!("CREATE DATABASE {space}")).map_err(|fault| match fault {
@@ -92,11 +125,11 @@ fn table_text(space: &str, table: &Table) -> String {
 /// # Errors
 /// As [`create`].
 pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let (mut session, space) = (flavour.administrator(server, setup)?, &setup.space);
+    let (mut session, space) = (hurried(flavour, server, setup)?, &setup.space);
     if existing(&mut session, space)? == Existing::Nothing {
         return Ok(());
     }
-    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(space, table)))?;
+    run_unlocked(&mut session, &format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(space, table)))?;
     if tables(&mut session, space)?.len() == 1 {
         session.run(&format!("DROP DATABASE {space}"))?;
     }
@@ -149,8 +182,8 @@ fn tables(session: &mut WireSession, space: &str) -> Result<Vec<(String, String)
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
 pub fn quiesce(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut session = flavour.administrator(server, setup)?;
-    session.run(&format!("ANALYZE TABLE {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
+    let mut session = hurried(flavour, server, setup)?;
+    run_unlocked(&mut session, &format!("ANALYZE TABLE {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
     await_rest(&mut session, "background encryption", flavour.is_encrypted)?;
     if !is_local(server) {
         return Ok(());

@@ -3,7 +3,10 @@
 //!
 //! Values travel as bytes; numbers in rows are handed over as text. After an error of the server the session goes on.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::{
+    os::fd::{AsRawFd, RawFd},
+    path::Path,
+};
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
@@ -102,9 +105,16 @@ impl WireSession {
     /// server does not tell, nobody is watched.
     pub fn find_thread(&mut self, process: i32) {
         let asked = self.value(self.flavour.thread);
-        if let Some(thread) = asked.ok().and_then(|thread| thread.parse().ok()) {
+        let is_there = |thread: &i32| Path::new(&format!("/proc/{process}/task/{thread}")).exists();
+        if let Some(thread) = asked.ok().and_then(|thread| thread.parse().ok()).filter(is_there) {
             self.task = ServerTask::Thread { process, thread };
         }
+    }
+
+    /// True where one thread of the server serves this connection to its end. In a pool every statement may be served
+    /// by another one.
+    pub fn has_thread(&mut self) -> bool {
+        self.value("SELECT @@thread_handling").is_ok_and(|how| how == "one-thread-per-connection")
     }
 
     /// How the client said who it is: `none`, or the name of the proof.
@@ -129,6 +139,16 @@ impl WireSession {
     pub fn value(&mut self, sql: &str) -> Result<String, Fault> {
         let first = self.run(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
         first.ok_or_else(|| Fault::Wrong(format!("no value for `{sql}`")))
+    }
+
+    /// Its account, as statements name it: `'ann'@'%'`.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn account(&mut self) -> Result<String, Fault> {
+        let account = self.value("SELECT CURRENT_USER()")?;
+        let (user, host) = account.rsplit_once('@').unwrap_or((&account, "%"));
+        Ok(format!("'{user}'@'{host}'"))
     }
 
     /// The value of one server variable or status, `SHOW` being what says so (`GLOBAL VARIABLES`, `SESSION STATUS`);
@@ -255,8 +275,20 @@ impl Connection for WireSession {
     }
 
     fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
-        self.run(statement).map(drop)
+        let Err(fault) = self.run(statement) else { return Ok(()) };
+        let words = fault.to_string();
+        let Some(right) = right_missing(&words) else { return Err(fault) };
+        let account = self.account()?;
+        let words = words.trim_start_matches("refused: ");
+        Err(Fault::Refused(format!("{words}; an administrator says `GRANT {right} ON *.* TO {account}`")))
     }
+}
+
+/// The right that an account lacks, by the server's words; of several that would do the last, which gives least.
+fn right_missing(words: &str) -> Option<&str> {
+    let (_, rest) = words.split_once("you need (at least one of) the ")?;
+    let (rights, _) = rest.split_once(" privilege(s)")?;
+    rights.rsplit(", ").next()?.rsplit(" or ").next()
 }
 
 impl SqlSession for WireSession {
@@ -369,5 +401,22 @@ impl Drop for WireSession {
             let _ = put_packet(self.wire.output(), 0, |out| out.push(COM_QUIT));
             let _ = self.wire.flush();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::right_missing;
+
+    #[test]
+    fn of_the_rights_that_would_do_the_least_is_named() {
+        let words = "1227 (42000): Access denied; you need (at least one of) the SUPER, SYSTEM_VARIABLES_ADMIN or \
+                     SESSION_VARIABLES_ADMIN privilege(s) for this operation";
+        assert_eq!(right_missing(words), Some("SESSION_VARIABLES_ADMIN"));
+        assert_eq!(
+            right_missing(&words.replace("SUPER, SYSTEM_VARIABLES_ADMIN or SESSION_VARIABLES_ADMIN", "SUPER")),
+            Some("SUPER")
+        );
+        assert_eq!(right_missing("1045 (28000): Access denied for user"), None);
     }
 }

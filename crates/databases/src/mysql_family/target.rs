@@ -28,7 +28,7 @@ pub const fn product(title: &'static str) -> Product {
         needs_user: true,
         password_variable: PASSWORD_VARIABLE,
         tls,
-        tls_hints: ["ssl-mode=verify_identity or ssl-mode=required", "ssl-cert and ssl-key"],
+        tls_hints: ["ssl-mode=verify_identity and ssl-ca=FILE", "ssl-cert and ssl-key"],
     }
 }
 

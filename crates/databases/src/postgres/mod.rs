@@ -4,6 +4,8 @@
 //! two system calls and no allocation per operation. Each protection is one file below [`protection`], each check that
 //! only PostgreSQL has one file below [`evidence`].
 
+mod attached;
+mod clients;
 mod evidence;
 mod hba;
 mod inspect;
@@ -30,6 +32,7 @@ use tithe_model::{
     record::ArmFacts,
 };
 use tithe_plugin::{
+    connections::ConnectionList,
     database::{CacheUse, Connect, Database, SqlDatabase},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
@@ -38,8 +41,8 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use self::{session::PostgresSession, target::PRODUCT};
-use crate::{target::is_local, ycsb_over_sql::YcsbOverSql};
+use self::{clients::Clients, session::PostgresSession, target::PRODUCT};
+use crate::ycsb_over_sql::YcsbOverSql;
 
 /// PostgreSQL.
 pub struct Postgres;
@@ -49,10 +52,12 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     title: "PostgreSQL",
     schemes: &["postgres", "postgresql"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    address_option: Some("hostaddr"),
     password_variable: PRODUCT.password_variable,
     restarts: true,
     keeps_data: true,
     reserved_settings: launch::RESERVED,
+    server_programs: &["postgres"],
     wire_protocol: Some(WireProtocol::Postgres),
     start_s: 0.7,
     ..DatabaseEntry::BARE
@@ -83,6 +88,10 @@ impl Database for Postgres {
         install::in_place_of(install, name)
     }
 
+    fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
+        attached::check(server, setup)
+    }
+
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
         schema::identity(server, setup).map(Some)
     }
@@ -105,7 +114,7 @@ impl Database for Postgres {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let target = PRODUCT.target(server, setup)?;
-        let mut session = PostgresSession::open(&target, how.blocking, is_local(server))?;
+        let mut session = PostgresSession::open(&target, how.blocking, server.process.is_some())?;
         for statement in &setup.session_statements {
             session.run_statement(statement)?;
         }
@@ -143,6 +152,10 @@ impl Database for Postgres {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {
+        Ok(Box::new(Clients::open(server, setup)?))
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

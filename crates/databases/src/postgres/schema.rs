@@ -39,6 +39,12 @@ pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
 /// The comment on what Tithe has made.
 const MARK: &str = "made by tithe";
 
+/// How long Tithe waits for a lock on its own tables, s.
+const LOCK_TIMEOUT_S: u16 = 10;
+
+/// What the server says when that was too short (documentation, "PostgreSQL Error Codes": `lock_not_available`).
+const NOT_AVAILABLE: &str = "55P03";
+
 /// Settings whose values go into the report, where the server has them.
 const REPORTED: [&str; 12] = [
     "autovacuum",
@@ -63,6 +69,41 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<PostgresSession, 
     PostgresSession::open(&PRODUCT.target(server, setup)?, true, is_local(server))
 }
 
+/// An administrator's session that waits [`LOCK_TIMEOUT_S`] for the locks of others on a server that has others.
+///
+/// # Errors
+/// As [`administrator`].
+fn hurried(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
+    let mut session = administrator(server, setup)?;
+    if !is_local(server) {
+        session.run(&format!("SET lock_timeout = '{LOCK_TIMEOUT_S}s'"))?;
+    }
+    Ok(session)
+}
+
+/// Runs `statement` about a table in `space`.
+///
+/// # Errors
+/// [`Fault::Refused`] with the names of those who hold it locked; the server's error.
+pub fn run_unlocked(session: &mut PostgresSession, space: &str, statement: &str) -> Result<(), Fault> {
+    match session.run(statement) {
+        Err(Fault::Server(words)) if words.starts_with(NOT_AVAILABLE) => {
+            let holders = format!(
+                "SELECT string_agg(DISTINCT format('process %s of %s %s', pid, usename, application_name), ', ') FROM \
+                 pg_locks JOIN pg_stat_activity USING (pid) JOIN pg_class ON pg_class.oid = relation WHERE granted AND \
+                 relnamespace = '{space}'::regnamespace AND pid <> pg_backend_pid()"
+            );
+            let holders = session.value(&holders).unwrap_or_else(|_| "somebody who has ended since".to_owned());
+            Err(Fault::Refused(format!(
+                "`{statement}` waited {LOCK_TIMEOUT_S} s for a lock on what is Tithe's own, held by {}: let that session \
+                 end",
+                holders.trim_end()
+            )))
+        }
+        outcome => outcome.map(drop),
+    }
+}
+
 /// Makes the schema and `table`. On a server that Tithe launched, runs the arm's own statements first.
 ///
 /// # Errors
@@ -77,7 +118,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let mut session = own_schema(server, setup)?;
     let name = YCSB_DIALECT.qualified(&setup.space, table);
     // Left over from a run that was killed: `observe` has seen that everything here is ours.
-    session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+    run_unlocked(&mut session, &setup.space, &format!("DROP TABLE IF EXISTS {name}"))?;
     session.run(&table_text(&setup.space, table))?;
     mark(&mut session, &name)
 }
@@ -87,7 +128,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
 /// # Errors
 /// As [`create`].
 pub fn own_schema(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
-    let mut session = administrator(server, setup)?;
+    let mut session = hurried(server, setup)?;
     let space = &setup.space;
     if existing(&mut session, space)? == Existing::Nothing {
         make_schema(&mut session, space)?;
@@ -132,11 +173,12 @@ fn table_text(space: &str, table: &Table) -> String {
 /// # Errors
 /// As [`create`].
 pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let (mut session, space) = (administrator(server, setup)?, &setup.space);
+    let (mut session, space) = (hurried(server, setup)?, &setup.space);
     if existing(&mut session, space)? == Existing::Nothing {
         return Ok(());
     }
-    session.run(&format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(space, table)))?;
+    let name = YCSB_DIALECT.qualified(space, table);
+    run_unlocked(&mut session, space, &format!("DROP TABLE IF EXISTS {name}"))?;
     let left = session.value(&format!("SELECT count(*) FROM pg_class WHERE relnamespace = '{space}'::regnamespace"))?;
     if left == "0" {
         // Without CASCADE the server itself refuses when something appeared in the meantime.
@@ -188,8 +230,9 @@ fn existing(session: &mut PostgresSession, space: &str) -> Result<Existing, Faul
 /// The server's error. On an attached server, an account that may not order a checkpoint is no error: there the
 /// server's owner decides when pages are written.
 pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut session = administrator(server, setup)?;
-    session.run(&format!("VACUUM (ANALYZE) {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
+    let mut session = hurried(server, setup)?;
+    let name = YCSB_DIALECT.qualified(&setup.space, table);
+    run_unlocked(&mut session, &setup.space, &format!("VACUUM (ANALYZE) {name}"))?;
     match session.run("CHECKPOINT") {
         Err(Fault::Refused(_)) if !is_local(server) => Ok(()),
         outcome => outcome.map(drop),

@@ -59,7 +59,8 @@ struct Prepared {
 }
 
 impl PostgresSession {
-    /// Connects to `target`. `local` says that the server runs on this machine, so that its process can be watched.
+    /// Connects to `target`. `local` says that the processes of the server are those of this machine, so that the one
+    /// of this connection can be watched.
     ///
     /// # Errors
     /// A refusal of either side, or a broken connection.
@@ -216,6 +217,10 @@ impl Connection for PostgresSession {
 
     fn server_task(&self) -> ServerTask {
         self.task.clone()
+    }
+
+    fn serving_process(&self) -> Option<i32> {
+        self.greeting.process
     }
 
     fn wire_bytes(&self) -> (u64, u64) {

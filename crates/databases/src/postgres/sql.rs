@@ -8,8 +8,12 @@ use tithe_plugin::{
     sql::{Dialect, Isolation},
 };
 
-use super::{Postgres, schema, session::PostgresSession, target::PRODUCT};
-use crate::target::is_local;
+use super::{
+    Postgres,
+    schema::{self, run_unlocked},
+    session::PostgresSession,
+    target::PRODUCT,
+};
 
 /// How PostgreSQL writes SQL. REPEATABLE READ is snapshot isolation there, under which TPC-C is serialisable: Fekete,
 /// Liarokapis, O'Neil, O'Neil, Shasha, "Making Snapshot Isolation Serializable", TODS 30(2), 2005.
@@ -35,7 +39,7 @@ impl SqlDatabase for Postgres {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
         let target = PRODUCT.target(server, setup)?;
-        let mut session = PostgresSession::open(&target, how.blocking, is_local(server))?;
+        let mut session = PostgresSession::open(&target, how.blocking, server.process.is_some())?;
         session.run(&format!("SET search_path = {}", setup.space))?;
         for statement in &setup.session_statements {
             session.run_statement(statement)?;
@@ -52,7 +56,7 @@ impl SqlDatabase for Postgres {
         indexes: &[String],
     ) -> Result<(), Fault> {
         let mut session = schema::own_schema(server, setup)?;
-        session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
+        run_unlocked(&mut session, &setup.space, &format!("DROP TABLE IF EXISTS {name}"))?;
         session.run(definition)?;
         schema::mark(&mut session, name)?;
         indexes.iter().try_for_each(|index| session.run(index).map(drop))
@@ -60,12 +64,14 @@ impl SqlDatabase for Postgres {
 
     fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
         let mut session = schema::own_schema(server, setup)?;
-        names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
+        let drop_table = |name: &str| format!("DROP TABLE IF EXISTS {name}");
+        names.iter().try_for_each(|name| run_unlocked(&mut session, &setup.space, &drop_table(name)))
     }
 
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
         let mut session = schema::own_schema(server, setup)?;
-        names.iter().try_for_each(|name| session.run(&format!("VACUUM (ANALYZE) {name}")).map(drop))
+        let vacuum = |name: &str| format!("VACUUM (ANALYZE) {name}");
+        names.iter().try_for_each(|name| run_unlocked(&mut session, &setup.space, &vacuum(name)))
     }
 
     fn run_in(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {

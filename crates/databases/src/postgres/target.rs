@@ -25,7 +25,7 @@ pub const PRODUCT: Product = Product {
     needs_user: true,
     password_variable: "PGPASSWORD",
     tls,
-    tls_hints: ["sslmode=verify-full or sslmode=require", "sslcert and sslkey"],
+    tls_hints: ["sslmode=verify-full and sslrootcert=FILE", "sslcert and sslkey"],
 };
 
 /// Options of a URL, all of them about TLS.
@@ -144,14 +144,21 @@ mod tests {
             "postgres://ann@db/x",
             &setup,
             expect![
-                "refused: the server's URL: this arm asks for TLS: its URL needs sslmode=verify-full or sslmode=require"
+                "refused: the server's URL: this arm asks for TLS: its URL needs sslmode=verify-full and sslrootcert=FILE"
             ],
         );
         check(
             "postgres://ann@db/x?sslmode=require",
             &setup,
+            expect![
+                "refused: the server's URL: this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full and sslrootcert=FILE"
+            ],
+        );
+        check(
+            "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem",
+            &setup,
             expect![[
-                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3], identity: None, resumption: false }), relay: None }"#
+                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3], identity: None, resumption: false }), relay: None }"#
             ]],
         );
     }

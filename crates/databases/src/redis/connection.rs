@@ -148,6 +148,18 @@ impl RedisConnection {
     }
 }
 
+/// `fault` with the rule that an account lacks, where the server refuses a command or a key (documentation, "ACL").
+pub fn named(fault: Fault) -> Fault {
+    let Fault::Refused(words) = &fault else { return fault };
+    if !words.starts_with("NOPERM") {
+        return fault;
+    }
+    let quoted = words.split('\'').nth(1).map(|command| format!("+{}", command.to_ascii_lowercase()));
+    let rule = if words.contains("command") { quoted } else { Some("~tithe*".to_owned()) };
+    let Some(rule) = rule else { return fault };
+    Fault::Refused(format!("{words}; an administrator says `ACL SETUSER NAME {rule}`"))
+}
+
 /// The next reply, copied. It is whole, so its depth is bounded by its length; arrays of replies are read in a loop of
 /// one level, which is all that Tithe's commands get.
 fn copied(reader: &mut Reader<'_>) -> Result<Reply, Fault> {
@@ -186,5 +198,29 @@ impl Reply {
             Self::Integer(number) => Some(number.to_string()),
             Self::Nothing | Self::Array(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_that_is_missing_is_named() {
+        let named = |words: &str| named(Fault::Refused(words.to_owned())).to_string();
+        let text = [
+            named("NOPERM User careful has no permissions to run the 'config|get' command"),
+            named("NOPERM this user has no permissions to run the 'INFO' command or its subcommand"),
+            named("NOPERM No permissions to access a key"),
+            named("WRONGPASS invalid username-password pair or user is disabled."),
+        ];
+        expect![[r#"
+            refused: NOPERM User careful has no permissions to run the 'config|get' command; an administrator says `ACL SETUSER NAME +config|get`
+            refused: NOPERM this user has no permissions to run the 'INFO' command or its subcommand; an administrator says `ACL SETUSER NAME +info`
+            refused: NOPERM No permissions to access a key; an administrator says `ACL SETUSER NAME ~tithe*`
+            refused: WRONGPASS invalid username-password pair or user is disabled."#]]
+        .assert_eq(&text.join("\n"));
     }
 }

@@ -3,6 +3,7 @@
 //! The client is Tithe's own ([`protocol`], [`session`]). Redis encrypts no file: data at rest is protected by a volume
 //! below it or by columns above it, and neither is claimed here. It has no audit log either.
 
+mod clients;
 mod connection;
 mod evidence;
 mod inspect;
@@ -24,6 +25,7 @@ use tithe_model::{
     record::ArmFacts,
 };
 use tithe_plugin::{
+    connections::ConnectionList,
     database::{Connect, Database},
     matrix::FeatureStatus,
     product::Product,
@@ -32,7 +34,11 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use self::{connection::RedisConnection, session::RedisSession};
+use self::{
+    clients::Clients,
+    connection::{RedisConnection, named},
+    session::RedisSession,
+};
 
 /// Redis and Valkey.
 pub struct Redis;
@@ -45,6 +51,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
     reserved_settings: launch::RESERVED,
+    server_programs: &["redis-server", "valkey-server"],
     wire_protocol: Some(WireProtocol::Redis),
     start_s: 0.5,
     ..DatabaseEntry::BARE
@@ -63,8 +70,12 @@ impl Database for Redis {
         target::PRODUCT.endpoint(url)
     }
 
+    fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
+        store::check_attached(server, setup).map_err(named)
+    }
+
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
-        store::identity(server, setup)
+        store::identity(server, setup).map_err(named)
     }
 
     fn keeps_apart(&self) -> bool {
@@ -93,11 +104,11 @@ impl Database for Redis {
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        store::create(server, setup, table)
+        store::create(server, setup, table).map_err(named)
     }
 
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        store::remove(server, setup, table)
+        store::remove(server, setup, table).map_err(named)
     }
 
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
@@ -109,11 +120,15 @@ impl Database for Redis {
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
-        store::facts(server, setup)
+        store::facts(server, setup).map_err(named)
     }
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {
+        Ok(Box::new(Clients::open(server, setup)?))
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

@@ -30,7 +30,7 @@ pub const PRODUCT: Product = Product {
     needs_user: false,
     password_variable: "REDISCLI_AUTH",
     tls,
-    tls_hints: ["rediss:// with ca=FILE or insecure=yes", "cert=FILE and key=FILE"],
+    tls_hints: ["rediss:// with ca=FILE", "cert=FILE and key=FILE"],
 };
 
 /// Options of a URL, all of them about TLS.
@@ -151,9 +151,7 @@ mod tests {
         check(
             "redis://db",
             &setup,
-            expect![
-                "refused: the server's URL: this arm asks for TLS: its URL needs rediss:// with ca=FILE or insecure=yes"
-            ],
+            expect!["refused: the server's URL: this arm asks for TLS: its URL needs rediss:// with ca=FILE"],
         );
     }
 }

@@ -288,6 +288,6 @@ fn beside(file: &Path, suffix: &str) -> PathBuf {
 fn path(server: &Server) -> Result<&Path, Fault> {
     match &server.address {
         Address::File(path) => Ok(path),
-        other => Err(Fault::Refused(format!("SQLite is a file, not {other:?}"))),
+        _ => Err(Fault::Refused("SQLite is a file, and this address is none".to_owned())),
     }
 }

@@ -318,6 +318,6 @@ fn cipher(folder: &Path, wanted: Option<&str>, master: Option<&Key>) -> Result<O
 fn folder(server: &Server) -> Result<&Path, Fault> {
     match &server.address {
         Address::File(path) => Ok(path),
-        other => Err(Fault::Refused(format!("WiredTiger is a folder, not {other:?}"))),
+        _ => Err(Fault::Refused("WiredTiger is a folder, and this address is none".to_owned())),
     }
 }

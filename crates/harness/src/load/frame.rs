@@ -361,7 +361,10 @@ impl<'a> CellRunner<'a> {
     fn check_processors(&mut self, frame: &mut Frame) {
         let now = process::processors();
         if now != self.context.processors && !now.is_empty() {
-            let reason = format!("the usable processors changed from {:?} to {now:?}", self.context.processors);
+            let listed =
+                |processors: &[usize]| processors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let (before, after) = (listed(&self.context.processors), listed(&now));
+            let reason = format!("the usable processors changed from {before} to {after}");
             frame.invalid.get_or_insert(reason);
             self.context.processors = now;
         }

@@ -22,7 +22,7 @@ use std::{
 use tithe_machine::{
     credentials::Credentials,
     fault::Fault,
-    launch::Paths,
+    launch::{Install, Paths},
     sandbox::{
         Sandbox,
         copy::{self, How},
@@ -113,7 +113,8 @@ impl Fingerprint {
         // A copy elsewhere would leave the protection of the volume.
         let on_volume = volume.as_ref().map(|_| (arm, epoch));
         let stored = run.product.stored(setup)?;
-        let mut lines = vec![format!("workload {workload}"), run.install.version.clone()];
+        let Install { programs, version, .. } = &run.installs[arm];
+        let mut lines = vec![format!("workload {workload}"), format!("{version} in {}", programs.display())];
         lines.extend(stored.storage_settings);
         lines.extend(create_arguments.iter().map(|argument| format!("made with {argument}")));
         lines.extend(session_statements.iter().map(|statement| format!("loaded after {statement}")));

@@ -42,6 +42,7 @@ use super::{
     cache,
     data_sets::{self, DataSets, Fingerprint},
     draw::Draw,
+    located,
     sharing::Sharing,
     together::together,
 };
@@ -195,6 +196,7 @@ impl<'a> EpochSetup<'a> {
         };
         let mut coming = self.places(run, part, (&setups, &fingerprints, &sharing))?;
         self.start_all(run, part, (&mut coming, &sharing), data_sets, event_log)?;
+        self.see_attached(run, part, &sharing, event_log)?;
         let is_kept = |fingerprint: &Fingerprint| data_sets.has(fingerprint);
         let numbered = fingerprints.into_iter().enumerate();
         let kept: BTreeMap<usize, Fingerprint> =
@@ -208,6 +210,31 @@ impl<'a> EpochSetup<'a> {
             event_log.folder.cell(number, |facts| facts.notes.push(("data between starts".to_owned(), words)))?;
         }
         Ok(())
+    }
+
+    /// Has the work of attached servers counted, where they are seen on this machine, and tells how or why not.
+    fn see_attached(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        sharing: &Sharing,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        if run.cancelled() || !self.started_arms.values().all(|arm| arm.server.address.is_attached()) {
+            return Ok(());
+        }
+        let located = located::locate(run, part, &self.started_arms, sharing.is_one_server())?;
+        for (number, process) in located.processes {
+            let started = self.started_arms.get_mut(&number).map(|arm| &mut arm.server);
+            let standing = self.servers.get_mut(&number).map(|standing| &mut standing.server);
+            started.into_iter().chain(standing).for_each(|server| server.process = Some(process));
+        }
+        event_log.folder.cell(part.number, |known| {
+            for (number, words) in located.words {
+                known.arms[number].tell(Fact::ServerProcesses, words);
+            }
+        })?;
+        located.warnings.into_iter().try_for_each(|words| event_log.warn(words))
     }
 
     /// What servers find when they are started anew within the epoch.
@@ -273,7 +300,7 @@ impl<'a> EpochSetup<'a> {
             notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);
             self.logs.push((name, place.folder.join(serve::LOG)));
-            let launch = run.product.launch(&run.install, setup, &place);
+            let launch = run.product.launch(&run.installs[number], setup, &place);
             let configuration = configuration(&launch, setup, &place);
             (Some(launch), configuration)
         };
@@ -413,6 +440,7 @@ impl<'a> EpochSetup<'a> {
         }
         let facts = run.product.facts(&server, setup)?;
         tell(part, coming, (facts, None), event_log)?;
+        try_switches(run.product, &run.plan.experiment.arms[coming.number], (&server, setup), workload)?;
         self.load(run, part, coming.number, (&server, setup, loads), event_log.observer)?;
         self.has_started(run, coming, owner);
         Ok(())
@@ -581,7 +609,7 @@ impl<'a> EpochSetup<'a> {
         };
         if workload.offered_by().program().is_none() && run.product.stored(setup).is_some() {
             let place = self.sandbox.place_again(folder.clone())?;
-            launch = run.product.launch(&run.install, setup, &place);
+            launch = run.product.launch(&run.installs[number], setup, &place);
             self.sandbox.prepare_again(&launch)?;
         }
         self.servers.insert(number, ArmServer::begin(launch, &folder, padding, &self.sandbox)?);
@@ -672,6 +700,26 @@ fn run_statements(
     }
     let mut session = own_session(database, server, setup, workload)?;
     setup.statements.iter().try_for_each(|statement| session.connection().run_statement(statement))
+}
+
+/// Runs the statements once by which the sessions of `arm` are switched, before anything is loaded: for what its
+/// account may not say, and for what the server does not understand, nobody need wait.
+fn try_switches(
+    database: &dyn Database,
+    arm: &Arm,
+    (server, setup): (&Server, &Setup),
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
+    if arm.on.is_empty() && arm.off.is_empty() {
+        return Ok(());
+    }
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    let mut session = data::connect(database, server, setup, &how, workload)?;
+    let connection = session.connection();
+    arm.on.iter().chain(&arm.off).try_for_each(|statement| {
+        let outcome = connection.run_statement(statement);
+        outcome.map_err(|fault| fault.of(format_args!("arm {}: `{statement}`", arm.name)))
+    })
 }
 
 /// Has a server on a copy read its records, as one that has loaded them has.

@@ -2,7 +2,7 @@
 
 use tithe_machine::{clock::Clock, fault::Fault, observation::Observation};
 use tithe_model::{
-    record::{Finding, Phase, Role, Verdict},
+    record::{Event, Finding, Phase, Role, Verdict},
     schedule::stream_seed,
 };
 use tithe_plugin::{
@@ -98,6 +98,8 @@ impl Run<'_> {
                         return Ok(());
                     }
                     let CheckEntry { id, role, control } = check.entry();
+                    let (cell, of) = (part.number as u32, arm as u32);
+                    event_log.observer.event(&Event::Looking { cell, arm: of, phase, claim: check.claim() });
                     let mut on_protected = context(arm);
                     let protected = evidence::seen_by(&*check, &mut on_protected);
                     let narrowed = on_protected.narrowed;

@@ -34,10 +34,11 @@ struct ArmPlace<'a> {
 
 impl Sharing {
     /// Of the arms of `run` set up as `setups`, whose clients change data where the workload `writes`; gives those a
-    /// space of their own that need one. Asks attached servers who they are, and nothing else.
+    /// space of their own that need one. Asks attached servers who they are and whether they can be measured, and
+    /// nothing else.
     ///
     /// # Errors
-    /// When a server does not say who it is, or arms share servers that cannot.
+    /// When a server cannot be measured or does not say who it is, or arms share servers that cannot.
     pub fn find(run: &Run<'_>, setups: &mut [Setup], writes: bool) -> Result<Self, Fault> {
         let mut places = Vec::with_capacity(setups.len());
         for (number, (arm, setup)) in run.plan.experiment.arms.iter().zip(setups.iter()).enumerate() {
@@ -126,15 +127,13 @@ impl Sharing {
     }
 }
 
-/// What tells the server of `arm`, at `url`, from all others: what it says of itself, or else where its URL leads.
+/// What tells the server of `arm`, at `url`, from all others: what it says of itself, or else where its URL leads. One
+/// that cannot be measured is refused.
 fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
     let address = Address::Attached(url.clone());
     let server = Server { address, process: None, paths: Default::default(), folder: Default::default() };
-    let said = database.identity(&server, setup).map_err(|fault| match fault {
-        Fault::Refused(words) => Fault::Refused(format!("arm {}: {words}", arm.name)),
-        Fault::Connection(words) => Fault::Connection(format!("arm {}: {words}", arm.name)),
-        fault => fault,
-    })?;
+    let said = database.check_attached(&server, setup).and_then(|()| database.identity(&server, setup));
+    let said = said.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
     Ok(said.unwrap_or_else(|| {
         let redacted = url.redacted();
         redacted.rsplit_once('@').map_or(redacted.as_str(), |(_, place)| place).to_owned()

@@ -103,7 +103,9 @@ impl Volume for Fscrypt {
             (Some((AES_256_XTS, AES_256_CTS)), None) => Observation::Protected(
                 "policy of the folder: contents AES_256_XTS, names AES_256_CTS; of the folder above: none".to_owned(),
             ),
-            (Some(modes), None) => Observation::Exposed(format!("the policy of the folder has the modes {modes:?}")),
+            (Some((contents, names)), None) => Observation::Exposed(format!(
+                "the policy of the folder has mode {contents} for contents and {names} for names"
+            )),
             (None, _) => Observation::Exposed("the folder has no policy".to_owned()),
             (_, Some(_)) => Observation::Unknown("the folder above has a policy as well".to_owned()),
         })

@@ -155,7 +155,11 @@ impl Volume for Luks2 {
         let wanted = (spec.text("cipher"), spec.text("key_bits"), spec.text("sector"));
         let (bits, sector) = (header.key_bits.to_string(), header.sector_bytes.to_string());
         if wanted != (header.cipher.as_str(), bits.as_str(), sector.as_str()) {
-            return Ok(Observation::Exposed(format!("asked for {wanted:?}; the disk says {}", header.in_words())));
+            let (cipher, bits, sector) = wanted;
+            return Ok(Observation::Exposed(format!(
+                "asked for {cipher} with a key of {bits} bits and sectors of {sector} bytes; the disk says {}",
+                header.in_words()
+            )));
         }
         let name = layout.mapping();
         if !mounts::mappings().iter().any(|mapping| mapping.name == name) {

@@ -294,7 +294,7 @@ pub fn is_sandbox(path: &Path) -> bool {
 
 /// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes
 /// behind, wherever they are.
-fn remove_abandoned(parent: &Path) {
+pub fn remove_abandoned(parent: &Path) {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
     folders.extend(paused::sandboxes_in_use());

@@ -40,6 +40,9 @@ const VERSION_PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two looks whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// The same where more is looked at than the process.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
 /// A running server; stopped when dropped.
 pub struct Running {
     child: Child,
@@ -288,6 +291,42 @@ pub fn run_counted(
     }
 }
 
+/// Runs somebody's own command to its end as a shell would: in this folder, with this program's input, outputs and
+/// environment and the command's own beside it. Its output goes to standard error where it is to stand `aside`. `look`
+/// is called again and again meanwhile. `None` when `cancelled` ended it before.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn accompany(
+    command: &Command,
+    aside: bool,
+    cancelled: &AtomicBool,
+    look: &mut dyn FnMut(),
+) -> io::Result<Option<ExitStatus>> {
+    let mut prepared = std::process::Command::new(&command.program);
+    prepared.args(&command.arguments).envs(&command.environment);
+    if aside {
+        prepared.stdout(io::stderr());
+    }
+    die_with_tithe(&mut prepared);
+    let mut child = prepared.spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if cancelled.load(Ordering::SeqCst) {
+            // SAFETY: the child has not been waited for, so its number is still its own.
+            unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+            if ended_within(&mut child, STOP_PATIENCE).is_none() {
+                kill(&mut child, &command.program.display());
+            }
+            return Ok(None);
+        }
+        look();
+        std::thread::sleep(LOOK_PAUSE);
+    }
+}
+
 /// How the child `process` has ended, if it has; it is waited for then.
 fn reap(process: i32) -> std::io::Result<Option<Ended>> {
     let mut status = 0;
@@ -315,6 +354,12 @@ pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Pa
     if let Some(account) = account {
         prepared.uid(account.user).gid(account.group);
     }
+    die_with_tithe(&mut prepared);
+    prepared
+}
+
+/// Has what is started end with the thread that starts it.
+fn die_with_tithe(prepared: &mut std::process::Command) {
     // SAFETY: prctl is async-signal-safe, and the closure touches nothing else. It runs after the account
     // was changed, which would have cleared the signal.
     unsafe {
@@ -323,7 +368,6 @@ pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Pa
             Ok(())
         });
     }
-    prepared
 }
 
 fn last_lines(log: &Path) -> String {
@@ -364,6 +408,25 @@ mod tests {
         let begun = Instant::now();
         let output = finish(&mut shell("exec sleep 600"), Duration::from_millis(50)).expect("a shell");
         assert!(output.is_none() && begun.elapsed().as_secs() < 300);
+    }
+
+    #[test]
+    fn a_command_of_somebody_else_is_accompanied_to_its_end() {
+        let command = |script: &str| Command {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            environment: [("GIVEN".to_owned(), "7".to_owned())].into(),
+        };
+        let mut looks = 0;
+        let never = AtomicBool::new(false);
+        let ended = accompany(&command("sleep 0.2; exit $GIVEN"), true, &never, &mut || looks += 1).expect("a shell");
+        assert_eq!(ended.and_then(|status| status.code()), Some(7));
+        assert!(looks > 0, "nobody looked");
+        let stopped = accompany(&command("exec sleep 600"), true, &AtomicBool::new(true), &mut || ());
+        assert_eq!(stopped.expect("a shell"), None);
+        let missing = Command { program: "/nowhere/at-all".into(), ..Command::default() };
+        let error = accompany(&missing, true, &never, &mut || ()).expect_err("there is none");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use tithe_model::record::{Host, Machine};
 
 use super::{process, swap};
-use crate::proc;
+use crate::{fingerprint::fingerprint, proc};
 
 /// Counters of the machine at one moment; two of them give a [`Host`].
 pub struct HostSample {
@@ -158,7 +158,14 @@ pub fn machine(data: &Path) -> Machine {
         file_system: file_system(data, &fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
         swap: swap::in_words(&swap::swaps()),
         virtualised: flags.contains(&"hypervisor"),
+        boot: boot(&line("/proc/sys/kernel/random/boot_id")),
     }
+}
+
+/// The fingerprint of a boot by the identity that the kernel gives it (random(4)), which is the same in all containers
+/// of a host. The identity itself may be a key elsewhere, so it is not kept. Empty where there is none.
+fn boot(id: &str) -> String {
+    if id.is_empty() { String::new() } else { fingerprint(format!("tithe boot {id}").as_bytes()) }
 }
 
 /// `name = driver` of the AES modes that volumes use, from the text of `/proc/crypto`.

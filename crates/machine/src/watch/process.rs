@@ -138,15 +138,25 @@ pub fn pin(task: i32, processor: usize) -> bool {
     }
 }
 
+/// True when thread or process `task` is bound to this one processor.
+pub fn is_bound(task: i32, processor: usize) -> bool {
+    processors_of(task).is_some_and(|processors| processors == [processor])
+}
+
 /// The logical processors that this process may use.
 pub fn processors() -> Vec<usize> {
+    processors_of(0).unwrap_or_else(|| vec![0])
+}
+
+/// The logical processors that `task` may use, 0 being the calling thread; `None` where that cannot be seen.
+fn processors_of(task: i32) -> Option<Vec<usize>> {
     // SAFETY: `set` is zeroed, and the kernel fills it within the size that it is told.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
-            return vec![0];
+        if libc::sched_getaffinity(task, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
+            return None;
         }
-        (0..libc::CPU_SETSIZE as usize).filter(|processor| libc::CPU_ISSET(*processor, &set)).collect()
+        Some((0..libc::CPU_SETSIZE as usize).filter(|processor| libc::CPU_ISSET(*processor, &set)).collect())
     }
 }
 
@@ -163,6 +173,17 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
         assert!(watch.read().cpu_ns > before);
+    }
+
+    #[test]
+    fn who_is_bound_to_a_processor_is_bound_to_no_other() {
+        std::thread::spawn(|| {
+            let processor = processors()[0];
+            assert!(pin(0, processor) && is_bound(0, processor));
+            assert!(!is_bound(0, processor + 1));
+        })
+        .join()
+        .expect("the thread ends");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 pub(crate) mod mask;
 mod published;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -185,6 +185,9 @@ pub struct Arm {
     /// shows is the set-up's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aa: bool,
+    /// Folder of the programs that its server is started from; `None` for those that are installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<PathBuf>,
 }
 
 impl Arm {

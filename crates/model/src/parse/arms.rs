@@ -83,6 +83,7 @@ fn draft<'a>(
         on: statements(on.as_ref(), problems),
         off: statements(off.as_ref(), problems),
         aa: false,
+        programs: None,
     };
     Draft { arm, place: table.place.clone(), protections, url, on, off }
 }

@@ -1,4 +1,4 @@
-//! Every key that an experiment file may have.
+//! Every key that an experiment file or a matrix file may have.
 //!
 //! The parser accepts what stands here and nothing else; FORMAT.md is tested against it. The keys that name
 //! a kind of workload (`ycsb`, `ycsb_file`), the options of a protection, and the names of settings and
@@ -7,7 +7,7 @@
 /// One table of the file.
 #[derive(Debug)]
 pub struct TableFormat {
-    /// As it is written in the file and in messages; empty for the top of the file.
+    /// As it is written in the file and in messages; empty for the top of an experiment, `matrix` for that of a matrix.
     pub header: &'static str,
     /// Its keys, each with an example value in TOML.
     pub keys: &'static [(&'static str, &'static str)],
@@ -16,7 +16,22 @@ pub struct TableFormat {
 impl TableFormat {
     /// How messages call it.
     pub(super) fn name(&self) -> String {
-        if self.header.is_empty() { "the experiment".to_owned() } else { format!("`{}`", self.header) }
+        match self.header {
+            "" => "the experiment".to_owned(),
+            MATRIX => "the matrix".to_owned(),
+            header => format!("`{header}`"),
+        }
+    }
+
+    /// All tables of the kind of file that this one is of.
+    pub(super) fn of_file(&self) -> &'static [TableFormat] {
+        let of_matrix = MATRIX_TABLES.iter().any(|table| table.header == self.header);
+        if of_matrix { MATRIX_TABLES } else { TABLES }
+    }
+
+    /// True for the top of a file.
+    pub(super) fn is_top(&self) -> bool {
+        ["", MATRIX].contains(&self.header)
     }
 }
 
@@ -119,3 +134,31 @@ pub(super) const RENAMED: [(&str, &str); 2] = [("guard_arm", "aa_arm"), ("guarde
 
 /// All tables, in the order of the file.
 pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, PROTECTION, PUBLISHED];
+
+/// What the top of a matrix file is called.
+const MATRIX: &str = "matrix";
+
+/// The top of a matrix file.
+pub(super) const MATRIX_TOP: TableFormat = TableFormat {
+    header: MATRIX,
+    keys: &[
+        ("title", "\"What TLS costs on our hosts\""),
+        ("experiments", "[\"postgres-tls-audit.toml\"]"),
+        ("replicates", "5"),
+        ("every", "\"6 h\""),
+        ("machine", "[{ name = \"small\" }]"),
+    ],
+};
+
+/// A kind of machine.
+pub(super) const MACHINE: TableFormat = TableFormat {
+    header: "[[machine]]",
+    keys: &[
+        ("name", "\"small\""),
+        ("slurm", "\"--constraint=c7i.large\""),
+        ("kubernetes", "{ \"node.kubernetes.io/instance-type\" = \"c7i.large\" }"),
+    ],
+};
+
+/// All tables of a matrix file, in its order.
+pub const MATRIX_TABLES: &[TableFormat] = &[MATRIX_TOP, MACHINE];

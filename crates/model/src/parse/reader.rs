@@ -14,7 +14,7 @@ use toml::{
 };
 
 use super::{
-    keys::{RENAMED, TABLES, TableFormat},
+    keys::{RENAMED, TableFormat},
     wording,
 };
 use crate::diagnostic::Diagnostic;
@@ -125,8 +125,8 @@ impl<'a> Table<'a> {
         for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref();
             let renamed = RENAMED.iter().find(|(old, new)| name == old && known.contains(new));
-            let help = match TABLES.iter().find(|other| other.keys.iter().any(|(key, _)| key == name)) {
-                Some(home) if home.header.is_empty() => {
+            let help = match format.of_file().iter().find(|other| other.keys.iter().any(|(key, _)| key == name)) {
+                Some(home) if home.is_top() => {
                     format!("`{name}` belongs at the top of the file, before any table")
                 }
                 Some(home) => format!("`{name}` belongs in {}", home.name()),

@@ -136,9 +136,9 @@ fn fit_protection(
     for option in entry.options {
         let at = format!("{place}.options.{}", option.name);
         match (chosen.options.get(option.name), option.default) {
-            (Some(value), _) => flaws.unless(takes(option, value), format!("{at}: {value:?} is not what it takes")),
+            (Some(value), _) => flaws.unless(takes(option, value), format!("{at}: `{value}` is not what it takes")),
             (None, Some(default)) => {
-                filled.push(format!("{at}: taken as its default, {:?}", default.value()));
+                filled.push(format!("{at}: taken as its default, `{}`", default.value()));
                 chosen.options.insert(option.name.to_owned(), default.value());
             }
             (None, None) => flaws.0.push(format!("{at}: it is missing, and has no default")),

@@ -5,6 +5,7 @@ mod catalogue;
 mod composed;
 mod diagnostics;
 mod laws;
+mod matrix;
 mod plans;
 mod read;
 

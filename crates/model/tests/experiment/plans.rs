@@ -3,7 +3,9 @@
 use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::Catalogue,
+    parse::parse_unmeasured,
     plan::{Plan, Starts, outline, plan},
+    record::{Frame, Host, Slot, Stalls},
 };
 
 use crate::{FULL, SHORT, catalogue, read_experiment, render};
@@ -325,6 +327,53 @@ fn no_aa_arm_joins_by_itself_where_the_budget_buys_too_little_with_it() {
     assert_eq!(less("").expect("enough without").arms.len(), 4);
     let refused = less("aa_arm = true").expect_err("too little");
     assert!(refused.iter().any(|it| it.help.contains("aa_arm = false")), "{refused:?}");
+}
+
+#[test]
+fn what_is_not_measured_has_budget_enough() {
+    for measure in ["budget = \"2 s\"", "budget = \"2 s\"\nepochs = 20", "budget = \"2 s\"\nslot = \"7 s\""] {
+        let text = with_arms(3, measure);
+        let refused = read_experiment(&text).expect_err("too little to be measured");
+        assert!(refused[0].problem.contains("an interval needs"), "{refused:?}");
+        let experiment =
+            parse_unmeasured(&text, &catalogue::catalogue(), &catalogue::read).expect("enough to be looked at");
+        plan(experiment, &catalogue::catalogue()).expect("a plan");
+    }
+    let wrong = with_arms(2, "slot = \"1 us\"");
+    assert!(parse_unmeasured(&wrong, &catalogue::catalogue(), &catalogue::read).is_err());
+}
+
+#[test]
+fn operations_that_outlast_their_slots_count_as_load() {
+    let plan = planned(SHORT);
+    let (cell, arms) = (&plan.cells[0], plan.experiment.arms.len());
+    let frame = Frame {
+        cell: 0,
+        frame: 0,
+        epoch: 0,
+        start: 0,
+        start_unix_ns: 0,
+        duration_ns: 0,
+        invalid: None,
+        free: false,
+        slot_ns: cell.slot_ns,
+        settling_ns: 0,
+        stalls: Stalls::default(),
+        arms: Vec::new(),
+        host: Host::default(),
+    };
+    let load_ns = |wall_ns: u64| {
+        let slot =
+            |block, arm, lane| Slot { block, arm, lane, wall_ns: wall_ns / u64::from(lane + 1), ..Slot::default() };
+        let blocks = (0..cell.blocks).flat_map(|block| (0..arms as u32).map(move |arm| (block, arm)));
+        let slots: Vec<Slot> = blocks.flat_map(|(block, arm)| [slot(block, arm, 0), slot(block, arm, 1)]).collect();
+        cell.load_ns(&frame, &slots, arms)
+    };
+    let meant_ns = cell.frame_ns(arms);
+    for on_time in [0, cell.slot_ns / 2, cell.slot_ns, cell.slot_ns + cell.slot_ns / 20] {
+        assert_eq!(load_ns(on_time), meant_ns);
+    }
+    assert_eq!(load_ns(3 * cell.slot_ns), 3 * meant_ns);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_plan_of_this_build_is_taken_as_it_is() {
 fn an_option_that_an_older_build_did_not_have_gets_its_default() {
     check(
         |plan| _ = options(plan, 0).remove("catalogue"),
-        expect!["filled: experiment.arms[1].protections[0].options.catalogue: taken as its default, Flag(false)"],
+        expect!["filled: experiment.arms[1].protections[0].options.catalogue: taken as its default, `false`"],
     );
 }
 
@@ -77,8 +77,8 @@ fn what_this_build_cannot_carry_out_is_refused_with_its_place() {
         },
         expect![[r#"
             refused: experiment.arms[1].protections[0].options.level: `pgaudit` has no such option in this build
-            experiment.arms[1].protections[0].options.log: Flag(true) is not what it takes
-            experiment.arms[1].protections[1].options.kind: Text("rot13") is not what it takes
+            experiment.arms[1].protections[0].options.log: `true` is not what it takes
+            experiment.arms[1].protections[1].options.kind: `rot13` is not what it takes
             experiment.workloads[0].kind: this build has no workload "tpch""#]],
     );
     check(

@@ -9,7 +9,7 @@ use crate::{
     checks::{
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
         needles::{NEEDLE_BYTES, Needles},
-        scan::{Places, Report, files_of, scan},
+        scan::{Places, Report, files_of, scan, unseen},
     },
     evidence::{CheckContext, CheckEntry, Evidence},
 };
@@ -43,10 +43,13 @@ impl Evidence for LogsFree {
     }
 
     fn claim(&self) -> String {
-        format!("the logs hold no {}, no data key and no password", self.targets.noun())
+        format!("the logs are free of every {}, of data keys and of passwords", self.targets.noun())
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if context.server.address.is_attached() && context.server.paths.logs.is_empty() {
+            return Ok(unseen(context.server));
+        }
         let canaries = Canaries::new(context, self.id());
         let mut session = key_value(context.connect()?)?;
         canaries.write(session.as_mut())?;

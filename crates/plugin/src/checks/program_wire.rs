@@ -41,7 +41,7 @@ impl Evidence for ProgramWire<'_> {
     }
 
     fn claim(&self) -> String {
-        format!("what {} sends is not readable on the wire", self.program.name())
+        format!("what {} sends is unreadable on the wire", self.program.name())
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

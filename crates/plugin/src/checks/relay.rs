@@ -46,10 +46,39 @@ impl Conversation {
     /// Where the client's first TLS handshake begins in what it sent: 0, or what it said in the clear before it, as
     /// products do that switch to TLS within their own protocol. `None`: no handshake near the start.
     pub fn tls_handshake(&self) -> Option<usize> {
-        /// Longest opening in the clear: MySQL's is 36 bytes, PostgreSQL's 8; SMTP-like greetings are longer.
-        const OPENING: usize = 256;
         self.sent.windows(11).take(OPENING).position(is_client_hello)
     }
+
+    /// Bytes of both directions that passed before the handshake, where all that followed it were records of TLS, as
+    /// far as they were kept; `None` where some were not, or there was no handshake.
+    pub fn outside_tls(&self) -> Option<usize> {
+        let sent = before_records(&self.sent, self.tls_handshake()?)?;
+        let hello = self.received.windows(7).take(OPENING).position(is_server_hello)?;
+        Some(sent + before_records(&self.received, hello)?)
+    }
+}
+
+/// Longest opening in the clear: MySQL's client has 36 bytes and its server some 100, PostgreSQL's 8; SMTP-like
+/// greetings are longer.
+const OPENING: usize = 256;
+
+/// `begin`, where all of `bytes` from there on are records of TLS, the last of which may be cut short; else `None`.
+fn before_records(bytes: &[u8], begin: usize) -> Option<usize> {
+    let mut rest = &bytes[begin..];
+    while let [kind, version, minor, high, low, behind @ ..] = rest {
+        // Types from ChangeCipherSpec to Heartbeat; at most 2^14 bytes and what a cipher adds (RFC 5246, 6.2.3).
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        if !(20..=24).contains(kind) || *version != 3 || *minor > 4 || length > (1 << 14) + 2048 {
+            return None;
+        }
+        rest = behind.get(length..).unwrap_or_default();
+    }
+    Some(begin)
+}
+
+/// A TLS record of type handshake whose first message is a ServerHello, which comes whatever is said of the rest.
+fn is_server_hello(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x16, 0x03, 0x01..=0x03, _, _, 0x02, 0x00, ..])
 }
 
 /// A TLS record of type handshake whose first message is a ClientHello (RFC 8446, sections 4 and 5.1).
@@ -121,6 +150,17 @@ impl Relay {
     /// made by Tithe are valid.
     pub fn address(&self) -> Address {
         Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port }
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The ports from which it has connected to the server so far: by them the server tells its clients apart.
+    pub fn ports(&self) -> Vec<u16> {
+        let links = lock(&self.shared.links);
+        links.iter().filter_map(|link| Some(link.server.local_addr().ok()?.port())).collect()
     }
 
     /// Ends it, and gives what passed, in the order of the connections.
@@ -309,5 +349,22 @@ mod tests {
         assert_eq!(conversation([&[0, 0, 0, 8, 4, 210, 22, 47][..], &hello].concat()).tls_handshake(), Some(8));
         assert_eq!(conversation(b"SELECT 1".repeat(100)).tls_handshake(), None);
         assert_eq!(conversation(hello[..8].to_vec()).tls_handshake(), None);
+    }
+
+    #[test]
+    fn what_passes_beside_the_records_of_tls_is_found() {
+        let hello = [&[0x16, 3, 1, 0, 7, 1, 0, 0, 3, 3, 3, 0x42][..], &[0x17, 3, 3, 0, 2, 9, 9]].concat();
+        let answer = [0x16, 3, 3, 0, 4, 2, 0, 0, 0, 0x17, 3, 3, 0, 1, 9];
+        let outside = |sent: &[&[u8]], received: &[&[u8]]| {
+            Conversation { sent: sent.concat(), received: received.concat(), truncated: false }.outside_tls()
+        };
+        assert_eq!(outside(&[&hello], &[&answer]), Some(0));
+        assert_eq!(outside(&[&[0; 8], &hello], &[b"S", &answer]), Some(9));
+        // Cut short, as at the end of what is kept.
+        assert_eq!(outside(&[&hello[..17]], &[&answer[..14]]), Some(0));
+        assert_eq!(outside(&[&hello, b"SELECT 1"], &[&answer]), None);
+        assert_eq!(outside(&[&hello], &[&answer, b"secret"]), None);
+        assert_eq!(outside(&[&hello], &[b"N"]), None);
+        assert_eq!(outside(&[b"SELECT 1"], &[b"1"]), None);
     }
 }

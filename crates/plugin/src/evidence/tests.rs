@@ -287,7 +287,7 @@ fn logs_are_searched_for_values_and_secrets() {
         &logs_free(Targets::Fields(Selection::of_share(1.0))),
         &audit,
         expect![[r#"
-        logs-free: the logs hold no field value, no data key and no password: Holds
+        logs-free: the logs are free of every field value, of data keys and of passwords: Holds
          on: Protected("none of 31 canaries, no data key and no password in 1 file, 253 B; the control token was found")
         off: Protected("none of 31 canaries, no data key and no password in 1 file, 29 B; the control token was found")
     "#]],
@@ -296,7 +296,7 @@ fn logs_are_searched_for_values_and_secrets() {
         &logs_free(Targets::Everything),
         &audit,
         expect![[r#"
-        logs-free: the logs hold no key or field value, no data key and no password: Fails
+        logs-free: the logs are free of every key or field value, of data keys and of passwords: Fails
          on: Exposed("canary ×2: 6 times, in audit.log (6)")
         off: Protected("none of 33 canaries, no data key and no password in 1 file, 29 B; the control token was found")
     "#]],
@@ -309,7 +309,7 @@ fn logs_are_searched_for_values_and_secrets() {
         &logs_free(Targets::Fields(Selection::of_share(1.0))),
         &leaky,
         expect![[r#"
-        logs-free: the logs hold no field value, no data key and no password: Fails
+        logs-free: the logs are free of every field value, of data keys and of passwords: Fails
          on: Exposed("data key ×1, password ×1: 2 times as raw and hexadecimal, in audit.log (2)")
         off: Protected("none of 31 canaries, no data key and no password in 1 file, 29 B; the control token was found")
     "#]],

@@ -1,6 +1,9 @@
 use std::{net::TcpListener, path::PathBuf, thread::JoinHandle};
 
-use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    date_time_ymd,
+};
 use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
 use tithe_machine::sandbox::certificates::pem_of;
 
@@ -120,6 +123,11 @@ struct Certificates {
 
 impl Certificates {
     fn make(name: &str) -> Self {
+        Self::signed(name, CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("parameters"))
+    }
+
+    /// The same, whose server's certificate is made by `params`.
+    fn signed(name: &str, params: CertificateParams) -> Self {
         let folder = std::env::temp_dir().join(format!("tithe-wire-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let authority = || {
@@ -131,9 +139,7 @@ impl Certificates {
         std::fs::write(folder.join("ours.pem"), pem_of(ours.as_ref())).expect("written");
         std::fs::write(folder.join("untrusted.pem"), pem_of(untrusted.as_ref())).expect("written");
         let key = KeyPair::generate().expect("a key");
-        let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])
-            .and_then(|params| params.signed_by(&key, &ours))
-            .expect("signed");
+        let certificate = params.signed_by(&key, &ours).expect("signed");
         Self { folder, server: Self::server(&certificate, &key) }
     }
 
@@ -236,8 +242,45 @@ fn a_strange_authority_is_refused() {
     let certificates = Certificates::make("wrong-key");
     let untrusted = certificates.folder.join("untrusted.pem");
     let (wire, server) = certificates.open(Trust::Authority(&untrusted), TlsVersion::V1_3);
-    assert!(matches!(wire.err(), Some(Fault::Refused(text)) if text.contains("invalid peer certificate")));
+    assert!(matches!(wire.err(), Some(Fault::Refused(text)) if text.contains("authority that is trusted here")));
     server.join().expect("the server ends");
+}
+
+/// What a client that trusts the server's authority is told of a certificate that is made by `params`.
+fn told_of(test: &str, params: CertificateParams) -> String {
+    let certificates = Certificates::signed(test, params);
+    let (wire, server) = certificates.open(Trust::Authority(&certificates.folder.join("ours.pem")), TlsVersion::V1_3);
+    // The server ends with the connection.
+    let told = wire.map(drop).map_or_else(|fault| fault.to_string(), |()| "accepted".to_owned());
+    server.join().expect("the server ends");
+    told
+}
+
+#[test]
+fn what_is_wrong_with_a_certificate_is_told_in_words() {
+    let named = |name: &str| CertificateParams::new(vec![name.to_owned()]).expect("parameters");
+    assert_eq!(told_of("words-good", named("127.0.0.1")), "accepted");
+    let valid_in = |year| {
+        let mut params = named("127.0.0.1");
+        (params.not_before, params.not_after) = (date_time_ymd(year, 1, 1), date_time_ymd(year, 2, 1));
+        params
+    };
+    let told = told_of("words-expired", valid_in(2001));
+    assert!(
+        told.starts_with("refused: TLS: the server's certificate expired ") && told.contains(" days ago"),
+        "{told}"
+    );
+    let told = told_of("words-early", valid_in(2900));
+    assert!(told.contains("begins to be valid in ") && told.contains("compare the clocks"), "{told}");
+    for (test, name) in [("words-name", "db.example"), ("words-address", "10.0.0.7")] {
+        let told = told_of(test, named(name));
+        let expected = format!("is not for `127.0.0.1`, by which it is called here, but for `{name}`");
+        assert!(told.contains(&expected), "{told}");
+    }
+    let mut purpose = named("127.0.0.1");
+    purpose.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let told = told_of("words-purpose", purpose);
+    assert!(told.contains("is not one for servers"), "{told}");
 }
 
 #[test]

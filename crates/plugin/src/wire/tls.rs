@@ -18,6 +18,7 @@ use rustls::{
     server::ParsedCertificate,
 };
 use tithe_machine::fault::Fault;
+use tithe_model::quantity;
 
 use crate::setup::TlsVersion;
 
@@ -162,7 +163,78 @@ impl ServerCertVerifier for Pinned {
 /// True where a certificate is refused only because it may sign others, which self-signed ones may. The library has no
 /// name of its own for that.
 fn is_authority(error: &Error) -> bool {
-    matches!(error, Error::InvalidCertificate(CertificateError::Other(other)) if format!("{other:?}").contains("CaUsedAsEndEntity"))
+    matches!(error, Error::InvalidCertificate(why) if signs_others(why))
+}
+
+fn signs_others(why: &CertificateError) -> bool {
+    matches!(why, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
+}
+
+/// What is wrong with the certificate that a server has shown, and what to do, one clause.
+pub(super) fn certificate_refused(why: &CertificateError) -> String {
+    use CertificateError as Why;
+    let days = |from: &UnixTime, to: &UnixTime| quantity::count(to.as_secs().saturating_sub(from.as_secs()) / DAY_S);
+    match why {
+        Why::ExpiredContext { time, not_after } => {
+            format!("the server's certificate expired {} days ago: it needs a new one", days(not_after, time))
+        }
+        Why::Expired => "the server's certificate has expired: it needs a new one".to_owned(),
+        Why::NotValidYetContext { time, not_before } => format!(
+            "the server's certificate begins to be valid in {} days: compare the clocks of both machines",
+            days(time, not_before)
+        ),
+        Why::NotValidYet => {
+            "the server's certificate is not valid yet: compare the clocks of both machines".to_owned()
+        }
+        Why::NotValidForNameContext { expected, presented } => format!(
+            "the server's certificate is not for `{}`, by which it is called here, but for {}: call it by a name that \
+             its certificate bears, or give it one for this name",
+            expected.to_str(),
+            names(presented)
+        ),
+        Why::NotValidForName => {
+            "the server's certificate is not for the name by which it is called here: call it by one that its \
+             certificate bears"
+                .to_owned()
+        }
+        Why::UnknownIssuer => "the server's certificate was signed by no authority that is trusted here: name the file \
+                               with the one that signed it, or with this very certificate where it signed itself"
+            .to_owned(),
+        Why::BadSignature => {
+            "the server's certificate bears the name of an authority that is trusted here, and not its signature: name \
+             the file with the authority that signed it"
+                .to_owned()
+        }
+        Why::Revoked => "the server's certificate was revoked: it needs a new one".to_owned(),
+        Why::InvalidPurpose | Why::InvalidPurposeContext { .. } => {
+            "the server's certificate is not one for servers (its extended key usage): it needs another one".to_owned()
+        }
+        Why::BadEncoding => "the server's certificate cannot be read: it is damaged, or no X.509".to_owned(),
+        Why::Other(_) if signs_others(why) => {
+            "the server shows a certificate that may sign others, and not the one that is trusted here: name the file \
+             with this very certificate"
+                .to_owned()
+        }
+        // What is left are algorithms and extensions that the library does not know.
+        _ => "the server's certificate is of a kind that cannot be verified here: it needs another one, for example with \
+              a key of RSA or ECDSA and SHA-256"
+            .to_owned(),
+    }
+}
+
+/// Seconds of a day.
+const DAY_S: u64 = 86_400;
+
+/// The names that a certificate bears. The library gives each with its kind around it: `DnsName("db.example")`.
+fn names(presented: &[String]) -> String {
+    let bare = |name: &String| {
+        let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+        format!("`{}`", inner.trim_matches('"'))
+    };
+    match presented {
+        [] => "no name at all".to_owned(),
+        presented => presented.iter().map(bare).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// Accepts every certificate, but not a server that does not hold its key.

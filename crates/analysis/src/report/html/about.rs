@@ -32,7 +32,7 @@ pub(super) fn settings(analysis: &Analysis) -> String {
             let place =
                 if cells.len() == analysis.cells.len() { String::new() } else { format!(" in {}", cells.join(", ")) };
             let lines: Vec<String> = difference.iter().map(|line| changed(line)).collect();
-            format!("<h3>{}{}</h3>\n<pre tabindex=\"0\">{}</pre>\n", text(name), text(&place), lines.join("\n"))
+            details(&format!("{name}{place}"), &format!("<pre tabindex=\"0\">{}</pre>\n", lines.join("\n")))
         })
         .collect();
     section(
@@ -51,8 +51,8 @@ fn changed(line: &str) -> String {
     }
 }
 
-/// Machine, versions, ciphers.
-pub(super) fn machine(analysis: &Analysis) -> String {
+/// Machine, versions, ciphers; `meanwhile` is what the machine did while it was measured.
+pub(super) fn machine(analysis: &Analysis, meanwhile: &str) -> String {
     let machine = &analysis.machine;
     let list = |items: &[String]| if items.is_empty() { "none seen".to_owned() } else { items.join(", ") };
     let told = [
@@ -68,10 +68,9 @@ pub(super) fn machine(analysis: &Analysis) -> String {
         ("data folders", machine.file_system.clone()),
         ("swap", if machine.swap.is_empty() { "not looked at" } else { machine.swap.as_str() }.to_owned()),
         ("clock", machine.clock.clone()),
-        ("tithe", analysis.tithe.clone()),
-        ("seed", analysis.seed.to_string()),
     ];
     let mut body = facts(told.iter().map(|(label, value)| (*label, value.as_str())));
+    body.push_str(meanwhile);
     body.push_str(&arms(analysis));
     section("machine", "Machine and versions", "", &body)
 }
@@ -92,8 +91,8 @@ fn arms(analysis: &Analysis) -> String {
         .into_iter()
         .filter(|(name, value)| all.iter().all(|(_, arm)| of(arm).get(name) == Some(value)))
         .collect();
-    let mut html = String::from("<h3>The same on every arm</h3>\n");
-    html.push_str(&facts(shared.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
+    let told = facts(shared.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let html = if told.is_empty() { told } else { details("Versions and facts: the same on every arm", &told) };
     let mut different: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
     for (place, arm) in &all {
         for (name, value) in of(arm).into_iter().filter(|(name, _)| !shared.contains_key(name)) {
@@ -103,7 +102,6 @@ fn arms(analysis: &Analysis) -> String {
     if different.is_empty() {
         return html;
     }
-    html.push_str("<h3>What differs between arms</h3>\n");
     let mut table = String::from(
         "<table class=\"data\"><thead><tr><th scope=\"col\">fact</th><th scope=\"col\">value</th><th scope=\"col\">on</th></tr></thead><tbody>\n",
     );
@@ -117,7 +115,8 @@ fn arms(analysis: &Analysis) -> String {
             ));
         }
     }
-    html + &wide("facts that differ between arms", &(table + "</tbody></table>\n"))
+    let table = wide("facts that differ between arms", &(table + "</tbody></table>\n"));
+    html + &details("Versions and facts: what differs between arms", &table)
 }
 
 /// Some of the arms by name, many by number.

@@ -1,89 +1,91 @@
-//! A comparison of runs as a page: the sentence, then one chart with a group for each arm and a row for each run.
+//! A comparison of runs as a page: the sentence, then for each arm the costs of all runs on one scale, and what can be
+//! said of them.
+
+use tithe_model::record::ArmFacts;
 
 use super::{
     answer::listed,
-    costs,
-    markup::{section, text, wide},
+    first_screen::{framed, row, scale},
+    markup::{section, text},
     page,
+    scale::Scale,
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis,
+    Analysis, ArmAnalysis,
     compare::{Comparison, Match, Side},
-    report::comparison::{answer, figure, rests_on, sentences},
+    report::{
+        comparison::{answer, rests_on, sentences},
+        number,
+    },
 };
 
 /// The page on a comparison of `subjects`.
 pub fn comparison(comparison: &Comparison, subjects: &[Analysis]) -> String {
     let Some(first) = subjects.first() else { return String::new() };
     let runs: Vec<&str> = comparison.runs.iter().map(String::as_str).collect();
-    let question = format!("Which loses less by its protection: {}?", listed(&runs, "or"));
-    let mut body = costs::chart(&as_analysis(comparison, first));
-    let reported: String = comparison.matches.iter().map(|matched| reported(comparison, matched)).collect();
-    body.push_str(&section("told", "Run against run", "", &reported));
+    let of_match = |matched: &Match| matched.sides.iter().map(|side| arm(comparison, side)).collect::<Vec<_>>();
+    let arms: Vec<Vec<ArmAnalysis>> = comparison.matches.iter().map(of_match).collect();
+    let decided = arms.iter().flatten().flat_map(|arm| arm.estimates.iter().map(move |estimate| (arm, estimate)));
+    let scale = scale(comparison.margin, decided);
+    let plot = |(matched, arms): (&Match, &Vec<ArmAnalysis>)| plot(comparison, matched, arms, &scale);
+    let plots: String = comparison.matches.iter().zip(&arms).map(plot).collect();
+    let mut body = String::new();
+    if !plots.is_empty() {
+        let lead = format!(
+            "Dot: what an operation costs more than on the plain arm of the same run; bar: its {} interval; hatched: too \
+             noisy to tell. Shaded: up to the margin of {}%.",
+            number::share(first.confidence),
+            number::digits(number::percent(comparison.margin))
+        );
+        body.push_str(&section("told", "Run against run", &lead, &format!("<div class=\"plots\">\n{plots}</div>\n")));
+    }
     for (id, title, texts) in
         [("refused", "Not compared", &comparison.refused), ("notes", "To know", &comparison.notes)]
     {
         if !texts.is_empty() {
-            let items: String = texts.iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
-            body.push_str(&section(id, title, "", &format!("<ul class=\"notes\">\n{items}</ul>\n")));
+            body.push_str(&section(id, title, "", &notes(texts)));
         }
     }
     let titles: Vec<&str> = subjects.iter().map(|subject| subject.run.as_str()).collect();
     let header = format!(
-        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n<p class=\"answer\">{}</p>\n",
-        text(&titles.join(" · ")),
+        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n",
+        text(&format!("Which loses less by its protection: {}?", listed(&runs, "or"))),
         text(&listed(&runs, "and")),
-        text(&question),
         text(&answer(comparison)),
     );
     page(&listed(&runs, "and"), &header, &body, &titles.join(" · "))
 }
 
-fn reported(comparison: &Comparison, matched: &Match) -> String {
-    let row = |side: &Side| {
-        let run = text(&comparison.runs[side.run]);
-        format!(
-            "<tr><th scope=\"row\">{run}</th><td>{}</td><td>{}</td></tr>\n",
-            text(&figure(side)),
-            text(&rests_on(side))
-        )
+/// One arm in every run that has it, with its sentences.
+fn plot(comparison: &Comparison, matched: &Match, arms: &[ArmAnalysis], scale: &Scale) -> String {
+    let row = |(side, arm): (&Side, &ArmAnalysis)| {
+        let levels = format!("<td class=\"of\" data-of=\"plain → protected\">{}</td>", text(&rests_on(side)));
+        row(comparison.margin, arm, &side.estimate, scale, &levels)
     };
-    let rows: String = matched.sides.iter().map(row).collect();
-    let table = format!(
-        "<table class=\"data\"><thead><tr><th scope=\"col\">run</th><th scope=\"col\">cost, {}</th>\
-         <th scope=\"col\">plain → protected, starts</th></tr></thead><tbody>\n{rows}</tbody></table>\n",
-        text(&matched.title)
-    );
-    let table = wide(&format!("{} · {}", matched.cell, matched.arm), &table);
-    let items: String = sentences(comparison, matched).iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
-    format!("<h3>{} · {}</h3>\n{table}<ul class=\"notes\">\n{items}</ul>\n", text(&matched.cell), text(&matched.arm))
+    let rows: String = matched.sides.iter().zip(arms).map(row).collect();
+    let heads = "<th scope=\"col\" class=\"of\">plain → protected</th>";
+    let plot = framed(&format!("{} · {}", matched.cell, matched.arm), &matched.title, heads, &rows, scale);
+    format!("<div class=\"compared\">\n{plot}{}</div>\n", notes(&sentences(comparison, matched)))
 }
 
-/// The matches as the chart of costs takes them: a cell for each match, an arm for each run.
-fn as_analysis(comparison: &Comparison, first: &Analysis) -> Analysis {
-    let cell = |matched: &Match| {
-        let like = first.cells.iter().find(|cell| cell.id == matched.cell);
-        let arms = matched.sides.iter().map(|side| arm(comparison, side, like)).collect();
-        let id = format!("{} · {}", matched.cell, matched.arm);
-        like.map(|cell| CellAnalysis { id, arms, ..cell.clone() })
-    };
-    Analysis { cells: comparison.matches.iter().filter_map(cell).collect(), ..first.clone() }
+fn notes(texts: &[String]) -> String {
+    let items: String = texts.iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
+    if items.is_empty() { items } else { format!("<ul class=\"notes\">\n{items}</ul>\n") }
 }
 
-fn arm(comparison: &Comparison, side: &Side, like: Option<&CellAnalysis>) -> ArmAnalysis {
-    let facts = like.and_then(|cell| cell.arms.first()).map(|arm| arm.facts.clone()).unwrap_or_default();
-    let mut estimate = side.estimate.clone();
-    estimate.primary = true;
+/// The cost of one run as the plot takes it.
+fn arm(comparison: &Comparison, side: &Side) -> ArmAnalysis {
     ArmAnalysis {
         name: comparison.runs[side.run].clone(),
         aa: false,
         protections: Vec::new(),
-        facts,
+        facts: ArmFacts::default(),
         difference: Vec::new(),
         proof: side.proof.clone(),
         findings: Vec::new(),
         levels: Vec::new(),
-        estimates: vec![estimate],
+        estimates: vec![side.estimate.clone()],
         published: Vec::new(),
+        course: Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! The chart of all costs, which is a table: arms down, metrics across, one interval a place.
+//! The chart of costs that no other picture shows, which is a table: arms down, metrics across, one interval a place.
 //!
 //! A column has one scale for all cells, so that what stands further right costs more. The scale is of
 //! logarithms: twice as much and half as much are equally far from nothing. Shape and words carry what colour
@@ -8,13 +8,14 @@
 use std::fmt::Write;
 
 use super::{
+    first_screen,
+    marks::{class, doubt_class, doubt_mark},
     markup::{at, section, text, wide},
     scale::{Scale, cost_ticks},
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Outcome, Proof, PublishedCost,
     report::{
-        cell_name,
         headline::{control_interval, control_of},
         number,
         view::{costs, published},
@@ -48,40 +49,50 @@ impl Column {
     }
 }
 
-/// The section with the chart; nothing where there is no figure.
-pub(super) fn chart(analysis: &Analysis) -> String {
+/// The section with the chart of the cells called `names`, and what others published; nothing where there is neither.
+///
+/// Where the first screen draws the deciding figure and percentiles have their panels, neither is told again.
+pub(super) fn chart(analysis: &Analysis, names: &[String]) -> String {
     let columns = columns(analysis);
-    if columns.is_empty() {
-        return String::new();
+    let mut body = String::new();
+    if !columns.is_empty() {
+        body.push_str(&backgrounds(&columns, analysis.margin));
+        body.push_str(&wide("costs of every arm", &table(analysis, names, &columns)));
+        body.push_str(&legend(analysis));
     }
-    let mut body = backgrounds(&columns, analysis.margin);
+    body.push_str(&quotations(analysis));
+    let title = if first_screen::is_drawn(analysis) { "What else it costs" } else { "What it costs" };
+    if body.is_empty() { body } else { section("costs", title, "", &body) }
+}
+
+fn table(analysis: &Analysis, names: &[String], columns: &[Column]) -> String {
     // All columns are equally wide: said once, and not for each drawing.
     let mut table = format!(
-        "<table class=\"forest\" style=\"--width:{}px\">\n<thead><tr><th scope=\"col\">arm</th>",
+        "<table class=\"forest{}\" style=\"--width:{}px\">\n<thead><tr><th scope=\"col\">arm</th>",
+        if columns.len() == 1 { " few" } else { "" },
         columns[0].width()
     );
-    for column in &columns {
+    for column in columns {
         let axis = if column.drawn { axis(column) } else { String::new() };
         let _ = write!(table, "<th scope=\"col\">{}{axis}</th>", text(&column.title));
     }
     table.push_str("</tr></thead>\n");
-    for (cell, name) in analysis.cells.iter().zip(cell_name::names(analysis)) {
-        table.push_str(&rows(analysis, cell, &name, &columns));
+    for (cell, name) in analysis.cells.iter().zip(names) {
+        table.push_str(&rows(analysis, cell, name, columns));
     }
-    table.push_str("</table>\n");
-    body.push_str(&wide("costs of every arm", &table));
-    body.push_str(&legend(analysis));
-    body.push_str(&neighbours(analysis));
-    body.push_str(&quotations(analysis));
-    section("costs", "What it costs", "", &body)
+    table + "</table>\n"
 }
 
 fn columns(analysis: &Analysis) -> Vec<Column> {
     let mut names: Vec<(Figure, String)> = Vec::new();
+    let few_cells = first_screen::is_drawn(analysis);
     for cell in &analysis.cells {
         // What others published gets its column too, so that it stands beside what can be compared with it.
         let quoted = cell.arms.iter().flat_map(|arm| &arm.published).map(|published| &published.estimate);
-        for name in costs::headline(cell).into_iter().chain(quoted) {
+        let quoted = quoted.filter(|name| !(few_cells && of_all(analysis, name).any(|it| it.primary)));
+        let told_above = |name: &&Figure| of_all(analysis, name).any(|it| it.primary) || name.percentile().is_some();
+        let headline = costs::headline(cell).into_iter().filter(|name| !(few_cells && told_above(name)));
+        for name in headline.chain(quoted) {
             if !names.iter().any(|(known, _)| known == name) {
                 names.push((name.clone(), costs::title(cell, name)));
             }
@@ -141,11 +152,7 @@ fn scale(estimates: &[&Estimate], quoted: &[f64], margin: f64, width: f64) -> Sc
 
 /// What lies behind every interval of a column, drawn once: the margin and the ticks.
 fn backgrounds(columns: &[Column], margin: f64) -> String {
-    let mut defs = String::from(
-        "<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs>\
-         <pattern id=\"noise\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
-         <path d=\"M0 0V4\" class=\"hatch\"/></pattern>\n",
-    );
+    let mut defs = String::from("<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs>\n");
     for (index, column) in columns.iter().enumerate() {
         let (zero, edge) = (column.scale.place(0.0), column.scale.place(margin));
         let _ = write!(
@@ -190,50 +197,13 @@ fn rows(analysis: &Analysis, cell: &CellAnalysis, name: &str, columns: &[Column]
     let mut rows =
         format!("<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{columns_all}\"{name}</th></tr>\n");
     for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || !arm.estimates.is_empty()) {
-        let _ = write!(rows, "<tr{}><th scope=\"row\">{} {}</th>", doubt_class(arm), text(&arm.name), arm_mark(arm));
+        let _ = write!(rows, "<tr{}><th scope=\"row\">{}{}</th>", doubt_class(arm), text(&arm.name), doubt_mark(arm));
         for (index, column) in columns.iter().enumerate() {
             rows.push_str(&place(analysis, (cell, arm), index, column));
         }
         rows.push_str("</tr>\n");
     }
     rows + "</tbody>\n"
-}
-
-pub(super) fn doubt_class(arm: &ArmAnalysis) -> &'static str {
-    match arm.proof {
-        Proof::Baseline | Proof::Proven => "",
-        Proof::Unproven(_) | Proof::Disproven(_) => " class=\"doubted\"",
-    }
-}
-
-/// What an arm is: the plain one again, or how its proof came out.
-pub(super) fn arm_mark(arm: &ArmAnalysis) -> String {
-    match arm.aa {
-        true => format!("<span class=\"mark plain\"><span aria-hidden=\"true\">≡</span> {}</span>", words::PLAIN_AGAIN),
-        false => proof_mark(&arm.proof),
-    }
-}
-
-/// What `estimate` of `arm` says in words.
-pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> String {
-    match &arm.proof {
-        _ if arm.aa => words::control(estimate).to_owned(),
-        Proof::Baseline | Proof::Proven => words::outcome(estimate, margin),
-        Proof::Unproven(_) => "unproven".to_owned(),
-        Proof::Disproven(_) => "disproven".to_owned(),
-    }
-}
-
-/// The state of an arm's proof as a small mark with its word.
-pub(super) fn proof_mark(proof: &Proof) -> String {
-    let (class, sign) = match proof {
-        Proof::Baseline => ("plain", "·"),
-        Proof::Proven => ("good", "✓"),
-        Proof::Unproven(_) => ("warn", "?"),
-        Proof::Disproven(_) => ("bad", "✗"),
-    };
-    let word = words::proof(proof).0.to_lowercase();
-    format!("<span class=\"mark {class}\"><span aria-hidden=\"true\">{sign}</span> {word}</span>")
 }
 
 /// One interval with its figure.
@@ -262,12 +232,13 @@ fn place(analysis: &Analysis, (cell, arm): (&CellAnalysis, &ArmAnalysis), index:
     });
     let told = format!("{open}{}<small>{}</small>{close}{flag}{difference}", lead(estimate, &figure), figure.rest);
     if !column.drawn || !has_data(estimate) {
-        return format!("<td class=\"{class}\">{told}</td>");
+        return format!("<td class=\"{class}\" data-of=\"{}\">{told}</td>", text(&column.title));
     }
     let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, analysis.margin) };
     let behind = if arm.aa { String::new() } else { control(cell, estimate, column) };
     format!(
-        "<td class=\"{class}\" title=\"{}\">{}<span class=\"v\">{told}</span></td>",
+        "<td class=\"{class}\" data-of=\"{}\" title=\"{}\">{}<span class=\"v\">{told}</span></td>",
+        text(&column.title),
         text(&said),
         interval(estimate, column, index, &(behind + &marks(&quoted, column)))
     )
@@ -347,15 +318,6 @@ fn lead(estimate: &Estimate, figure: &number::Figure) -> String {
     }
 }
 
-pub(super) fn class(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Costs => "costs",
-        Outcome::Gains => "gains",
-        Outcome::NoneFound => "nil",
-        Outcome::TooNoisy => "noisy",
-    }
-}
-
 /// The drawing of one interval and of what is `beside` it, as large as the table says.
 fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &str) -> String {
     let effect = &estimate.effect;
@@ -377,7 +339,7 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &str) ->
 }
 
 /// What neighbours mean for the percentages, told of the cell in which clients waited most.
-fn neighbours(analysis: &Analysis) -> String {
+pub(super) fn neighbours(analysis: &Analysis) -> String {
     let told = |cell: &&CellAnalysis| words::neighbours(cell).is_some();
     let most = analysis.cells.iter().filter(told).max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
     most.and_then(words::neighbours).map_or(String::new(), |said| {
@@ -386,19 +348,22 @@ fn neighbours(analysis: &Analysis) -> String {
     })
 }
 
-/// What the A/A arm is for; nothing where there is none.
-fn of_control(analysis: &Analysis) -> String {
-    let control = analysis.cells.iter().find_map(control_of);
-    control.map_or(String::new(), |arm| {
-        format!(
-            " <b>{}</b> {} The lines above and below an interval are as long as the interval of that arm.",
-            text(&arm.name),
-            words::CONTROL
-        )
-    })
-}
-
+/// How the chart is read; below a first screen only what that does not say.
 fn legend(analysis: &Analysis) -> String {
+    let control = analysis.cells.iter().find_map(control_of).map(|arm| text(&arm.name));
+    let lines = "The lines above and below an interval are as long as the interval of that arm.";
+    if first_screen::is_drawn(analysis) {
+        let control = control.map_or(String::new(), |name| {
+            format!(
+                " The lines above and below an interval are as long as that of {name}: a saving is called one only where \
+                 its interval lies below."
+            )
+        });
+        return format!(
+            "<p class=\"legend\">Drawn as above, each column on a logarithmic scale of its own; below a cost, the difference \
+             per operation.{control}</p>\n"
+        );
+    }
     format!(
         "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell; below \
          it, where a figure is an amount per operation, the difference with an interval of its own. \
@@ -411,6 +376,6 @@ fn legend(analysis: &Analysis) -> String {
         } else {
             ""
         },
-        of_control(analysis)
+        control.map_or(String::new(), |name| format!(" <b>{name}</b> {} {lines}", words::CONTROL)),
     )
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{
-    costs::{arm_mark, class, outcome},
+    marks::{class, doubt_mark, outcome},
     markup::{details, text, wide},
 };
 use crate::{
@@ -23,9 +23,9 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
     for arm in cell.arms.iter().filter(|arm| !arm.estimates.is_empty()) {
         let _ = writeln!(
             html,
-            "<tbody><tr><th scope=\"rowgroup\" colspan=\"8\"><b>{}</b> {}</th></tr>",
+            "<tbody><tr><th scope=\"rowgroup\" colspan=\"8\"><b>{}</b>{}</th></tr>",
             text(&arm.name),
-            arm_mark(arm)
+            doubt_mark(arm)
         );
         html.extend(arm.estimates.iter().map(|estimate| row(analysis, arm, estimate)));
         html.push_str("</tbody>\n");

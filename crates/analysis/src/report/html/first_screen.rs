@@ -9,13 +9,13 @@
 use std::fmt::Write;
 
 use super::{
-    costs::{arm_mark, class, doubt_class},
+    marks::{arm_mark, class, doubt_class},
     markup::{at, text},
     scale::{Scale, cost_ticks},
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Outcome,
-    report::{cell_name, number, summary, words},
+    report::{number, summary, words},
 };
 
 /// Cells up to which each gets its plot.
@@ -30,19 +30,23 @@ const APART: f64 = 24.0;
 /// Least width of the band of noise, percent of the drawing.
 const FOG_MIN: f64 = 3.0;
 
+/// True where the deciding figure of every cell has its plot.
+pub(super) fn is_drawn(analysis: &Analysis) -> bool {
+    (1..=CELLS).contains(&analysis.cells.iter().filter(|cell| is_measured(cell)).count())
+}
+
 /// The plots with what they show; nothing where no figure is known, and of many cells.
-pub(super) fn plots(analysis: &Analysis) -> String {
-    let measured: Vec<(&CellAnalysis, String)> =
-        analysis.cells.iter().zip(cell_name::names(analysis)).filter(|(cell, _)| is_measured(cell)).collect();
-    if measured.is_empty() || measured.len() > CELLS {
+pub(super) fn plots(analysis: &Analysis, names: &[String]) -> String {
+    if !is_drawn(analysis) {
         return String::new();
     }
-    let estimates: Vec<&Estimate> =
-        measured.iter().flat_map(|(cell, _)| summary::decided(cell)).map(|(_, estimate)| estimate).collect();
-    let scale = scale(analysis, &measured, &estimates);
-    let order = order(&measured);
-    let adds = estimates.iter().any(|it| added_us(it).is_some());
-    let plot = |(cell, name): &(&CellAnalysis, String)| plot(analysis, cell, name, &order, &scale, adds);
+    let measured: Vec<(&CellAnalysis, &String)> =
+        analysis.cells.iter().zip(names).filter(|(cell, _)| is_measured(cell)).collect();
+    let decided = || measured.iter().flat_map(|(cell, _)| summary::decided(cell));
+    let scale = scale(analysis.margin, decided());
+    let order = order(decided());
+    let adds = decided().any(|(_, it)| added_us(it).is_some());
+    let plot = |(cell, name): &(&CellAnalysis, &String)| plot(analysis, cell, name, &order, &scale, adds);
     let plots: String = measured.iter().map(plot).collect();
     format!("<div class=\"plots\">\n{plots}</div>\n{}", legend(analysis, adds))
 }
@@ -52,9 +56,9 @@ fn is_measured(cell: &CellAnalysis) -> bool {
 }
 
 /// Names of the arms, the one with the largest cost in any cell first.
-fn order<'a>(cells: &[(&'a CellAnalysis, String)]) -> Vec<&'a str> {
+fn order<'a>(decided: impl Iterator<Item = (&'a ArmAnalysis, &'a Estimate)>) -> Vec<&'a str> {
     let mut arms: Vec<(&str, f64)> = Vec::new();
-    for (arm, estimate) in cells.iter().flat_map(|(cell, _)| summary::decided(cell)) {
+    for (arm, estimate) in decided {
         let effect = Some(estimate.effect.estimate).filter(|it| it.is_finite()).unwrap_or(f64::MIN);
         match arms.iter_mut().find(|(name, _)| *name == arm.name) {
             Some((_, most)) => *most = most.max(effect),
@@ -66,13 +70,14 @@ fn order<'a>(cells: &[(&'a CellAnalysis, String)]) -> Vec<&'a str> {
 }
 
 /// A scale of percents of a drawing's width that holds no cost, the margin, every interval and what others published.
-fn scale(analysis: &Analysis, cells: &[(&CellAnalysis, String)], estimates: &[&Estimate]) -> Scale {
-    let quoted = cells.iter().flat_map(|(cell, _)| summary::decided(cell)).flat_map(|(arm, estimate)| {
-        arm.published.iter().filter(|it| it.estimate == estimate.name).flat_map(|it| [it.low, it.high])
-    });
-    let ends: Vec<f64> = estimates.iter().flat_map(|it| [it.effect.low, it.effect.high]).chain(quoted).collect();
+pub(super) fn scale<'a>(margin: f64, decided: impl Iterator<Item = (&'a ArmAnalysis, &'a Estimate)>) -> Scale {
+    let mut ends = Vec::new();
+    for (arm, estimate) in decided {
+        let quoted = arm.published.iter().filter(|it| it.estimate == estimate.name).flat_map(|it| [it.low, it.high]);
+        ends.extend([estimate.effect.low, estimate.effect.high].into_iter().chain(quoted));
+    }
     let known = || ends.iter().copied().filter(|end| end.is_finite());
-    let high = known().fold(analysis.margin.max(0.02) * 1.25, f64::max);
+    let high = known().fold(margin.max(0.02) * 1.25, f64::max);
     let low = known().fold(-0.1 * high, f64::min);
     Scale { low, high, start: 2.0, end: 98.0 }
 }
@@ -80,24 +85,28 @@ fn scale(analysis: &Analysis, cells: &[(&CellAnalysis, String)], estimates: &[&E
 fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], scale: &Scale, adds: bool) -> String {
     let decided = summary::decided(cell);
     let of_arm = |name: &&str| decided.iter().find(|(arm, _)| arm.name == *name);
-    let rows: String = order.iter().filter_map(of_arm).map(|(arm, it)| row(analysis, arm, it, scale, adds)).collect();
+    let shares = |arm: &ArmAnalysis, estimate: &Estimate| match adds {
+        true => of_transactions(&Told::of(estimate, is_judged(arm))),
+        false => String::new(),
+    };
+    let rows = order.iter().filter_map(of_arm);
+    let rows: String = rows.map(|(arm, it)| row(analysis.margin, arm, it, scale, &shares(arm, it))).collect();
     let level = decided.first().and_then(|(_, estimate)| {
         let level = summary::plain_level(cell, estimate)?;
         Some(format!("{level} an operation without protection ({})", estimate.title))
     });
-    let added = match adds {
-        true => {
-            let sizes = TRANSACTIONS_MS.map(|ms| format!("<th scope=\"col\" class=\"of\">of {ms} ms</th>"));
-            sizes.concat()
-        }
-        false => String::new(),
-    };
+    let heads = TRANSACTIONS_MS.map(|ms| format!("<th scope=\"col\" class=\"of\">of {ms} ms</th>")).concat();
+    framed(name, &level.unwrap_or_default(), if adds { &heads } else { "" }, &rows, scale)
+}
+
+/// A plot of `rows` below its name, with the `heads` of further columns.
+pub(super) fn framed(name: &str, below: &str, heads: &str, rows: &str, scale: &Scale) -> String {
     format!(
         "<figure class=\"plot\">\n<figcaption><b>{}</b> <span>{}</span></figcaption>\n<table>\n<thead><tr><th scope=\"col\">\
          <span class=\"sr\">arm</span></th><th scope=\"col\" class=\"dots\"><span class=\"sr\">drawn</span>{}</th>\
-         <th scope=\"col\">cost</th>{added}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</figure>\n",
+         <th scope=\"col\">cost</th>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</figure>\n",
         text(name),
-        text(&level.unwrap_or_default()),
+        text(below),
         axis(scale),
     )
 }
@@ -116,12 +125,18 @@ fn axis(scale: &Scale) -> String {
     axis + "</svg>"
 }
 
-fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale, adds: bool) -> String {
+/// What is found of `arm` is the cost of a protection that was on.
+fn is_judged(arm: &ArmAnalysis) -> bool {
+    !arm.aa && doubt_class(arm).is_empty()
+}
+
+/// One arm with its drawing and its figures, and `further` columns.
+pub(super) fn row(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale, further: &str) -> String {
     let doubted = !doubt_class(arm).is_empty();
-    let told = Told::of(estimate, !arm.aa && !doubted);
+    let told = Told::of(estimate, is_judged(arm));
     let class = if arm.aa { "again" } else { class(estimate.verdict) };
     let doubt = if doubted { " doubted" } else { "" };
-    let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, analysis.margin) };
+    let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, margin) };
     let figure = |(lead, rest): &(String, String)| {
         let told = [(lead, "b"), (rest, "small")].into_iter().filter(|(part, _)| !part.is_empty());
         let told: Vec<String> = told.map(|(part, tag)| format!("<{tag}>{part}</{tag}>")).collect();
@@ -131,26 +146,22 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scal
             (false, false) => format!("<span>{}</span>", told.join(" ")),
         }
     };
-    let added = match adds {
-        true => {
-            let shares = TRANSACTIONS_MS.map(|ms| {
-                let share = told.share_of(ms);
-                let none = if told.share.is_none() { " none" } else { "" };
-                format!("<td class=\"of{none}\" data-of=\"{ms} ms\">{share}</td>")
-            });
-            shares.concat()
-        }
-        false => String::new(),
-    };
     format!(
-        "<tr class=\"{class}{doubt}\"><th scope=\"row\">{} {}</th><td class=\"dots\" title=\"{}\">{}</td><td>{}{}</td>{added}</tr>\n",
+        "<tr class=\"{class}{doubt}\"><th scope=\"row\">{} {}</th><td class=\"dots\" title=\"{}\">{}</td><td>{}{}</td>{further}</tr>\n",
         text(&arm.name),
         arm_mark(arm),
         text(&said),
-        drawing(analysis, arm, estimate, scale),
+        drawing(margin, arm, estimate, scale),
         figure(&told.cost),
         figure(&told.added),
     )
+}
+
+/// What an arm adds, of transactions of three sizes.
+fn of_transactions(told: &Told) -> String {
+    let none = if told.share.is_none() { " none" } else { "" };
+    let column = |ms: f64| format!("<td class=\"of{none}\" data-of=\"{ms} ms\">{}</td>", told.share_of(ms));
+    TRANSACTIONS_MS.map(column).concat()
 }
 
 /// The figures of a row in words.
@@ -206,7 +217,7 @@ fn added_us(estimate: &Estimate) -> Option<(f64, f64)> {
 }
 
 /// The interval of one arm over the margin and the ticks, with what others published.
-fn drawing(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale) -> String {
+fn drawing(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale) -> String {
     let place = |effect: f64| scale.place(effect);
     let stroke =
         |class: &str, x: f64| format!("<line class=\"{class}\" x1=\"{0}%\" x2=\"{0}%\" y1=\"0\" y2=\"100%\"/>", at(x));
@@ -214,8 +225,7 @@ fn drawing(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate, scale: &
         let (x, width) = (at(from), at(to - from));
         format!("<rect class=\"{class}\" x=\"{x}%\" width=\"{width}%\" y=\"{y}\" height=\"{height}\"/>")
     };
-    let mut svg =
-        format!("<svg aria-hidden=\"true\">{}", block("band", place(0.0), place(analysis.margin), ("0", "100%")));
+    let mut svg = format!("<svg aria-hidden=\"true\">{}", block("band", place(0.0), place(margin), ("0", "100%")));
     for (effect, _) in cost_ticks(scale, APART) {
         svg.push_str(&stroke(if effect == 0.0 { "zero" } else { "grid" }, place(effect)));
     }
@@ -243,7 +253,7 @@ fn drawing(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate, scale: &
         for end in [quoted.low, quoted.high] {
             let _ = write!(
                 svg,
-                "<svg x=\"{}%\" class=\"mark-at\"><path class=\"quoted\" d=\"M-4 1h8l-4 6z\"><title>{}</title></path></svg>",
+                "<svg x=\"{}%\" width=\"1\" height=\"1\" class=\"mark-at\"><path class=\"quoted\" d=\"M-4 1h8l-4 6z\"><title>{}</title></path></svg>",
                 at(place(end)),
                 text(&title)
             );

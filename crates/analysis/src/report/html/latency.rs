@@ -1,189 +1,237 @@
-//! Latency curves: each protected arm beside the plain one, on a percentile axis.
+//! Latency: what each arm costs at each percentile, all arms of a cell in one panel.
 //!
-//! The axis is −log10(1 − share), which gives every further nine the same room. Small panels with two curves
-//! each are read faster than one panel with many, and need no colours to be told apart.
+//! Points and bars are the estimates of every table, protected ÷ plain with their intervals; a line only leads the eye
+//! from a point of an arm to its next. Percentiles stand equally far apart, with what the plain arm takes there below
+//! them. Arms are told apart by their shapes, and by colour for who sees it.
 
 use std::fmt::Write;
 
 use super::{
+    marks::doubt_class,
     markup::{at, details, text, wide},
-    page_data::{Curve, PageData},
-    scale::{Scale, decade_ticks},
+    scale::{Scale, cost_ticks},
 };
-use crate::{CellAnalysis, Figure, Level, Proof, figures::Rank, report::number};
+use crate::{
+    ArmAnalysis, CellAnalysis, Estimate, Figure,
+    figures::{Percentile, Rank, Start},
+    report::{number, summary::decided},
+};
 
-pub(super) const WIDTH: f64 = 250.0;
-pub(super) const HEIGHT: f64 = 150.0;
-pub(super) const LEFT: f64 = 44.0;
-const BOTTOM: f64 = 20.0;
+/// Height of a panel, px, and the places of its upper and its lower edge.
+const HEIGHT: f64 = 250.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = HEIGHT - 40.0;
 
-/// The legend of a panel, behind the name of the plain arm.
-pub(super) const PROTECTED_AND_PLAIN: &str =
-    "<i class=\"key\"></i>protected arm; bars are the intervals of the median over frames.";
+/// Ticks are at least so far apart, px.
+const APART: f64 = 26.0;
 
-/// Percentiles that the axis names, with their places.
-const NAMED: [(Rank, f64); 5] =
-    [(Rank::P50, 0.301), (Rank::P90, 1.0), (Rank::P95, 1.301), (Rank::P99, 2.0), (Rank::P999, 3.0)];
+/// Share of the room between two percentiles that the arms at one of them take.
+const BESIDE: f64 = 0.66;
 
-/// The panels of a cell with their table; nothing where no latency was seen.
-pub(super) fn curves(cell: &CellAnalysis, index: usize, page_data: &PageData) -> String {
-    let curves: Vec<&Curve> = page_data.curves.iter().filter(|curve| curve.cell == index).collect();
-    let mut operations: Vec<&str> = Vec::new();
-    for curve in &curves {
-        if !operations.contains(&curve.operation.as_str()) {
-            operations.push(&curve.operation);
+/// How far beyond all points an interval is drawn at most, as a share of the room that the points take.
+const BEYOND: f64 = 0.6;
+
+/// Shapes of points, about their place. With five colours thirty arms can be told apart.
+const SHAPES: [&str; 6] = [
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "M-3.5-3.5h7v7h-7z",
+    "M0-5 4.6 3.5h-9.2z",
+    "M0-5.2 5.2 0 0 5.2-5.2 0z",
+    "M0 5-4.6-3.5h9.2z",
+    "M-1.5-4.7h3v3.2h3.2v3h-3.2v3.2h-3v-3.2h-3.2v-3h3.2z",
+];
+const COLOURS: usize = 5;
+
+/// The panels of a cell, one for each operation, with their table; nothing where no percentile has an interval.
+pub(super) fn panels(cell: &CellAnalysis) -> String {
+    let panels: String = operations(cell).into_iter().filter_map(|operation| panel(cell, operation)).collect();
+    if panels.is_empty() {
+        return panels;
+    }
+    format!("{}<div class=\"panels\">\n{panels}</div>\n{}", keys(cell), table(cell))
+}
+
+/// An operation, and when its latency begins.
+type Operation<'a> = (Start, &'a str);
+
+/// The operations in the order of the figures; from the intended start where that is known, because that is what a user
+/// of an open system waits.
+fn operations(cell: &CellAnalysis) -> Vec<Operation<'_>> {
+    let mut found: Vec<Operation<'_>> = Vec::new();
+    for Percentile { start, operation, .. } in estimates(cell).filter_map(|it| it.name.percentile()) {
+        if !found.contains(&(*start, operation.as_str())) {
+            found.push((*start, operation));
         }
     }
-    // Levels stand in the order of the operations' shares.
-    let levels = || cell.arms.iter().flat_map(|arm| &arm.levels);
-    let is_of = |level: &Level, operation: &str| {
-        level.name.percentile().is_some_and(|percentile| percentile.operation == operation)
+    let intended = found.iter().any(|(start, _)| *start == Start::Intended);
+    found.retain(|(start, _)| (*start == Start::Intended) == intended);
+    found
+}
+
+fn estimates(cell: &CellAnalysis) -> impl Iterator<Item = &Estimate> {
+    cell.arms.iter().flat_map(|arm| &arm.estimates)
+}
+
+/// The percentile `rank` of `operation` of `arm`, where it has an interval.
+fn known<'a>(arm: &'a ArmAnalysis, operation: Operation<'_>, rank: Rank) -> Option<&'a Estimate> {
+    let is_it = |estimate: &&Estimate| {
+        let of = estimate.name.percentile();
+        of.is_some_and(|it| (it.start, it.operation.as_str(), it.rank) == (operation.0, operation.1, rank))
     };
-    operations.sort_by_key(|operation| levels().position(|level| is_of(level, operation)).unwrap_or(usize::MAX));
-    let mut html = String::new();
-    for operation in operations {
-        let of_operation: Vec<&Curve> = curves.iter().copied().filter(|curve| curve.operation == operation).collect();
-        html.push_str(&panels(cell, operation, &of_operation));
-    }
-    if html.is_empty() {
-        return html;
-    }
-    let legend = format!(
-        "<p class=\"legend\"><i class=\"key grey\"></i>{} {PROTECTED_AND_PLAIN} Both axes are logarithmic: every further nine has the same room.</p>\n",
-        text(cell.arms.first().map_or("plain", |arm| &arm.name))
-    );
-    format!("<h3>Latency</h3>\n{html}{legend}{}", table(cell))
+    arm.estimates.iter().find(is_it).filter(|it| it.effect.half_width().is_finite())
 }
 
-fn panels(cell: &CellAnalysis, operation: &str, curves: &[&Curve]) -> String {
-    let Some(plain) = curves.iter().find(|curve| curve.arm == 0) else { return String::new() };
-    let protected: Vec<&&Curve> = curves.iter().filter(|curve| curve.arm > 0 && curve.arm < cell.arms.len()).collect();
-    let (x, y) = scales(cell, operation, curves);
-    let mut html = format!("<h4>{}</h4>\n<div class=\"panels\">\n", text(operation));
-    for curve in protected {
-        html.push_str(&panel(cell, operation, plain, curve, (&x, &y)));
-    }
-    html + "</div>\n"
+/// The arms that have a figure, the dearest first, with their places in the cell.
+fn arms(cell: &CellAnalysis) -> Vec<(usize, &ArmAnalysis)> {
+    let mut arms = decided(cell);
+    arms.sort_by(|(_, one), (_, other)| other.effect.estimate.total_cmp(&one.effect.estimate));
+    let place = |arm: &ArmAnalysis| cell.arms.iter().position(|it| it.name == arm.name).unwrap_or(0);
+    arms.into_iter().map(|(arm, _)| (place(arm), arm)).collect()
 }
 
-fn scales(cell: &CellAnalysis, operation: &str, curves: &[&Curve]) -> (Scale, Scale) {
-    let points = || curves.iter().flat_map(|curve| &curve.points);
-    let ends =
-        cell.arms.iter().flat_map(|arm| levels(&arm.levels, operation)).flat_map(|(_, level)| [level.low, level.high]);
-    let latencies = points().map(|point| point.1).chain(ends).filter(|it| it.is_finite() && *it > 0.0).map(f64::log10);
-    let (low, high) = latencies.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| (low.min(it), high.max(it)));
-    let furthest = points().map(|point| point.0).fold(1.0, f64::max);
-    let room = (high - low).max(0.1) * 0.06;
-    (
-        Scale { low: 0.0, high: furthest + 0.1, start: LEFT, end: WIDTH - 6.0 },
-        Scale { low: low - room, high: high + room, start: HEIGHT - BOTTOM, end: 6.0 },
-    )
+/// The point of the arm at `place` of its cell: its shape, and the class of its colour.
+fn sign(place: usize, arm: &ArmAnalysis) -> (&'static str, String) {
+    let number = place.saturating_sub(1);
+    let class = if arm.aa { "again".to_owned() } else { format!("s{}", number % COLOURS) };
+    let doubt = if doubt_class(arm).is_empty() { "" } else { " doubted" };
+    (SHAPES[number % SHAPES.len()], class + doubt)
 }
 
-/// The percentiles of `operation`, with their places on the axis.
-fn levels<'a>(levels: &'a [Level], operation: &'a str) -> impl Iterator<Item = (f64, &'a Level)> {
-    levels.iter().filter_map(move |level| {
-        let percentile = level.name.percentile().filter(|it| it.operation == operation)?;
-        let (_, place) = NAMED.iter().find(|(rank, _)| *rank == percentile.rank)?;
-        Some((*place, level))
-    })
+/// The name of each arm with its sign.
+fn keys(cell: &CellAnalysis) -> String {
+    let key = |(place, arm): (usize, &ArmAnalysis)| {
+        let (shape, class) = sign(place, arm);
+        let doubt = if doubt_class(arm).is_empty() { "" } else { " (not proven)" };
+        format!(
+            "<li class=\"{class}\"><svg width=\"14\" height=\"12\" viewBox=\"-7 -6 14 12\" aria-hidden=\"true\">\
+             <path class=\"sign\" d=\"{shape}\"/></svg>{}{doubt}</li>\n",
+            text(&arm.name)
+        )
+    };
+    format!("<ul class=\"keys\">\n{}</ul>\n", arms(cell).into_iter().map(key).collect::<String>())
 }
 
-fn panel(cell: &CellAnalysis, operation: &str, plain: &Curve, protected: &Curve, (x, y): (&Scale, &Scale)) -> String {
-    let arm = &cell.arms[protected.arm];
-    let doubted = if matches!(arm.proof, Proof::Proven | Proof::Baseline) { "" } else { " doubted" };
+fn panel(cell: &CellAnalysis, operation: Operation<'_>) -> Option<String> {
+    let arms = arms(cell);
+    let is_known = |rank: &Rank| arms.iter().any(|(_, arm)| known(arm, operation, *rank).is_some());
+    let ranks: Vec<Rank> = Rank::ALL.into_iter().filter(is_known).collect();
+    let all = || arms.iter().flat_map(|(_, arm)| ranks.iter().filter_map(move |rank| known(arm, operation, *rank)));
+    let y = scale(all())?;
+    let from = if operation.0 == Start::Intended { ", from the intended start" } else { "" };
     let mut svg = format!(
-        "<figure class=\"panel{doubted}\"><figcaption><i class=\"key\"></i>{0}{1}</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{2} latency by percentile, {3} and {0}; values in the table below\">",
-        text(&arm.name),
-        if doubted.is_empty() { "" } else { " (not proven)" },
-        text(operation),
-        text(&cell.arms[0].name),
+        "<figure class=\"panel\"><figcaption>{0}{from}</figcaption>\n<svg class=\"drawing\" height=\"{HEIGHT}\" role=\"img\" \
+         aria-label=\"Cost of {0} by percentile, every arm; values in the table below\">",
+        text(operation.1),
     );
-    svg.push_str(&axes(x, y));
-    for (class, curve, levels_of) in [("plain", plain, &cell.arms[0]), ("protected", protected, arm)] {
-        let path: Vec<String> = curve
-            .points
-            .iter()
-            .map(|(place, latency)| format!("{} {}", at(x.place(*place)), at(y.place(latency.log10()))))
-            .collect();
-        let _ = write!(svg, "<g class=\"{class}\"><path d=\"M{}\"/>", path.join("L"));
-        for (place, level) in levels(&levels_of.levels, operation).filter(|(place, _)| *place <= x.high) {
-            svg.push_str(&mark(x.place(place), level, y, &levels_of.name));
-        }
-        svg.push_str("</g>");
+    svg.push_str(&axes(cell, operation, &ranks, &y));
+    for (beside, (place, arm)) in arms.iter().enumerate() {
+        let at_rank = |(column, rank): (usize, &Rank)| {
+            let dodge = BESIDE * ((beside as f64 + 0.5) / arms.len() as f64 - 0.5);
+            Some((100.0 * (column as f64 + 0.5 + dodge) / ranks.len() as f64, known(arm, operation, *rank)?))
+        };
+        let points: Vec<(f64, &Estimate)> = ranks.iter().enumerate().filter_map(at_rank).collect();
+        svg.push_str(&series(*place, arm, &points, &y));
     }
-    svg + "</svg></figure>\n"
+    Some(svg + "</svg></figure>\n")
 }
 
-fn axes(x: &Scale, y: &Scale) -> String {
-    let (left, right, bottom) = (at(x.start), at(x.end), at(y.start));
-    let mut svg = String::from("<g class=\"axes\">");
-    for (logarithm, name) in decade_ticks(y, "µs", 22.0) {
-        let place = at(y.place(logarithm));
+/// A scale that holds every estimate and no cost; long intervals run over its edges. `None` of nothing.
+fn scale<'a>(estimates: impl Iterator<Item = &'a Estimate> + Clone) -> Option<Scale> {
+    estimates.clone().next()?;
+    let points = |of: fn(f64, f64) -> f64| estimates.clone().map(|it| it.effect.estimate).fold(0.0, of);
+    let (low, high) = (points(f64::min), points(f64::max));
+    let beyond = BEYOND * (high - low).max(0.02);
+    let lowest = estimates.clone().map(|it| it.effect.low).fold(low, f64::min).max(low - beyond);
+    let highest = estimates.map(|it| it.effect.high).fold(high, f64::max).min(high + beyond);
+    let room = (highest - lowest).max(0.01) * 0.06;
+    Some(Scale { low: lowest - room, high: highest + room, start: BOTTOM, end: TOP })
+}
+
+/// Costs at the left; percentiles below, with the level of the plain arm.
+fn axes(cell: &CellAnalysis, operation: Operation<'_>, ranks: &[Rank], y: &Scale) -> String {
+    let mut svg = String::new();
+    for (effect, name) in cost_ticks(y, APART) {
+        let (place, class) = (at(y.place(effect)), if effect == 0.0 { "zero" } else { "grid" });
         let _ = write!(
             svg,
-            "<path d=\"M{left} {place}H{right}\"/><text x=\"{}\" y=\"{place}\" dy=\".35em\" class=\"end\">{name}</text>",
-            at(x.start - 5.0)
+            "<line class=\"{class}\" x2=\"100%\" y1=\"{place}\" y2=\"{place}\"/>\
+             <text class=\"end\" x=\"-6\" y=\"{place}\" dy=\".35em\">{name}</text>"
         );
     }
-    for (rank, step) in NAMED.into_iter().filter(|(_, step)| *step <= x.high) {
-        if rank == Rank::P95 {
-            continue;
+    for (column, rank) in ranks.iter().enumerate() {
+        let place = at(100.0 * (column as f64 + 0.5) / ranks.len() as f64);
+        let (start, operation) = (operation.0, operation.1.to_owned());
+        let name = Figure::Percentile(Percentile { start, rank: *rank, operation });
+        let _ = write!(svg, "<text x=\"{place}%\" y=\"{}\">{}</text>", HEIGHT - 20.0, rank.name());
+        if let Some(level) = cell.arms.first().and_then(|plain| plain.levels.iter().find(|it| it.name == name)) {
+            let level = number::amount(level.value, &level.unit);
+            let _ = write!(svg, "<text x=\"{place}%\" y=\"{}\">{}</text>", HEIGHT - 5.0, text(&level));
         }
-        let place = at(x.place(step));
-        let _ = write!(svg, "<text x=\"{place}\" y=\"{}\">{}</text>", at(y.start + 14.0), rank.name());
     }
-    let _ = write!(svg, "<path class=\"base\" d=\"M{left} {bottom}H{right}\"/></g>");
     svg
 }
 
-/// A percentile with its interval and, on hover, its figure.
-fn mark(place: f64, level: &Level, y: &Scale, arm: &str) -> String {
-    let x = at(place);
-    let bar = if level.low.is_finite() && level.high.is_finite() && level.low > 0.0 {
-        format!(
-            "<path class=\"bar\" d=\"M{x} {}V{}\"/>",
-            at(y.place(level.low.log10())),
-            at(y.place(level.high.log10()))
-        )
-    } else {
-        String::new()
-    };
-    format!(
-        "<g>{bar}<circle cx=\"{x}\" cy=\"{}\" r=\"2.4\"/><title>{} {}: {}</title></g>",
-        at(y.place(level.value.log10())),
-        text(arm),
-        text(&level.name.to_string().replace('_', " ")),
-        figure(level)
-    )
-}
-
-/// A level with its interval.
-pub(super) fn figure(level: &Level) -> String {
-    number::level(level.value, level.low, level.high, &level.unit).to_string()
-}
-
-/// Every percentile of every operation and arm.
-fn table(cell: &CellAnalysis) -> String {
-    let mut names: Vec<&Figure> = Vec::new();
-    for level in cell.arms.iter().flat_map(|arm| &arm.levels) {
-        if level.name.percentile().is_some() && !names.contains(&&level.name) {
-            names.push(&level.name);
-        }
+/// The points of one arm with their intervals, and the lines between them.
+fn series(place: usize, arm: &ArmAnalysis, points: &[(f64, &Estimate)], y: &Scale) -> String {
+    let (shape, class) = sign(place, arm);
+    let mut svg = format!("<g class=\"series {class}\">");
+    for pair in points.windows(2) {
+        let [(from, one), (to, other)] = pair else { continue };
+        let _ = write!(
+            svg,
+            "<line class=\"path\" x1=\"{}%\" x2=\"{}%\" y1=\"{}\" y2=\"{}\"/>",
+            at(*from),
+            at(*to),
+            at(y.place(one.effect.estimate)),
+            at(y.place(other.effect.estimate))
+        );
     }
+    for (x, estimate) in points {
+        let effect = &estimate.effect;
+        let _ = write!(
+            svg,
+            "<g><line class=\"bar\" x1=\"{0}%\" x2=\"{0}%\" y1=\"{1}\" y2=\"{2}\"/><svg class=\"mark-at\" width=\"1\" \
+             height=\"1\" x=\"{0}%\" y=\"{3}\"><path class=\"sign\" d=\"{shape}\"/></svg><title>{4}, {5}: {6}</title></g>",
+            at(*x),
+            at(y.place(effect.low)),
+            at(y.place(effect.high)),
+            at(y.place(effect.estimate)),
+            text(&arm.name),
+            text(&estimate.title),
+            told(arm, estimate)
+        );
+    }
+    svg + "</g>"
+}
+
+/// A cost with its interval, in parentheses where the arm is not proven.
+fn told(arm: &ArmAnalysis, estimate: &Estimate) -> String {
+    let figure = number::cost(&estimate.effect, estimate.verdict);
+    if doubt_class(arm).is_empty() { figure.to_string() } else { format!("({figure})") }
+}
+
+/// What is drawn in figures: the levels of the plain arm, and what the others cost.
+fn table(cell: &CellAnalysis) -> String {
+    let arms = arms(cell);
+    let plain = cell.arms.first();
     let mut html = String::from("<table class=\"data\"><thead><tr><th scope=\"col\">percentile</th>");
-    for arm in &cell.arms {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", text(&arm.name));
+    for name in plain.into_iter().chain(arms.iter().map(|(_, arm)| *arm)).map(|arm| &arm.name) {
+        let _ = write!(html, "<th scope=\"col\">{}</th>", text(name));
     }
     html.push_str("</tr></thead><tbody>\n");
-    for name in names {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", text(&name.to_string().replace('_', " ")));
-        for arm in &cell.arms {
-            let level = arm.levels.iter().find(|level| level.name == *name);
-            let _ = write!(html, "<td>{}</td>", level.map_or("–".to_owned(), figure));
+    for operation in operations(cell) {
+        for rank in Rank::ALL {
+            let Some(any) = arms.iter().find_map(|(_, arm)| known(arm, operation, rank)) else { continue };
+            let level = plain.and_then(|plain| plain.levels.iter().find(|level| level.name == any.name));
+            let level =
+                level.map_or("–".to_owned(), |it| number::level(it.value, it.low, it.high, &it.unit).to_string());
+            let _ = write!(html, "<tr><th scope=\"row\">{}</th><td>{level}</td>", text(&any.title));
+            for (_, arm) in &arms {
+                let cost = known(arm, operation, rank).map_or("–".to_owned(), |it| told(arm, it));
+                let _ = write!(html, "<td>{cost}</td>");
+            }
+            html.push_str("</tr>\n");
         }
-        html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table>\n");
     details("Latency in figures", &wide("latency of every arm", &html))

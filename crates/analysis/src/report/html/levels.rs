@@ -8,18 +8,21 @@ use std::fmt::Write;
 use tithe_model::experiment::Metric;
 
 use super::{
-    costs::proof_mark,
-    latency::figure,
-    markup::{at, text, wide},
+    heading, is_abridged,
+    marks::{doubt_class, doubt_mark},
+    markup::{at, section, text, wide},
 };
 use crate::{
-    ArmAnalysis, CellAnalysis, Figure, Level, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Figure, Level,
     figures::{Counter, Size},
     report::number,
 };
 
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 12.0;
+
+/// Columns up to which there is room for figures beside each other.
+const FEW: usize = 4;
 
 /// Columns by their level, with what they are called; those that no arm has are left out.
 const COLUMNS: [(Figure, &str); 14] = [
@@ -42,8 +45,38 @@ const COLUMNS: [(Figure, &str); 14] = [
 /// The level whose bar is made of two others.
 const CPU: Figure = Figure::MetricLevel(Metric::Cpu);
 
+/// The section; nothing where nothing was measured, and of many cells.
+pub(super) fn chart(analysis: &Analysis, names: &[String]) -> String {
+    if is_abridged(analysis) {
+        return String::new();
+    }
+    let of_cell = |(cell, name): (&CellAnalysis, &String)| match bars(cell) {
+        bars if bars.is_empty() => bars,
+        bars => heading(names, name) + &bars,
+    };
+    let body: String = analysis.cells.iter().zip(names).map(of_cell).collect();
+    if body.is_empty() {
+        return body;
+    }
+    let mut keys: Vec<(&str, &str)> = Vec::new();
+    for part in analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(processor_parts) {
+        if !keys.contains(&(part.class, part.title)) {
+            keys.push((part.class, part.title));
+        }
+    }
+    let keys: Vec<String> = keys.iter().map(|(class, title)| format!("<i class=\"key {class}\"></i>{title}")).collect();
+    let keys = if keys.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"legend\">Processor time: {}.</p>\n", keys.join(" "))
+    };
+    let lead =
+        "Medians over frames with their intervals. They are for orientation: they belong to this machine and hour.";
+    section("levels", "What each arm did and took", lead, &(body + &keys))
+}
+
 /// The table of a cell; nothing where nothing was measured.
-pub(super) fn bars(cell: &CellAnalysis) -> String {
+fn bars(cell: &CellAnalysis) -> String {
     let columns: Vec<(Figure, &str, f64)> = COLUMNS
         .into_iter()
         .filter_map(|(name, title)| {
@@ -54,34 +87,20 @@ pub(super) fn bars(cell: &CellAnalysis) -> String {
     if columns.is_empty() {
         return String::new();
     }
-    let mut html = String::from("<table class=\"bars\"><thead><tr><th scope=\"col\">arm</th>");
+    let few = if columns.len() <= FEW { " few" } else { "" };
+    let mut html = format!("<table class=\"bars{few}\"><thead><tr><th scope=\"col\">arm</th>");
     for (_, title, _) in &columns {
         let _ = write!(html, "<th scope=\"col\">{title}</th>");
     }
     html.push_str("</tr></thead><tbody>\n");
     for arm in &cell.arms {
-        let class = if matches!(arm.proof, Proof::Baseline | Proof::Proven) { "" } else { " class=\"doubted\"" };
-        let mark = if class.is_empty() { String::new() } else { format!(" {}", proof_mark(&arm.proof)) };
-        let _ = write!(html, "<tr{class}><th scope=\"row\">{}{mark}</th>", text(&arm.name));
-        for (name, _, highest) in &columns {
-            html.push_str(&place(arm, name, *highest));
+        let _ = write!(html, "<tr{}><th scope=\"row\">{}{}</th>", doubt_class(arm), text(&arm.name), doubt_mark(arm));
+        for (name, title, highest) in &columns {
+            html.push_str(&place(arm, name, title, *highest));
         }
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody></table>\n");
-    let mut keys: Vec<(&str, &str)> = Vec::new();
-    for part in cell.arms.iter().flat_map(processor_parts) {
-        if !keys.contains(&(part.class, part.title)) {
-            keys.push((part.class, part.title));
-        }
-    }
-    let keys: Vec<String> = keys.iter().map(|(class, title)| format!("<i class=\"key {class}\"></i>{title}")).collect();
-    let keys = keys.join(" ");
-    let keys = if keys.is_empty() { keys } else { format!("Processor time: {keys}. ") };
-    let note = format!(
-        "<p class=\"legend\">{keys}Absolute levels are for orientation: they belong to this machine and hour.</p>\n"
-    );
-    format!("<h3>What each arm did and took</h3>\n{}{note}", wide("levels of every arm", &html))
+    wide("levels of every arm", &(html + "</tbody></table>\n"))
 }
 
 fn level<'a>(arm: &'a ArmAnalysis, name: &Figure) -> Option<&'a Level> {
@@ -144,9 +163,9 @@ fn processor_parts(arm: &ArmAnalysis) -> Vec<Part> {
     parts
 }
 
-fn place(arm: &ArmAnalysis, name: &Figure, highest: f64) -> String {
+fn place(arm: &ArmAnalysis, name: &Figure, title: &str, highest: f64) -> String {
     let Some(of_arm) = level(arm, name) else {
-        return "<td><span class=\"v\">–</span></td>".to_owned();
+        return "<td class=\"none\"><span class=\"v\">–</span></td>".to_owned();
     };
     let width = |value: f64| at((value / highest).clamp(0.0, 1.0) * WIDTH);
     let split = if *name == CPU { processor_parts(arm) } else { Vec::new() };
@@ -177,7 +196,7 @@ fn place(arm: &ArmAnalysis, name: &Figure, highest: f64) -> String {
         String::new()
     };
     let (lead, rest) = {
-        let figure = figure(of_arm);
+        let figure = number::level(of_arm.value, of_arm.low, of_arm.high, &of_arm.unit).to_string();
         figure.split_once(" [").map_or((figure.clone(), String::new()), |(lead, rest)| {
             (lead.to_owned(), format!("<small>[{rest}</small>"))
         })
@@ -195,9 +214,9 @@ fn place(arm: &ArmAnalysis, name: &Figure, highest: f64) -> String {
             }
         })
         .collect();
-    let rest = rest + &parts_told.concat();
+    let rest = format!("{rest} {}", parts_told.join(" "));
     format!(
-        "<td><svg width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-hidden=\"true\"><title>{lead}</title>{parts}{spread}</svg>\
+        "<td data-of=\"{title}\"><svg width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-hidden=\"true\"><title>{lead}</title>{parts}{spread}</svg>\
          <span class=\"v\">{lead} {rest}</span></td>"
     )
 }

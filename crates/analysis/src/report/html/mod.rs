@@ -1,7 +1,7 @@
 //! The report as one page: a file that holds everything it needs and can be opened anywhere.
 //!
 //! [`render`] is a pure function of the analysis and of a [`PageData`], which is what a page tells beyond the
-//! analysis: whole latency curves, the machine over time, the experiment's text. The page loads nothing and runs
+//! analysis: the machine over time, the experiment's text. The page loads nothing and runs
 //! nothing: charts are SVG drawn here, values show on hover through `title` elements, and every chart either is
 //! a table or has one below it. Light and dark follow the reader's system; paper gets its own rules.
 //!
@@ -11,11 +11,15 @@ mod about;
 mod answer;
 mod comparison;
 mod costs;
+mod drift;
 mod figures;
 mod first_screen;
+mod history;
 mod latency;
 mod levels;
+mod marks;
 mod markup;
+mod matrix;
 mod page_data;
 mod proof;
 mod scale;
@@ -24,13 +28,15 @@ mod timeline;
 
 use std::collections::BTreeSet;
 
-use tithe_model::{ending::CellEnding, record::Host};
+use tithe_model::ending::CellEnding;
 
 pub use comparison::comparison;
+pub use history::history;
+pub use matrix::matrix;
 pub use page_data::{Curve, Moment, PageData, PageDataBuilder};
 
 use self::markup::{section, text};
-use super::{cell_name, number, view, words};
+use super::{cell_name, view, words};
 use crate::{Analysis, CellAnalysis, Proof};
 
 /// Cells up to which everything is shown; of more, only the costs and the evidence, so that the page stays small.
@@ -39,19 +45,24 @@ const CELLS_DRAWN: usize = 60;
 /// The page on `analysis`.
 pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
     let names = cell_name::names(analysis);
-    let one = |(index, cell): (usize, &CellAnalysis)| self::cell(analysis, (cell, &names[index]), index, page_data);
-    let cells = match is_abridged(analysis) {
+    let costs = costs::chart(analysis, &names);
+    let (costs, further) =
+        if first_screen::is_drawn(analysis) { (String::new(), costs) } else { (costs, String::new()) };
+    let of_cells = match is_abridged(analysis) {
         true => workloads(analysis),
-        false => analysis.cells.iter().enumerate().map(one).collect(),
+        false => cells(analysis, &names),
     };
     let body = [
-        costs::chart(analysis),
+        costs,
+        latency(analysis, &names),
         sweep::chart(analysis),
-        cells,
-        timeline::chart(analysis, page_data),
+        drift::chart(analysis, &names),
+        further,
+        levels::chart(analysis, &names),
         proof::evidence(analysis),
+        of_cells,
         about::settings(analysis),
-        about::machine(analysis),
+        about::machine(analysis, &timeline::chart(analysis, page_data)),
         about::warnings(analysis),
         about::again(analysis, page_data),
         about::how_to_read(analysis),
@@ -61,14 +72,20 @@ pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
     page(&analysis.title, &header(analysis, &names, &body), &body, &about)
 }
 
+/// The hatching of what is too noisy to tell.
+const NOISE: &str = "<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs><pattern id=\"noise\" \
+                     width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
+                     <path d=\"M0 0V4\" class=\"hatch\"/></pattern></defs></svg>\n";
+
 /// A whole page of a `header` and a `body` of markup.
 fn page(title: &str, header: &str, body: &str, about: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-         <style>\n{}</style>\n</head>\n<body>\n<header>\n{header}</header>\n<main>\n{body}</main>\n\
-         <footer><p>{}</p></footer>\n</body>\n</html>\n",
+         <style>\n{}</style>\n</head>\n<body>\n{NOISE}<header>\n{header}</header>\n<main>\n{body}</main>\n\
+         <footer><p>{}<span class=\"paper\"> · what can be opened on a screen is left out on paper: report.csv and report.json \
+         have all of it</span></p></footer>\n</body>\n</html>\n",
         text(title),
         include_str!("style.css"),
         text(about),
@@ -78,13 +95,14 @@ fn page(title: &str, header: &str, body: &str, about: &str) -> String {
 /// The first screen: what was measured where, the answer, its picture, and in how far it can be relied on.
 fn header(analysis: &Analysis, names: &[String], body: &str) -> String {
     format!(
-        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n{}{}{}",
+        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n{}{}{}{}",
         text(&answer::subject(analysis)),
         text(&analysis.title),
         answer::answer(analysis),
-        first_screen::plots(analysis),
+        first_screen::plots(analysis, names),
+        costs::neighbours(analysis),
         state(analysis),
-        contents(analysis, names, body),
+        contents(body),
     )
 }
 
@@ -112,28 +130,47 @@ fn state(analysis: &Analysis) -> String {
     format!("<ul class=\"state\">\n<li>{}</li>\n</ul>\n", items.join("</li>\n<li>"))
 }
 
-/// Links to the parts that `body` has, and to the cells where they are few.
-fn contents(analysis: &Analysis, names: &[String], body: &str) -> String {
-    const CELLS: usize = 12;
-    let part = |(id, name): (&str, &str)| (id.to_owned(), name.to_owned());
-    let mut links: Vec<(String, String)> = vec![part(("costs", "costs")), part(("clients", "clients"))];
-    if analysis.cells.len() <= CELLS {
-        links.extend(analysis.cells.iter().zip(names).map(|(cell, name)| (anchor(cell), name.clone())));
-    }
+/// Links to the parts that `body` has.
+fn contents(body: &str) -> String {
     let parts = [
-        ("workloads", "what was offered"),
-        ("time", "over time"),
+        ("costs", "costs"),
+        ("latency", "latency"),
+        ("clients", "clients"),
+        ("drift", "over the run"),
+        ("levels", "levels"),
         ("evidence", "evidence"),
+        ("cells", "what was measured"),
+        ("workloads", "what was offered"),
         ("settings", "settings"),
         ("machine", "machine"),
         ("again", "run it again"),
         ("how", "how to read this"),
     ];
-    links.extend(parts.map(part));
-    links.retain(|(id, _)| body.contains(&format!("<section id=\"{id}\"")));
-    let links: Vec<String> =
-        links.into_iter().map(|(id, name)| format!("<a href=\"#{id}\">{}</a>", text(&name))).collect();
+    let is_there = |(id, _): &(&str, &str)| body.contains(&format!("<section id=\"{id}\""));
+    let link = |(id, name): (&str, &str)| format!("<a href=\"#{id}\">{name}</a>");
+    let links: Vec<String> = parts.into_iter().filter(is_there).map(link).collect();
     format!("<nav aria-label=\"Contents\">{}</nav>\n", links.join("\n"))
+}
+
+/// The heading of the part of a section that is about the cell called `name`; nothing where a single cell is the whole
+/// run.
+fn heading(names: &[String], name: &str) -> String {
+    if names.len() > 1 { format!("<h3>{}</h3>\n", text(name)) } else { String::new() }
+}
+
+/// The latency of all cells; nothing where none was seen, and of many cells.
+fn latency(analysis: &Analysis, names: &[String]) -> String {
+    if is_abridged(analysis) {
+        return String::new();
+    }
+    let of_cell = |(cell, name): (&CellAnalysis, &String)| match latency::panels(cell) {
+        panels if panels.is_empty() => panels,
+        panels => heading(names, name) + &panels,
+    };
+    let body: String = analysis.cells.iter().zip(names).map(of_cell).collect();
+    let lead = "What each arm costs at each percentile, with its interval; below a percentile, what the plain arm takes \
+                there. What runs over an edge is longer than the panel.";
+    if body.is_empty() { body } else { section("latency", "Latency", lead, &body) }
 }
 
 /// The address of a cell's section.
@@ -172,23 +209,28 @@ fn workloads(analysis: &Analysis) -> String {
     section("workloads", "What was offered", lead, &all.into_iter().collect::<String>())
 }
 
-fn cell(analysis: &Analysis, (cell, name): (&CellAnalysis, &str), index: usize, page_data: &PageData) -> String {
-    let mut body = String::new();
-    if cell.frames == 0 {
-        body.push_str(&format!(
-            "<p class=\"doubt\">Nothing was measured here: {}.</p>\n",
-            text(&words::ending(cell.ending.as_ref()))
-        ));
-    }
-    body.push_str(&latency::curves(cell, index, page_data));
-    body.push_str(&levels::bars(cell));
-    body.push_str(&figures::all(analysis, cell));
-    body.push_str(&figures::log_over_start(cell));
-    body.push_str(&format!("<p class=\"note\">{}</p>\n", text(&method(cell))));
-    section(&anchor(cell), name, &format!("Cell {} · {}", cell.id, view::conditions(cell)), &body)
+/// What was offered in each cell and how it was measured, with every figure.
+fn cells(analysis: &Analysis, names: &[String]) -> String {
+    let of_cell = |(cell, name): (&CellAnalysis, &String)| {
+        let mut html = format!(
+            "<h3 id=\"{}\">{}</h3>\n<p class=\"how\">{}</p>\n<p class=\"note\">{}</p>\n",
+            anchor(cell),
+            text(name),
+            text(&format!("Cell {} · {}", cell.id, view::conditions(cell))),
+            text(&method(cell))
+        );
+        if cell.frames == 0 {
+            let why = text(&words::ending(cell.ending.as_ref()));
+            html.push_str(&format!("<p class=\"doubt\">Nothing was measured here: {why}.</p>\n"));
+        }
+        html.push_str(&figures::all(analysis, cell));
+        html + &figures::log_over_start(cell)
+    };
+    let body: String = analysis.cells.iter().zip(names).map(of_cell).collect();
+    if body.is_empty() { body } else { section("cells", "What was measured", "", &body) }
 }
 
-/// How the cell was measured, and what the machine was like.
+/// How the cell was measured.
 fn method(cell: &CellAnalysis) -> String {
     let mut parts = Vec::new();
     if !cell.mode.is_empty() {
@@ -200,11 +242,6 @@ fn method(cell: &CellAnalysis) -> String {
         parts.push(format!("warm-up: {}", cell.warm_up));
     }
     parts.push(words::ending(cell.ending.as_ref()));
-    if cell.frames > 0 {
-        let Host { load, .. } = cell.host;
-        parts.push(format!("load {}", number::digits(load)));
-        parts.push(format!("clients waited {} of their time for a processor", number::share(cell.wait_share)));
-    }
     format!("Measured: {}.", parts.join(" · "))
 }
 

@@ -1,4 +1,5 @@
-//! What the page tells beyond the analysis: whole latency curves, and how the machine was over time.
+//! What a document tells beyond the analysis: how the machine was over time, which the page draws, and whole latency
+//! curves, for programs. The page draws percentiles with their intervals instead, which a curve has none of.
 //!
 //! Made from the records once, small whatever the length of the run: a curve has a fixed number of points, and
 //! moments are put together until there are at most [`MOMENTS`].

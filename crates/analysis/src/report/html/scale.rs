@@ -1,7 +1,5 @@
 //! Scales: from a figure to a place on a drawing, and the round figures that an axis names.
 
-use crate::report::number;
-
 /// A linear scale; logarithmic ones take logarithms first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
@@ -54,41 +52,6 @@ fn cost_name(share: f64) -> String {
     }
 }
 
-/// Ticks on a logarithmic scale of `unit`: `value` of each is its decimal logarithm. 1, 2 and 5 of every power
-/// of ten where there is room, else powers of ten alone; what lies between where the scale is shorter than that.
-pub(super) fn decade_ticks(scale: &Scale, unit: &str, apart: f64) -> Vec<(f64, String)> {
-    let mut ticks: Vec<(f64, String)> = Vec::new();
-    for (rank, mantissas) in [&[1.0][..], &[2.0, 5.0], &[1.5, 3.0, 7.0], &[4.0, 6.0, 8.0]].iter().enumerate() {
-        if rank >= 2 && ticks.len() >= 3 {
-            break;
-        }
-        for power in (scale.low.floor() as i32)..=(scale.high.ceil() as i32) {
-            for mantissa in *mantissas {
-                let value = mantissa * 10f64.powi(power);
-                let logarithm = value.log10();
-                let inside = logarithm >= scale.low && logarithm <= scale.high;
-                let far = |tick: &(f64, String)| (scale.place(tick.0) - scale.place(logarithm)).abs() >= apart;
-                if inside && ticks.iter().all(far) {
-                    ticks.push((logarithm, round_amount(value, unit)));
-                }
-            }
-        }
-    }
-    ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
-    ticks
-}
-
-/// A round amount without decimals that say nothing: `20 µs`, `5 ms`.
-fn round_amount(value: f64, unit: &str) -> String {
-    let text = number::amount(value, unit);
-    match text.split_once(' ') {
-        Some((figure, unit)) if figure.contains('.') => {
-            format!("{} {unit}", figure.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,15 +66,6 @@ mod tests {
         assert_eq!(names(&cost_ticks(&scale(-0.01, 0.045), 30.0)), "0 +2%");
         assert_eq!(names(&cost_ticks(&scale(-0.05, 0.6), 30.0)), "0 +20% +50%");
         assert_eq!(names(&cost_ticks(&scale(-0.1, 13.0), 30.0)), "0 ×2 ×5 ×10");
-    }
-
-    #[test]
-    fn latencies_are_named_by_1_2_5() {
-        let scale = Scale { low: 4f64.log10(), high: 3000f64.log10(), start: 120.0, end: 0.0 };
-        assert_eq!(names(&decade_ticks(&scale, "µs", 10.0)), "5 µs 10 µs 20 µs 50 µs 100 µs 200 µs 500 µs 1 ms 2 ms");
-        assert_eq!(names(&decade_ticks(&scale, "µs", 30.0)), "10 µs 100 µs 1 ms");
-        let short = Scale { low: 17f64.log10(), high: 45f64.log10(), start: 120.0, end: 0.0 };
-        assert_eq!(names(&decade_ticks(&short, "µs", 22.0)), "20 µs 30 µs 40 µs");
     }
 
     #[test]

@@ -6,7 +6,6 @@
 use std::fmt::Write;
 
 use super::{
-    latency::{HEIGHT, LEFT, PROTECTED_AND_PLAIN, WIDTH},
     markup::{at, details, section, text, wide},
     scale::Scale,
 };
@@ -15,6 +14,9 @@ use crate::{
     report::{number, words},
 };
 
+const WIDTH: f64 = 250.0;
+const HEIGHT: f64 = 150.0;
+const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 32.0;
 
 /// The section; nothing where no workload was measured with several numbers of clients.
@@ -44,8 +46,8 @@ fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> String {
         html.push_str(&panel(plain, arm, proven(analysis, &arm.name), (&x, &y)));
     }
     let legend = format!(
-        "</div>\n<p class=\"legend\"><i class=\"key grey\"></i>{} {PROTECTED_AND_PLAIN} A ring: saturated. Clients on a \
-         logarithmic axis, operations from nothing.</p>\n",
+        "</div>\n<p class=\"legend\"><i class=\"key grey\"></i>{} <i class=\"key\"></i>protected arm; bars are the intervals \
+         of the median over frames. A ring: saturated. Clients on a logarithmic axis, operations from nothing.</p>\n",
         text(&plain.name)
     );
     html + &legend + &table(sweep)

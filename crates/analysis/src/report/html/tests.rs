@@ -4,7 +4,7 @@ use expect_test::{ExpectFile, expect_file};
 use proptest::prelude::*;
 
 use super::*;
-use crate::report::sample;
+use crate::report::{number, sample};
 
 /// The page of a sample with the page data of a run of a minute.
 fn page(analysis: &Analysis) -> String {
@@ -44,7 +44,7 @@ fn a_thousand_cells_fit_on_a_page() {
     assert_eq!((count("id=\"cell-"), count("30 frames")), (1000, 1000));
     // The deciding figure of each protected arm is drawn, every column is told.
     assert_eq!(count("<circle class=\"point\""), 1000);
-    assert!(count("<td class=\"costs\">") >= 1000, "figures without a drawing");
+    assert!(count("<td class=\"costs\"") >= 2000, "figures without a drawing");
 }
 
 #[test]
@@ -113,11 +113,12 @@ fn assert_balanced(page: &str) {
 #[test]
 fn doubt_and_noise_are_seen() {
     let page = page(&sample::full());
-    let (first_screen, page) = page.split_once("class=\"forest\"").expect("the costs");
-    let drawn = |arm: &str| {
-        let row = first_screen.split("<tr").find(|row| row.contains(&format!("<th scope=\"row\">{arm} ")));
-        row.unwrap_or_else(|| panic!("no row {arm}"))
+    let (first_screen, rest) = page.split_once("</header>").expect("the first screen");
+    let row = |within: &str, arm: &str| {
+        let row = within.split("<tr").find(|row| row.contains(&format!("<th scope=\"row\">{arm}")));
+        row.and_then(|row| row.split("</tr>").next()).unwrap_or_else(|| panic!("no row {arm}")).to_owned()
     };
+    let drawn = |arm: &str| row(first_screen, arm);
     assert!(
         drawn("audit").contains(" doubted\"") && drawn("audit").contains("<span>(<b>+12.9%</b>"),
         "{}",
@@ -125,21 +126,64 @@ fn doubt_and_noise_are_seen() {
     );
     assert!(drawn("fscrypt").contains("class=\"fog\"") && !drawn("fscrypt").contains("class=\"point\""));
     assert!(drawn("tls").contains("class=\"point\"") && !drawn("tls").contains("doubted"));
-    let row = |arm: &str| {
-        let start = page.find(&format!("<th scope=\"row\">{arm} ")).unwrap_or_else(|| panic!("no row {arm}"));
-        let start = page[..start].rfind("<tr").unwrap_or(start);
-        page[start..].split("</tr>").next().unwrap_or_default().to_owned()
+    let (_, further) = rest.split_once("class=\"forest").expect("the other costs");
+    for (arm, word) in [("audit", "unproven"), ("luks", "disproven")] {
+        let row = row(further, arm);
+        assert!(row.starts_with(" class=\"doubted\"") && row.contains(word) && row.contains("(<b>"), "{row}");
+    }
+    assert!(!row(further, "tls").contains("doubted") && !row(further, "tls").contains("proven"));
+}
+
+#[test]
+fn what_the_first_screen_and_the_panels_draw_is_drawn_once() {
+    let page = page(&sample::full());
+    let (_, rest) = page.split_once("class=\"forest").expect("the other costs");
+    let (further, _) = rest.split_once("</table>").expect("its end");
+    let heads: Vec<&str> = further.split("<th scope=\"col\">").skip(1).filter_map(|it| it.split('<').next()).collect();
+    assert_eq!(heads, ["arm", "CPU per op", "time per op"], "the deciding figure or a percentile is drawn twice");
+    let sections: Vec<&str> = page.split("<section id=\"").skip(1).filter_map(|it| it.split('"').next()).collect();
+    let expected =
+        ["latency", "drift", "costs", "levels", "evidence", "cells", "settings", "machine", "warnings", "again", "how"];
+    assert_eq!(sections, expected);
+}
+
+#[test]
+fn the_evidence_is_a_mark_for_each_arm_and_claim() {
+    let page = page(&sample::full());
+    let matrix = page.split("class=\"matrix\"").nth(1).and_then(|it| it.split("</table>").next()).expect("the matrix");
+    let row = |claim: &str| {
+        let row = matrix.split("<tr>").find(|row| row.contains(claim)).unwrap_or_else(|| panic!("no {claim}"));
+        let places = row.split("<td").skip(1).map(|place| place.split("aria-hidden=\"true\">").nth(1).unwrap_or("-"));
+        places.filter_map(|place| place.split('<').next()).collect::<Vec<_>>().join(" ")
     };
-    assert!(
-        row("audit").starts_with("<tr class=\"doubted\">")
-            && row("audit").contains("unproven")
-            && row("audit").contains('(')
-    );
-    assert!(row("luks").starts_with("<tr class=\"doubted\">") && row("luks").contains("disproven"));
-    let noisy = row("fscrypt");
-    let first = noisy.split("</td>").next().unwrap_or_default();
-    assert!(first.contains("class=\"fog\"") && !first.contains("class=\"point\""), "{first}");
-    assert!(row("tls").contains("class=\"point\"") && !row("tls").contains("doubted"));
+    // tls, audit, luks, columns, fscrypt, auth
+    assert_eq!(row("no field value in the clear between"), "✓ - - - - -");
+    assert_eq!(row("every statement stands in the audit log"), "- ? - - - -");
+    assert_eq!(row("no field value in the clear below"), "- - ✗ ✓ ✓ -");
+    assert_eq!(row("equal values have different"), "- - - ! - -");
+    // What is proven is folded, what is not lies open.
+    assert_eq!(page.matches("<details class=\"proof\"><summary>").count(), 4);
+    assert_eq!(page.matches("<details class=\"proof\" open><summary>").count(), 2);
+}
+
+#[test]
+fn a_cost_that_moved_is_seen_to_move() {
+    let page = page(&sample::full());
+    let panel = |arm: &str| {
+        let panel = page.split("<figure class=\"panel ").find(|it| it.contains(&format!("<figcaption>{arm} ")));
+        panel.and_then(|panel| panel.split("</figure>").next()).unwrap_or_else(|| panic!("no panel of {arm}"))
+    };
+    let heights = |arm: &str, class: &str| {
+        let path = panel(arm).split(&format!("class=\"{class}\" d=\"M")).nth(1).and_then(|it| it.split('"').next());
+        let parts = path.unwrap_or_default().split('M').map(|part| part.split([' ', 'h', 'H']).nth(1));
+        parts.map(|height| height.and_then(|it| it.parse::<f64>().ok()).expect("a height")).collect::<Vec<_>>()
+    };
+    assert_eq!((heights("tls", "frames").len(), heights("audit", "frames").len()), (30, 30));
+    // Less is lower, which is a larger ordinate.
+    assert!(heights("audit", "steps").is_sorted_by(|one, other| one > other), "{:?}", heights("audit", "steps"));
+    assert!(panel("audit").contains("⚑ moved") && !panel("tls").contains("⚑ moved"));
+    assert_eq!(heights("tls", "steps").len(), 5, "a step for each start");
+    assert_eq!(heights("audit", "steps").len(), 8, "a step for each eighth of the run");
 }
 
 #[test]

@@ -1,9 +1,12 @@
-//! The run over time: which cell, what limits its figures, how busy the machine was, which frames were invalid.
+//! The machine over the run: which cell, how busy the machine was, which frames were invalid.
+//!
+//! A lane is a drawing as wide as the page over which its name stands; a lane in which nothing is to be seen is told in
+//! words instead.
 
 use std::{collections::BTreeSet, fmt::Write};
 
 use super::{
-    markup::{at, details, section, text, wide},
+    markup::{at, details, text, wide},
     page_data::{Moment, PageData},
     scale::Scale,
 };
@@ -12,13 +15,15 @@ use crate::{
     report::{number, words},
 };
 
-const WIDTH: f64 = 960.0;
-const LEFT: f64 = 116.0;
+/// Width in units, whatever it is on the screen, and height of a lane in px.
+const WIDTH: f64 = 1000.0;
 const LANE: f64 = 34.0;
-const GAP: f64 = 12.0;
-const TOP: f64 = 26.0;
-/// About the width of a letter of a cell's name.
-const LETTER: f64 = 6.2;
+
+/// A lane whose largest value is a smaller share than this is told in words.
+const SEEN: f64 = 0.02;
+
+/// Stretches of cells that have room for their names.
+const STRETCHES: usize = 24;
 
 /// What a lane shows: its title, and the share of a moment.
 type Lane = (&'static str, fn(&Moment) -> Option<f64>);
@@ -29,79 +34,84 @@ const LANES: [Lane; 3] = [
     ("steal", |moment| moment.steal),
 ];
 
-/// The section; nothing where there was no frame.
+/// The lanes with their table; the table alone where no time line is known, nothing where there was no frame.
 pub(super) fn chart(analysis: &Analysis, page_data: &PageData) -> String {
-    let end_s = page_data.moments.iter().map(|moment| moment.start_s + moment.duration_s).fold(0.0, f64::max);
-    if end_s <= 0.0 {
-        return String::new();
+    let moments = &page_data.moments;
+    let end_s = moments.iter().map(|moment| moment.start_s + moment.duration_s).fold(0.0, f64::max);
+    let measured = analysis.cells.iter().any(|cell| cell.frames > 0);
+    match (measured, end_s > 0.0) {
+        (false, _) => String::new(),
+        (true, false) => format!("<h3>While it was measured</h3>\n{}", table(analysis)),
+        (true, true) => {
+            format!("<h3>While it was measured</h3>\n{}{}", lanes(analysis, moments, end_s), table(analysis))
+        }
     }
-    let lanes: Vec<&Lane> =
-        LANES.iter().filter(|(_, read)| page_data.moments.iter().any(|moment| read(moment).is_some())).collect();
-    let height = TOP + (LANE + GAP) * (lanes.len() + 1) as f64 + 18.0;
-    let x = Scale { low: 0.0, high: end_s, start: LEFT, end: WIDTH - 8.0 };
-    let mut svg = format!(
-        "<svg class=\"time\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"The machine over the {} of the run; values in the table below\">",
-        number::duration(end_s)
-    );
-    svg.push_str(&cells(analysis, page_data, &x, height));
-    let mut top = TOP;
-    for (title, read) in lanes {
-        svg.push_str(&lane(title, page_data, *read, &x, top, 1.0, number::share));
-        top += LANE + GAP;
+}
+
+fn lanes(analysis: &Analysis, moments: &[Moment], end_s: f64) -> String {
+    let x = Scale { low: 0.0, high: end_s, start: 0.0, end: WIDTH };
+    let most = |read: fn(&Moment) -> Option<f64>| moments.iter().filter_map(read).reduce(f64::max);
+    let mut html = String::new();
+    let mut quiet = Vec::new();
+    for (title, read) in LANES {
+        match most(read) {
+            Some(share) if share >= SEEN => {
+                html.push_str(&lane(&format!("{title}, of 100%"), moments, read, (&x, 1.0), number::share));
+            }
+            Some(share) => quiet.push(format!("{title} at most {}", number::share(share))),
+            None => {}
+        }
     }
     // A load of one for each processor is where programs begin to wait for each other.
     let processors = f64::from(analysis.machine.processors.max(1));
-    let most = page_data.moments.iter().map(|moment| moment.load).fold(processors, f64::max);
-    svg.push_str(&lane(
-        "load average",
-        page_data,
-        |moment| Some(moment.load),
-        &x,
-        top,
-        most,
-        |value| format!("{value:.1}"),
-    ));
-    svg.push_str(&invalid(page_data, &x, top + LANE));
-    svg.push_str(&clock(end_s, &x, height));
-    svg.push_str("</svg>\n");
-    let lead = "How busy the machine was while each cell was measured. Pressure is the share of time in which some \
-                program waited for a processor or for storage. A flag before a cell's name: something limits its figures, \
-                see the warnings. A triangle below: invalid frames.";
-    section("time", "The run over time", lead, &(wide("the run over time", &svg) + &table(analysis)))
-}
-
-/// A band for each stretch of a cell, with its name where there is room.
-fn cells(analysis: &Analysis, page_data: &PageData, x: &Scale, height: f64) -> String {
-    let mut svg = String::new();
-    for (index, stretch) in page_data.moments.chunk_by(|one, other| one.cell == other.cell).enumerate() {
-        let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
-        let (from, to) = (x.place(first.start_s), x.place(last.start_s + last.duration_s));
-        let cell = analysis.cells.get(first.cell);
-        let id = cell.map_or("", |cell| &cell.id);
-        let flags = cell.map_or(Vec::new(), flags);
-        let shade = if index % 2 == 0 { "even" } else { "odd" };
-        let told: String = flags.iter().map(|flag| format!(", {flag}")).collect();
-        let _ = write!(
-            svg,
-            "<path class=\"{shade}\" d=\"M{} 4H{}V{}H{0}z\"><title>{}{told}</title></path>",
-            at(from),
-            at(to),
-            at(height - 18.0),
-            text(id)
-        );
-        let room = ((to - from - 8.0) / LETTER) as usize;
-        let sign = if flags.is_empty() { "" } else { "<tspan class=\"flagged\">⚑</tspan> " };
-        if room >= 4 {
-            let _ = write!(
-                svg,
-                "<text x=\"{}\" y=\"17\" class=\"start\">{sign}{}<title>{}{told}</title></text>",
-                at(from + 5.0),
-                text(&shortened(id, room - 2 * usize::from(!flags.is_empty()))),
-                text(id)
-            );
+    let load = |moment: &Moment| Some(moment.load);
+    let highest = most(load).unwrap_or(0.0).max(processors);
+    match most(load) {
+        Some(load) if load < SEEN * processors => quiet.push(format!("load average at most {load:.2}")),
+        _ => {
+            let title = format!("load average, of {highest:.1}");
+            html.push_str(&lane(&title, moments, load, (&x, highest), |value| format!("{value:.1}")));
         }
     }
-    svg
+    html.push_str(&invalid(moments, &x));
+    let quiet = if quiet.is_empty() { String::new() } else { format!(" Not drawn: {}.", quiet.join(", ")) };
+    if html.is_empty() {
+        return format!("<p class=\"legend\">{}</p>\n", text(quiet.trim_start()));
+    }
+    let legend = format!(
+        "Pressure is the share of time in which some program waited for a processor or for storage. A flag: something \
+         limits the figures of that cell. A triangle: invalid frames.{quiet}"
+    );
+    format!(
+        "<div class=\"time\">\n{}{html}{}</div>\n<p class=\"legend\">{}</p>\n",
+        cells(analysis, moments, &x),
+        clock(end_s, &x),
+        text(&legend)
+    )
+}
+
+/// A stretch for each cell, with its name as far as there is room; nothing of very many.
+fn cells(analysis: &Analysis, moments: &[Moment], x: &Scale) -> String {
+    if moments.chunk_by(|one, other| one.cell == other.cell).count() > STRETCHES {
+        return String::new();
+    }
+    let mut html = String::from("<div class=\"stretches\">");
+    for stretch in moments.chunk_by(|one, other| one.cell == other.cell) {
+        let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
+        let [from, to] = [first.start_s, last.start_s + last.duration_s].map(|it| x.place(it) / WIDTH * 100.0);
+        let cell = analysis.cells.get(first.cell);
+        let (id, flags) = cell.map_or(("", Vec::new()), |cell| (cell.id.as_str(), flags(cell)));
+        let told: String = flags.iter().map(|flag| format!(", {flag}")).collect();
+        let sign = if flags.is_empty() { "" } else { "<span class=\"flag\">⚑</span> " };
+        let _ = write!(
+            html,
+            "<span style=\"left:{}%;width:{}%\" title=\"{id}{told}\">{sign}{id}</span>",
+            at(from),
+            at(to - from),
+            id = text(id)
+        );
+    }
+    html + "</div>\n"
 }
 
 /// What limits the figures of a cell, each once.
@@ -110,78 +120,70 @@ fn flags(cell: &CellAnalysis) -> Vec<&'static str> {
     all.map(|flag| words::flag_code(*flag)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// `name` in at most `room` letters.
-fn shortened(name: &str, room: usize) -> String {
-    if name.chars().count() <= room {
-        return name.to_owned();
-    }
-    name.chars().take(room.saturating_sub(1)).chain(['…']).collect()
-}
-
 /// One quantity as steps, a step for each moment, with its figure on hover.
 fn lane(
     title: &str,
-    page_data: &PageData,
+    moments: &[Moment],
     read: fn(&Moment) -> Option<f64>,
-    x: &Scale,
-    top: f64,
-    most: f64,
+    (x, most): (&Scale, f64),
     name: impl Fn(f64) -> String,
 ) -> String {
-    let y = Scale { low: 0.0, high: most, start: top + LANE, end: top };
+    let y = Scale { low: 0.0, high: most, start: LANE, end: 0.0 };
     let mut svg = format!(
-        "<g class=\"lane\"><text x=\"{0}\" y=\"{1}\" class=\"end\">{title}</text><text x=\"{0}\" y=\"{2}\" class=\"end\">of {3}</text>\
-         <path class=\"base\" d=\"M{LEFT} {4}H{5}\"/>",
-        at(LEFT - 8.0),
-        at(top + LANE / 2.0),
-        at(top + LANE / 2.0 + 13.0),
-        name(most),
-        at(top + LANE),
-        at(x.end)
+        "<p>{title}</p><svg class=\"lane\" viewBox=\"0 0 {WIDTH} {LANE}\" width=\"100%\" height=\"{LANE}\" \
+         preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{title}, over the run; values in the table below\">"
     );
-    for moment in &page_data.moments {
+    for moment in moments {
         let Some(value) = read(moment) else { continue };
         let (from, to) = (x.place(moment.start_s), x.place(moment.start_s + moment.duration_s));
         let _ = write!(
             svg,
-            "<path d=\"M{} {}V{}H{}V{1}z\"><title>{}</title></path>",
+            "<path d=\"M{} {LANE}V{}H{}V{LANE}z\"><title>{}</title></path>",
             at(from),
-            at(top + LANE),
-            at(y.place(value).min(top + LANE - 0.6)),
+            at(y.place(value).min(LANE - 0.6)),
             at(to.max(from + 0.6)),
             name(value)
         );
     }
-    svg + "</g>"
+    svg + "</svg>\n"
 }
 
-/// A mark under each moment with invalid frames.
-fn invalid(page_data: &PageData, x: &Scale, bottom: f64) -> String {
-    let mut svg = String::new();
-    for moment in page_data.moments.iter().filter(|moment| moment.invalid > 0) {
-        let place = x.place(moment.start_s + moment.duration_s / 2.0);
-        let _ = write!(
-            svg,
-            "<path class=\"invalid\" d=\"M{} {}l4 8h-8z\"><title>{} invalid</title></path>",
-            at(place),
-            at(bottom + 1.0),
+/// A mark under each moment with invalid frames; nothing where there is none.
+fn invalid(moments: &[Moment], x: &Scale) -> String {
+    let mark = |moment: &Moment| {
+        format!(
+            "<svg class=\"mark-at\" width=\"1\" height=\"1\" x=\"{}%\" y=\"0\"><path class=\"invalid\" \
+             d=\"M0 1l4 8h-8z\"><title>{} invalid</title></path></svg>",
+            at(x.place(moment.start_s + moment.duration_s / 2.0) / WIDTH * 100.0),
             words::plural(moment.invalid.into(), "frame")
-        );
+        )
+    };
+    let marks: String = moments.iter().filter(|moment| moment.invalid > 0).map(mark).collect();
+    match marks.is_empty() {
+        true => marks,
+        false => {
+            format!("<svg width=\"100%\" height=\"12\" role=\"img\" aria-label=\"invalid frames\">{marks}</svg>\n")
+        }
     }
-    svg
 }
 
 /// Round times below.
-fn clock(end_s: f64, x: &Scale, height: f64) -> String {
+fn clock(end_s: f64, x: &Scale) -> String {
     const STEPS: [f64; 12] = [1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 10_800.0, 43_200.0, 86_400.0];
-    let step = STEPS.into_iter().find(|step| end_s / step <= 8.0).unwrap_or(end_s / 4.0);
-    let mut svg = String::from("<g class=\"axes\">");
+    let step = STEPS.into_iter().find(|step| end_s / step <= 5.0).unwrap_or(end_s / 4.0);
+    let mut svg = String::from("<svg width=\"100%\" height=\"16\" aria-hidden=\"true\">");
     for number in 0..=(end_s / step) as u32 {
         let time = step * f64::from(number);
         let name = if number == 0 { "0".to_owned() } else { clock_name(time) };
-        let _ = write!(svg, "<text x=\"{}\" y=\"{}\">{name}</text>", at(x.place(time)), at(height - 4.0));
+        let place = x.place(time) / WIDTH * 100.0;
+        let class = match place {
+            place if place > 94.0 => " class=\"end\"",
+            place if place < 2.0 => " class=\"start\"",
+            _ => "",
+        };
+        let _ = write!(svg, "<text x=\"{}%\" y=\"12\"{class}>{name}</text>", at(place));
     }
-    svg + "</g>"
+    svg + "</svg>\n"
 }
 
 /// `40 s`, `2 min`, `1:30 min`.
@@ -217,5 +219,5 @@ fn table(analysis: &Analysis) -> String {
         )
     };
     html.extend(analysis.cells.iter().map(row));
-    details("The run in figures", &wide("the machine by cell", &(html + "</tbody></table>\n")))
+    details("The machine in figures", &wide("the machine by cell", &(html + "</tbody></table>\n")))
 }

@@ -57,11 +57,13 @@ fn cause(error: serde_json::Error) -> String {
 fn strays(analysis: &Analysis, page_data: &PageData) -> Option<String> {
     let cells = &analysis.cells;
     let too_many = cells.iter().position(|cell| cell.frames > MOST_FRAMES);
+    let log = cells.iter().position(|cell| cell.log_over_start.iter().any(|place| place.arms.len() != cell.arms.len()));
     let curve =
         page_data.curves.iter().position(|curve| cells.get(curve.cell).is_none_or(|cell| curve.arm >= cell.arms.len()));
     let moment = page_data.moments.iter().position(|moment| moment.cell >= cells.len());
     [
         (too_many, "tithe_report.cells", "has more frames than a cell can have"),
+        (log, "tithe_report.cells", "tells the log of other arms than it has"),
         (curve, "page.curves", "is of a cell or of an arm that is not in the report"),
         (moment, "page.moments", "is of a cell that is not in the report"),
     ]

@@ -45,6 +45,7 @@ fn infinite() -> Analysis {
     const INFINITY: f64 = f64::INFINITY;
     let mut analysis = sample::full();
     analysis.title = "What is not finite".to_owned();
+    analysis.began_unix_s = Some(1_763_712_720);
     let cell = &mut analysis.cells[0];
     cell.wait_share = f64::NAN;
     (cell.arms[0].levels[0].low, cell.arms[0].levels[0].high) = (-INFINITY, INFINITY);
@@ -186,10 +187,10 @@ fn what_is_no_document_is_refused_in_words() {
         it is of format 1, which an older tithe wrote and which lacks what reports are made from; this one reads format 3: make the document again from its run folder (tithe report RUN --format json)
         it is of format 4, which a newer tithe wrote; this one reads format 3
         line 2, column 23 is damaged: duplicate field `format`
-        line 8, column 21 is damaged: unknown field `sed`, expected one of `run`, `title`, `database`, `tithe`, `seed`, `records`, `confidence`, `margin`, `machine`, `cells`, `sweeps`, `warnings`
+        line 8, column 21 is damaged: unknown field `sed`, expected one of `run`, `title`, `database`, `tithe`, `seed`, `records`, `began_unix_s`, `confidence`, `margin`, `machine`, `cells`, `sweeps`, `warnings`
         line 8, column 15 is damaged: invalid value: integer `-42`, expected u64
         line 8, column 17 is no JSON: number out of range
-        line 154, column 3 is damaged: missing field `seed`
+        line 156, column 3 is damaged: missing field `seed`
         line 27, column 22 is damaged: invalid type: null, expected a string
         line 22, column 29 is damaged: invalid type: string "Infinity", expected f64
         line 57, column 443 is damaged: missing field `total`
@@ -197,8 +198,8 @@ fn what_is_no_document_is_refused_in_words() {
         tithe_report.cells[0] is damaged: it has more frames than a cell can have
         page.curves[3] is damaged: it is of a cell or of an arm that is not in the report
         page.moments[0] is damaged: it is of a cell that is not in the report
-        line 194, column 1 is no JSON: trailing characters
-        it ends at line 95, column 180 in the middle of a value: it is cut short
+        line 196, column 1 is no JSON: trailing characters
+        it ends at line 96, column 368 in the middle of a value: it is cut short
     "#]].assert_eq(&told);
 }
 

@@ -247,7 +247,7 @@ fn doubted(entry: Entry) -> Entry {
 
 /// The answer for the primary estimate.
 fn answer(arm: &ArmAnalysis, margin: f64) -> Entry {
-    let primary = arm.estimates.iter().find(|estimate| estimate.primary);
+    let primary = arm.primary();
     primary.map_or(Entry::default(), |estimate| verdict(estimate, arm, margin))
 }
 
@@ -266,7 +266,7 @@ pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> En
 
 /// How much longer it would take until every arm is as precise as asked.
 fn more(cell: &CellAnalysis) -> Option<Note> {
-    let primary = |arm: &ArmAnalysis| arm.estimates.iter().find(|estimate| estimate.primary)?.more_s;
+    let primary = |arm: &ArmAnalysis| arm.primary()?.more_s;
     let missing: Vec<f64> = cell.arms.iter().filter_map(primary).collect();
     let most = missing.iter().copied().reduce(f64::max)?;
     let protected = cell.arms.iter().filter(|arm| !arm.estimates.is_empty()).count();

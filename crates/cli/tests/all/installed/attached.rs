@@ -12,7 +12,7 @@ use support::{
 };
 
 /// A short experiment about `database` with these arms.
-fn experiment(database: &str, arms: &str) -> String {
+pub fn experiment(database: &str, arms: &str) -> String {
     format!(
         r#"title = "Short"
 database = "{database}"
@@ -29,7 +29,7 @@ ycsb = "a"
     )
 }
 
-fn arm(name: &str, url: &str, rest: &str) -> String {
+pub fn arm(name: &str, url: &str, rest: &str) -> String {
     format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\n{rest}\n")
 }
 
@@ -42,12 +42,12 @@ on = ["SET pgaudit.log = 'read, write'", "SET pgaudit.log_parameter = on", "SET 
 off = ["RESET pgaudit.log", "RESET pgaudit.log_parameter", "RESET pgaudit.log_catalog"]"#;
 
 /// What an account needs for all of it, beside logging in.
-const CAREFUL: &str = "CREATE ROLE careful LOGIN; GRANT CREATE ON DATABASE postgres TO careful; \
+pub const CAREFUL: &str = "CREATE ROLE careful LOGIN; GRANT CREATE ON DATABASE postgres TO careful; \
                        GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
                        pg_read_binary_file(text, bigint, bigint) TO careful";
 const MAY_AUDIT: &str = "GRANT SET ON PARAMETER pgaudit.log, pgaudit.log_parameter, pgaudit.log_catalog TO careful";
 
-fn verified(bench: &Bench, database: &str, arms: &str) -> (i32, String) {
+pub fn verified(bench: &Bench, database: &str, arms: &str) -> (i32, String) {
     bench.file("e.toml", &experiment(database, arms));
     let output = bench.tithe(&["verify", "e.toml"]);
     (status(&output), out(&output) + &err(&output))
@@ -59,7 +59,7 @@ fn report(bench: &Bench) -> String {
     told.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn schemas(server: &Server) -> String {
+pub fn schemas(server: &Server) -> String {
     server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'")
 }
 
@@ -69,6 +69,14 @@ fn proofs(bench: &Bench) -> Vec<String> {
     let report: Value = serde_json::from_str(&text).expect("the report is JSON");
     let arms = report["tithe_report"]["cells"][0]["arms"].as_array().expect("arms").iter();
     arms.map(|arm| arm["proof"]["proof"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// What is told of the processes of each arm's server.
+fn server_processes(bench: &Bench) -> Vec<String> {
+    let text = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    let cells: Value = serde_json::from_str(&text).expect("the cells are JSON");
+    let arms = cells[0]["arms"].as_array().expect("arms").iter();
+    arms.map(|arm| arm["facts"]["server processes"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
@@ -84,6 +92,13 @@ fn tls_and_audit_on_one_postgres_by_an_account_with_few_rights() {
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert_eq!(proofs(&bench), ["baseline", "proven", "proven"]);
     let told = report(&bench);
+    // It is on this machine, and this user may see it.
+    assert!(!told.contains("SERVER_UNSEEN"), "{told}");
+    let processes = server_processes(&bench);
+    assert!(
+        processes.iter().all(|words| words.ends_with("counted by the process of each connection")),
+        "{processes:?}"
+    );
     assert!(told.contains("TLS is on, not enforced by this server"), "{told}");
     assert!(told.contains("one for each arm, on one server"), "{told}");
     assert_eq!(schemas(&server), "0");
@@ -102,6 +117,8 @@ fn rights_that_are_missing_are_named_as_statements() {
     server.psql("GRANT CREATE ON DATABASE postgres TO careful");
     let (_, told) = verified(&bench, "postgres", &arms);
     assert!(told.contains("GRANT SET ON PARAMETER pgaudit.log TO careful"), "{told}");
+    // Known before the first frame.
+    assert!(told.contains("arm audit: `SET pgaudit.log = ") && !told.contains("invalid"), "{told}");
     server.psql(MAY_AUDIT);
     let (_, told) = verified(&bench, "postgres", &arms);
     let read = "GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
@@ -158,6 +175,14 @@ fn columns_and_plain_records_stand_on_one_server() {
         assert_eq!(status(&output), 0, "{database}: {}{}", out(&output), err(&output));
         assert_eq!(proofs(&bench), ["baseline", "proven", "proven"], "{database}");
         let told = report(&bench);
+        assert!(!told.contains("SERVER_UNSEEN"), "{database}: {told}");
+        let processes = server_processes(&bench);
+        let counted = match database {
+            "postgres" => "counted by the process of each connection",
+            "mariadb" => "counted by the thread of each connection",
+            _ => "counted as a whole: what others ask of it meanwhile is counted, too",
+        };
+        assert!(processes.iter().all(|words| words.ends_with(counted)), "{database}: {processes:?}");
         assert!(told.contains("out of reach, not needed"), "{database}: {told}");
         assert!(told.contains("one for each arm, on one server"), "{database}: {told}");
     }

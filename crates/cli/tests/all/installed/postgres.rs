@@ -247,8 +247,9 @@ fn tls_that_is_asked_for_and_not_obtained_is_no_plaintext() {
     wait_until(|| server.psql("SHOW ssl") == "off");
     let bench = Bench::new("pg-no-tls");
     let url = server.url(PASSWORD);
+    let with_tls = server.url_of("tithe", true);
     let arms = format!(
-        "[[arm]]\nname = \"plain\"\nurl = \"{url}\"\n[[arm]]\nname = \"tls\"\nurl = \"{url}?sslmode=require\"\n\
+        "[[arm]]\nname = \"plain\"\nurl = \"{url}\"\n[[arm]]\nname = \"tls\"\nurl = \"{with_tls}\"\n\
          protections = [{{ use = \"tls\" }}]\n"
     );
     bench.file("e.toml", &experiment(&arms));

@@ -348,7 +348,7 @@ fn a_program_that_is_not_there_is_told_with_its_package() {
     bench.file("e.toml", &experiment("postgres", 10, run, "[[arm]]\nname = \"again\"\n"));
     let output = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&output), 3, "{}", err(&output));
-    assert!(err(&output).contains("the program no-such-program-of-mine was not found"), "{}", err(&output));
+    assert!(err(&output).contains("lacks the program no-such-program-of-mine"), "{}", err(&output));
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn encrypted_swap_is_planned_or_refused_with_the_reason() {
         }
         Err(missing) => {
             assert_eq!(status(&output), 3, "{}", err(&output));
-            assert!(err(&output).contains(&format!("{} was not found", missing.what)), "{}", err(&output));
+            assert!(err(&output).contains(&format!("lacks {}", missing.what)), "{}", err(&output));
             assert!(missing.looked_in.iter().all(|seen| err(&output).contains(seen)), "{}", err(&output));
         }
     }

@@ -195,8 +195,7 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
         plan["experiment"]["arms"][1]["protections"][0] = seal;
     });
     assert_eq!(status(&filled), 0, "{}", err(&filled));
-    let told =
-        "plan.json does not say experiment.arms[1].protections[0].options.cost: taken as its default, Number(0.05)";
+    let told = "plan.json does not say experiment.arms[1].protections[0].options.cost: taken as its default, `0.05`";
     assert!(err(&filled).contains(told), "{}", err(&filled));
     let events = std::fs::read_to_string(folder.join("events.jsonl")).expect("events");
     assert!(events.contains("taken as its default"), "{events}");
@@ -283,6 +282,13 @@ fn verify_looks_at_everything_and_times_nothing() {
     assert!(out(&output).contains("every claim holds"), "{}", out(&output));
     let left = std::fs::read_dir(bench.path("tithe-runs")).expect("the folder").count();
     assert_eq!(left, 0, "nothing is kept");
+    // What is not measured needs no budget, neither the file's nor that of the command line.
+    bench.file("e.toml", &experiment("", ARMS, "2 s"));
+    assert_eq!(status(&bench.tithe(&["plan", "e.toml"])), 2);
+    for arguments in [&["verify", "e.toml"][..], &["verify", "e.toml", "--budget", "1 s"]] {
+        let output = bench.tithe(arguments);
+        assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    }
 }
 
 #[test]

@@ -60,12 +60,42 @@ fn a_budget_on_the_command_line_is_held_to_the_files_limits() {
 }
 
 #[test]
+fn an_experiment_may_come_on_standard_input() {
+    use std::io::Write;
+
+    let bench = Bench::new("input");
+    let mut child = bench
+        .command(&["plan", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tithe starts");
+    let text = experiment("", ARMS, "60 s").replace("[[workload]]", "[[workload]]\nrate = -1");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(status(&output), 2, "{}", out(&output));
+    assert!(err(&output).contains("--> standard input:11"), "{}", err(&output));
+    let output =
+        bench.command(&["plan", "-", "--protect", "seal"]).stdin(Stdio::null()).output().expect("tithe starts");
+    assert_eq!(status(&output), 2, "{}", out(&output));
+    assert!(err(&output).contains("--protect cannot change an experiment"), "{}", err(&output));
+}
+
+#[test]
+fn a_folder_of_programs_must_be_there() {
+    let output = Bench::new("nowhere").tithe(&["doctor", "--pg-bin", "/nowhere"]);
+    assert_eq!(status(&output), 2);
+    assert!(err(&output).contains("there is no such folder"), "{}", err(&output));
+}
+
+#[test]
 fn the_manual_and_completions_name_every_command() {
     let bench = Bench::new("manual");
     for arguments in [&["manual"][..], &["manual", "bash"], &["manual", "zsh"], &["manual", "fish"]] {
         let output = bench.tithe(arguments);
         assert_eq!(status(&output), 0, "{}", err(&output));
-        for command in ["run", "plan", "verify", "init", "report", "compare", "doctor"] {
+        for command in ["run", "plan", "verify", "init", "report", "compare", "history", "doctor"] {
             assert!(out(&output).contains(command), "{arguments:?} does not name {command}");
         }
     }

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tithe_machine::sandbox::Sandbox;
+
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
 /// A folder that vanishes with its test.
@@ -35,6 +37,13 @@ impl Bench {
         let path = self.path(name);
         std::fs::write(&path, text).expect("the file is written");
         path
+    }
+
+    /// Writes the certificate of an authority, by which no server is known.
+    pub fn certificate(&self, name: &str) {
+        let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        let authority = sandbox.credentials().expect("certificates").authority;
+        std::fs::copy(authority, self.path(name)).expect("the certificate is copied");
     }
 
     /// The program with `arguments`, in the folder, with the simulated database.

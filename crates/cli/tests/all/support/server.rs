@@ -1,22 +1,34 @@
 //! Servers of the test's own, for tests that attach to one.
 
-use std::path::PathBuf;
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
+use tithe_databases::{cassandra::Cassandra, mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_harness::serve;
 use tithe_machine::{
-    launch::{Address, Install, Search, Server as Launched, Step},
+    credentials::Credentials,
+    launch::{Address, Content, Install, Launch, Place, Search, Server as Launched, Step},
     sandbox::{Sandbox, process::Running},
 };
-use tithe_plugin::{database::Database, product::Product, setup::Setup};
+use tithe_plugin::{
+    database::Database,
+    product::Product,
+    session::Table,
+    setup::{Authentication, Setup, TlsVersion, Transport},
+};
 
 /// The installed PostgreSQL; without one the test says so and is skipped, and fails where `CI` is set.
 pub fn installed() -> Option<Install> {
     found(&Postgres)
 }
 
+/// The installed server of `database`; as [`installed`] without one.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
-fn found(database: &dyn Product) -> Option<Install> {
+pub fn found(database: &dyn Product) -> Option<Install> {
     match database.find(&Search::default()) {
         Ok(install) => Some(install),
         Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
@@ -36,44 +48,158 @@ pub struct Server {
     _sandbox: Sandbox,
 }
 
-/// A plain server of another product, which stops when it is dropped.
+/// A server of another product, which stops when it is dropped.
 pub struct OtherServer {
     launched: Launched,
+    authority: PathBuf,
     _running: Option<Running>,
     _sandbox: Sandbox,
 }
 
 impl OtherServer {
-    /// A Redis.
+    /// A plain Redis.
     pub fn redis() -> Option<Self> {
-        Self::start(&Redis)
+        Self::redis_with("")
     }
 
-    /// A MariaDB.
+    /// A plain MariaDB.
     pub fn mariadb() -> Option<Self> {
-        Self::start(&MariaDb)
+        Self::start(&MariaDb, |_| Setup::bare(), |_, _, _| ())
     }
 
-    fn start(database: &'static dyn Product) -> Option<Self> {
+    /// A Redis whose file of settings ends with `settings`, where CERTIFICATES stands for its own.
+    pub fn redis_with(settings: &str) -> Option<Self> {
+        let plain = |_: &Credentials| Setup::bare();
+        Self::start(&Redis, plain, |launch, place, credentials| {
+            let (certificate, key) = (&credentials.server_certificate, &credentials.server_key);
+            let own = format!("tls-cert-file {}\ntls-key-file {}", certificate.display(), key.display());
+            append(launch, place, "redis.conf", &settings.replace("CERTIFICATES", &own));
+        })
+    }
+
+    /// A Redis that lets in nobody but its accounts, and the one in `account`, a line of its file of accounts.
+    pub fn redis_of(account: &str) -> Option<Self> {
+        let setup = |credentials: &Credentials| {
+            let mut setup = Setup::plain(Default::default(), credentials.clone());
+            setup.authentication = Authentication::Password { mechanism: "acl".to_owned() };
+            setup
+        };
+        Self::start(&Redis, setup, |launch, place, _| append(launch, place, "users.acl", account))
+    }
+
+    /// A MariaDB, or a MySQL where it is `mysql`, which speaks TLS with whoever asks, with further `settings` and
+    /// `accounts`, where FOLDER stands for its own.
+    pub fn mariadb_with(mysql: bool, settings: &str, accounts: &str) -> Option<Self> {
+        let database: &'static dyn Product = if mysql { &MySql } else { &MariaDb };
+        let plain = |_: &Credentials| Setup::bare();
+        Self::start(database, plain, |launch, place, credentials| {
+            let settings = settings.replace("FOLDER", &place.folder.display().to_string());
+            let (certificate, key) = (&credentials.server_certificate, &credentials.server_key);
+            let tls = format!("ssl_cert = {}\nssl_key = {}\n", certificate.display(), key.display());
+            append(launch, place, "my.cnf", &(settings + &tls));
+            append(launch, place, "accounts.sql", accounts);
+        })
+    }
+
+    /// A node of Cassandra with passwords, which speaks TLS with whoever asks; its administrator has said `statements`.
+    pub fn cassandra_with(statements: &[String]) -> Option<Self> {
+        let setup = |credentials: &Credentials| {
+            let mut setup = Setup::plain(Default::default(), credentials.clone());
+            setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
+            setup.authentication = Authentication::Password { mechanism: "PasswordAuthenticator".to_owned() };
+            setup.statements = statements.to_vec();
+            setup
+        };
+        Self::start(&Cassandra, setup, |launch, _, _| {
+            for step in &mut launch.steps {
+                if let Step::Write { content: Content::Text(text), .. } = step {
+                    *text = text.replace("enabled: true, optional: false", "enabled: true, optional: true");
+                }
+            }
+        })
+    }
+
+    fn start(
+        database: &'static dyn Product,
+        setup: impl FnOnce(&Credentials) -> Setup,
+        change: impl FnOnce(&mut Launch, &Place, &Credentials),
+    ) -> Option<Self> {
         let install = found(database)?;
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-        let setup = Setup::bare();
+        let credentials = sandbox.credentials().expect("credentials");
+        let setup = setup(&credentials);
         let place = sandbox.place("attached").expect("a place");
-        let launch = database.launch(&install, &setup, &place);
+        let mut launch = database.launch(&install, &setup, &place);
+        change(&mut launch, &place, &credentials);
         let (launched, running) = serve::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
-        Some(Self { launched, _running: running, _sandbox: sandbox })
+        if !setup.statements.is_empty() {
+            let table = Table { name: "before".to_owned(), fields: 1, field_prefix: "field".to_owned() };
+            database.create(&launched, &setup, &table).expect("the administrator's statements");
+            database.remove(&launched, &setup, &table).expect("nothing is left");
+        }
+        Some(Self { launched, authority: credentials.authority, _running: running, _sandbox: sandbox })
+    }
+
+    /// The file of the authority that signed its certificate.
+    pub fn authority(&self) -> String {
+        self.authority.display().to_string()
     }
 
     /// `host:port`, with the address or the name of this machine's loopback.
     pub fn place(&self, host: &str) -> String {
-        let Address::Tcp { port, .. } = &self.launched.address else { panic!("a TCP server") };
-        format!("{host}:{port}")
+        format!("{host}:{}", self.port())
     }
+
+    fn port(&self) -> u16 {
+        let Address::Tcp { port, .. } = &self.launched.address else { panic!("a TCP server") };
+        *port
+    }
+
+    /// Has a Redis carry out `command`, whose parts stand between spaces.
+    pub fn tell_redis(&self, command: &str) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port())).expect("connected");
+        write!(stream, "{command}\r\n").expect("sent");
+        let mut answer = [0; 3];
+        stream.read_exact(&mut answer).expect("an answer");
+        assert_eq!(&answer, b"+OK", "{command}");
+    }
+
+    /// Has a MariaDB carry out `statement`.
+    pub fn tell_mariadb(&self, statement: &str) {
+        let output = Command::new("mariadb")
+            .args(["--no-defaults", "-h127.0.0.1", "-utithe", &format!("-P{}", self.port()), "-e", statement])
+            .output()
+            .expect("mariadb runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// Adds `text` to the file `name` of the server, before whatever makes its data.
+fn append(launch: &mut Launch, place: &Place, name: &str, text: &str) {
+    let path = place.folder.join(name);
+    let is_file = |step: &Step| matches!(step, Step::Write { path: written, .. } if *written == path);
+    let number = launch.steps.iter().position(is_file).expect("the file is written");
+    launch.steps.insert(number + 1, Step::Append { path, content: text.to_owned() });
 }
 
 impl Server {
     /// Starts a server with pgaudit preloaded, so that sessions can switch it. It speaks TLS with whoever asks.
     pub fn start() -> Option<Self> {
+        Self::start_after(|_| Vec::new())
+    }
+
+    /// The same as a standby, which waits for a primary that never comes.
+    pub fn standby() -> Option<Self> {
+        let signal = |folder: &Path| Step::Write {
+            path: folder.join("data/standby.signal"),
+            content: Content::Text(String::new()),
+            mode: 0o600,
+        };
+        Self::start_after(|folder| vec![signal(folder)])
+    }
+
+    /// The same after further `steps` in its folder.
+    fn start_after(steps: impl FnOnce(&Path) -> Vec<Step>) -> Option<Self> {
         let install = installed()?;
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
         let credentials = sandbox.credentials().expect("credentials");
@@ -90,6 +216,7 @@ impl Server {
                 credentials.server_key.display()
             ),
         });
+        launch.steps.extend(steps(&place.folder));
         let (launched, running) =
             serve::start(&Postgres, &sandbox, &place, &launch, &setup).expect("the server starts");
         let authority = credentials.authority;
@@ -115,12 +242,27 @@ impl Server {
         format!("postgres://{account}@{host}:{port}/postgres{options}")
     }
 
+    /// One of its programs.
+    pub fn program(&self, name: &str) -> String {
+        self.programs.join(name).display().to_string()
+    }
+
+    /// `host:port`.
+    pub fn place(&self) -> String {
+        let Address::Tcp { host, port } = &self.launched.address else { panic!("a TCP server") };
+        format!("{host}:{port}")
+    }
+
+    /// What runs statements as its owner.
+    pub fn psql_command(&self, statements: &str) -> Command {
+        let mut command = Command::new(self.programs.join("psql"));
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url("none"), "-c", statements]);
+        command
+    }
+
     /// Runs statements as its owner and returns the first column of the last one's rows.
     pub fn psql(&self, statements: &str) -> String {
-        let output = std::process::Command::new(self.programs.join("psql"))
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url("none"), "-c", statements])
-            .output()
-            .expect("psql runs");
+        let output = self.psql_command(statements).output().expect("psql runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }

@@ -23,7 +23,7 @@ impl Evidence for DataFilesClear {
     }
 
     fn claim(&self) -> String {
-        self.0.claim()
+        "the data files (SSTables) are encrypted, too".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

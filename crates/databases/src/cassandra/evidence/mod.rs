@@ -12,7 +12,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::evidence::CheckContext;
 
 use super::{
-    connection::CqlConnection,
+    connection::{CqlConnection, named},
     store::{administrator, tls_of_clients},
     target::of_clients,
 };
@@ -28,9 +28,9 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| of_clients(context.server, context.setup),
     open: |_, target| open(target),
-    tls_of_server: |context, _| tls_of_clients(context.server, context.setup),
+    tls_of_server: |context, _| tls_of_clients(context.server, context.setup).map_err(named),
     tls_source: "system_views.clients",
-    others: |context| Ok(Whole::of("system_views.settings", beside(context)?)),
+    others: |context| Ok(Whole::of("system_views.settings", beside(context).map_err(named)?)),
 };
 
 /// The port that speaks plaintext beside one for TLS alone, by what the server says of both: `native_transport_port`

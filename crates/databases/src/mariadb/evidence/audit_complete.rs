@@ -1,13 +1,43 @@
 //! Does the audit log hold every event that it must, and none that it must not?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
 
-use super::LOG;
+use super::FLAVOUR;
 use crate::{
-    evidence::marked::{Counts, SESSIONS},
-    mysql_family::{evidence::count_marked, schema::YCSB_DIALECT},
+    evidence::marked::{Counts, End, Log, LogWatch, Reader, SESSIONS},
+    mysql_family::{
+        evidence::{
+            count_marked,
+            logs_free::plant,
+            served::{HERE, file_here},
+        },
+        inspect::setting,
+        schema::YCSB_DIALECT,
+    },
 };
+
+/// The audit log. A server does not show it to its clients.
+pub static AUDIT_LOG: Log = Log { plant: |context, token| plant(&FLAVOUR, context, token), served };
+
+/// The audit log of an attached server from now on: a file of the server's machine.
+fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
+    let mut session = FLAVOUR.administrator(context.server, context.setup).map_err(|fault| fault.to_string())?;
+    let mut value = |name: &str| setting(&mut session, name).map_err(|fault| fault.to_string());
+    let (on, output) = (value("server_audit_logging")?, value("server_audit_output_type")?);
+    if on != "ON" {
+        // What the server says of itself: there is nothing to read, and nothing comes.
+        return Ok(Box::new(|_| Ok(String::new())));
+    }
+    if !output.eq_ignore_ascii_case("file") {
+        let words = "the audit log goes to syslog, where it cannot be told from others': SET GLOBAL \
+                     server_audit_output_type = 'file'";
+        return Err(words.to_owned());
+    }
+    let file = value("server_audit_file_path")?;
+    file_here(&mut session, &file)
+        .map_err(|why| format!("the audit log is the file {file}, which cannot be read here ({why}): {HERE}"))
+}
 
 /// Sends statements of each kind from several sessions at once and counts the records about the measured table in the
 /// audit log: nothing else uses it then. Where connections are logged, those sessions' logins are counted too. Id
@@ -45,21 +75,21 @@ impl AuditComplete {
     }
 }
 
-/// Counts records of statements that hold `mark`, by verb, and logins. A record is
+/// Counts records of statements that hold `mark`, by verb, and logins as `account`. A record is
 /// `time,server,account,host,connection, query,operation,database,'object',status` (documentation, "MariaDB Audit
 /// Plugin - Log Format").
-fn count(text: &str, mark: &str) -> Counts {
+fn count(text: &str, mark: &str, account: Option<&str>) -> Counts {
     let mut counts = Counts::new();
     for line in text.lines() {
-        let mut fields = line.splitn(9, ',');
-        let (Some(operation), Some(_), Some(object)) = (fields.nth(6), fields.next(), fields.next()) else { continue };
+        let fields: Vec<&str> = line.splitn(9, ',').collect();
+        let [_, _, who, _, _, _, operation, _, object] = fields[..] else { continue };
         let verb = match operation {
             "QUERY" if object.contains(mark) => object.trim_start_matches('\'').split_whitespace().next(),
-            "CONNECT" => Some(LOGINS.0),
+            "CONNECT" if account.is_none_or(|account| account == who) => Some(LOGINS.0),
             _ => None,
         };
         if let Some(verb) = verb {
-            *counts.entry(verb.to_owned()).or_default() += 1;
+            *counts.entry(verb.to_ascii_uppercase()).or_default() += 1;
         }
     }
     counts
@@ -75,13 +105,18 @@ impl Evidence for AuditComplete {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let account = FLAVOUR.product.target(context.server, context.setup)?.user;
         count_marked(
             context,
-            &LOG,
+            &AUDIT_LOG,
             &YCSB_DIALECT.qualified(&context.setup.space, context.table),
             |sent| self.expected(sent),
-            count,
+            |text, mark| count(text, mark, Some(&account)),
         )
+    }
+
+    fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
+        Some(LogWatch::begin(context, &AUDIT_LOG, End::Rest, |text| count(text, "", None)))
     }
 }
 
@@ -100,7 +135,9 @@ mod tests {
 
     #[test]
     fn records_are_counted_by_verb() {
-        assert_eq!(describe(&count(LOG, "`tithe`.`t`")), "CONNECT 1, INSERT 1, SELECT 1");
+        assert_eq!(describe(&count(LOG, "`tithe`.`t`", Some("tithe"))), "CONNECT 1, INSERT 1, SELECT 1");
+        assert_eq!(describe(&count(LOG, "`tithe`.`t`", Some("app"))), "INSERT 1, SELECT 1");
+        assert_eq!(describe(&count(LOG, "", None)), "CONNECT 1, INSERT 1, SELECT 2");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::{
     mariadb::{
-        evidence::{LOG, audit_complete::AuditComplete},
+        evidence::audit_complete::{AUDIT_LOG, AuditComplete},
         install::needs_plugin,
         launch::load_plugin,
     },
@@ -37,6 +37,7 @@ impl Protection for ServerAudit {
                 default: Some(DefaultValue::Text("CONNECT,QUERY")),
                 help: "Kinds of events that are logged (server_audit_events).",
             }],
+            attachable: true,
             ..ProtectionEntry::BARE
         }
     }
@@ -59,6 +60,6 @@ impl Protection for ServerAudit {
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        vec![Box::new(AuditComplete::new(chosen.text("events"))), Box::new(logs_free::disclosure(&LOG))]
+        vec![Box::new(AuditComplete::new(chosen.text("events"))), Box::new(logs_free::disclosure(&AUDIT_LOG))]
     }
 }

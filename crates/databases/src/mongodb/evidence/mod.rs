@@ -12,7 +12,7 @@ use super::{
     link::Link,
     probe::probe,
     store::administrator,
-    target::{DATABASE, direct, door, mechanism},
+    target::{DATABASE, direct, door, mechanism, mechanism_name},
 };
 use crate::{
     evidence::{ConnectionProbes, whole::Whole},
@@ -40,7 +40,7 @@ pub fn knock(target: &Target, mechanism: Option<mongodb::options::AuthMechanism>
     let credential = link.options().credential.as_ref();
     Ok(credential.map_or_else(
         || "none".to_owned(),
-        |credential| credential.mechanism.as_ref().map_or_else(|| "SCRAM".to_owned(), |by| format!("{by:?}")),
+        |credential| credential.mechanism.as_ref().map_or("SCRAM", mechanism_name).to_owned(),
     ))
 }
 
@@ -63,7 +63,10 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
         before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, after)| after.0).collect();
     match (raised.as_slice(), after.iter().any(|(_, count)| count.is_some())) {
         ([version], _) => Ok(format!("{version}, as the server counts ({client})")),
-        (_, true) => Err(Fault::Wrong(format!("the server's counts of TLS connections rose in {raised:?} ({client})"))),
+        (_, true) => Err(Fault::Wrong(format!(
+            "the server's counts of TLS connections rose in {} ({client})",
+            raised.join(", ")
+        ))),
         (_, false) => Err(Fault::Server(format!("it does not count connections by TLS version ({client})"))),
     }
 }

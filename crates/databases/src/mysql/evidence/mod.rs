@@ -6,12 +6,9 @@ pub mod parts;
 
 use super::{accounts, flavour::FLAVOUR};
 use crate::{
-    evidence::{
-        ConnectionProbes,
-        marked::{Log, NO_LOG},
-    },
+    evidence::{ConnectionProbes, marked::Log},
     mysql_family::{
-        evidence::{logs_free::plant, others},
+        evidence::{logs_free::plant, others, served::general_log},
         schema::tls_of,
     },
 };
@@ -25,6 +22,6 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     others: |context| others(&FLAVOUR, context, accounts::read),
 };
 
-/// MySQL's logs. A server does not show them to its clients.
+/// MySQL's logs; of an attached server the general log.
 pub static LOG: Log =
-    Log { plant: |context, token| plant(&FLAVOUR, context, token), served: |_| Err(NO_LOG.to_owned()) };
+    Log { plant: |context, token| plant(&FLAVOUR, context, token), served: |context| general_log(&FLAVOUR, context) };

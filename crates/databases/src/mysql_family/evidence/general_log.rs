@@ -1,13 +1,17 @@
 //! Does the general log hold every statement?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
 
 use super::count_marked;
-use crate::evidence::marked::{Counts, Log, marker};
+use crate::evidence::marked::{Counts, End, Log, LogWatch, marker};
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log. Id `statement-log`.
 pub struct GeneralLogComplete(pub &'static Log);
+
+/// What is to be done where the plain arm of an attached server is logged as well.
+const LOGGED_TOO: &str = "; where both arms come to one server, `SET GLOBAL sql_log_off = ON` leaves sessions out of its log \
+                          that do not ask for it (of MySQL those of accounts with CONNECTION_ADMIN)";
 
 /// Counts executions of prepared statements that hold `mark`, by verb. A line is time or nothing, the connection's
 /// number, the command (`Execute`), a tabulator and the statement with its values.
@@ -17,6 +21,18 @@ fn count(text: &str, mark: &str) -> Counts {
         let Some((_, statement)) = line.split_once(" Execute\t") else { continue };
         if let Some(verb) = statement.split_whitespace().next() {
             *counts.entry(verb.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// Counts statements of either kind, prepared (`Execute`) or sent as text (`Query`), by their first word.
+fn count_all(text: &str) -> Counts {
+    let mut counts = Counts::new();
+    for line in text.lines() {
+        let statement = line.split_once(" Execute\t").or_else(|| line.split_once(" Query\t"));
+        if let Some(verb) = statement.and_then(|(_, sql)| sql.split_whitespace().next()) {
+            *counts.entry(verb.to_ascii_uppercase()).or_default() += 1;
         }
     }
     counts
@@ -32,7 +48,17 @@ impl Evidence for GeneralLogComplete {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        count_marked(context, self.0, &marker(context), Clone::clone, count)
+        let seen = count_marked(context, self.0, &marker(context), Clone::clone, count)?;
+        Ok(match seen {
+            Observation::Protected(words) if !context.protected && context.server.address.is_attached() => {
+                Observation::Protected(words + LOGGED_TOO)
+            }
+            seen => seen,
+        })
+    }
+
+    fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
+        Some(LogWatch::begin(context, self.0, End::Rest, count_all))
     }
 }
 
@@ -52,5 +78,6 @@ mod tests {
     fn marked_executions_are_counted_by_verb() {
         assert_eq!(describe(&count(LOG, "audit-1-")), "INSERT 1, SELECT 1");
         assert_eq!(describe(&count(LOG, "audit-3-")), "none");
+        assert_eq!(describe(&count_all(LOG)), "INSERT 1, SELECT 2");
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod general_log;
 pub mod logs_free;
+pub mod served;
 
 use std::{
     collections::BTreeMap,

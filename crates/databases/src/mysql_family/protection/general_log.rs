@@ -1,6 +1,9 @@
 //! The general log, the audit log of those who load nothing.
 
-use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_model::{
+    catalogue::{ProtectionEntry, Switch},
+    experiment,
+};
 use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
 
 use crate::{
@@ -19,6 +22,9 @@ impl Protection for GeneralLog {
             protects_against: "access to data that nobody can trace afterwards.",
             leaves_open: "the log itself: the server's account can change it, it is in the clear, it repeats values, \
                           and an account with SUPER can switch it off for its own session.",
+            attachable: true,
+            // Of a server with `sql_log_off = ON`, which leaves sessions out of its log by themselves.
+            switch: Some(Switch { on: &["SET SESSION sql_log_off = OFF"], off: &["SET SESSION sql_log_off = ON"] }),
             ..ProtectionEntry::BARE
         }
     }

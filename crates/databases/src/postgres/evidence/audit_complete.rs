@@ -1,11 +1,11 @@
 //! Does the audit log hold every statement that it must, and none that it must not?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
 
 use super::logs_free::LOG;
 use crate::{
-    evidence::marked::{Counts, describe, marker, send_and_count},
+    evidence::marked::{Counts, End, LogWatch, describe, marker, send_and_count},
     postgres::schema::YCSB_DIALECT,
 };
 
@@ -64,6 +64,10 @@ impl Evidence for AuditComplete {
         expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
         Ok(if logged == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+    }
+
+    fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
+        Some(LogWatch::begin(context, &LOG, End::Planted, |text| count(text, "")))
     }
 }
 

@@ -33,7 +33,7 @@ impl Evidence for PgcryptoTrap {
     }
 
     fn claim(&self) -> String {
-        "the log keeps neither the value nor the key that a client gives to pgcrypto".to_owned()
+        "the value and the key that a client gives to pgcrypto stay out of the log".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

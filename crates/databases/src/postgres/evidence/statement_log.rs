@@ -1,10 +1,10 @@
 //! Does the statement log hold every statement?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
 
 use super::logs_free::LOG;
-use crate::evidence::marked::{Counts, describe, marker, send_and_count};
+use crate::evidence::marked::{Counts, End, LogWatch, describe, marker, send_and_count};
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 pub struct StatementLog;
@@ -27,6 +27,24 @@ impl Evidence for StatementLog {
         let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
         Ok(if logged == sent { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
+
+    fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
+        Some(LogWatch::begin(context, &LOG, End::Planted, count_all))
+    }
+}
+
+/// Counts statements of either kind, prepared (`LOG:  execute NAME: SQL`) or sent as text (`LOG:  statement: SQL`), by
+/// their first word.
+fn count_all(text: &str) -> Counts {
+    let mut counts = Counts::new();
+    for line in text.lines() {
+        let prepared = line.split_once("LOG:  execute ").and_then(|(_, rest)| rest.split_once(": "));
+        let Some((_, sql)) = prepared.or_else(|| line.split_once("LOG:  statement: ")) else { continue };
+        if let Some(verb) = sql.split_whitespace().next() {
+            *counts.entry(verb.to_ascii_uppercase()).or_default() += 1;
+        }
+    }
+    counts
 }
 
 /// Counts executions of prepared statements whose parameters hold `mark`, by verb. The server writes the statement and
@@ -63,5 +81,6 @@ mod tests {
     fn marked_executions_are_counted_by_verb() {
         assert_eq!(describe(&count(LOG, "audit-1-")), "DELETE 1, SELECT 1");
         assert_eq!(describe(&count(LOG, "audit-2-")), "none");
+        assert_eq!(describe(&count_all(LOG)), "DELETE 1, SELECT 3");
     }
 }

@@ -6,9 +6,16 @@ pub mod rights_enforced;
 use tithe_machine::fault::Fault;
 use tithe_plugin::evidence::CheckContext;
 
-use super::{connection::RedisConnection, store::administrator, target::of_clients};
+use super::{
+    connection::{RedisConnection, named},
+    store::administrator,
+    target::of_clients,
+};
 use crate::{
-    evidence::{ConnectionProbes, whole::Whole},
+    evidence::{
+        ConnectionProbes,
+        whole::{Exception, Whole},
+    },
     target::Target,
 };
 
@@ -18,14 +25,28 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     open: |_, target| Ok(RedisConnection::open(target)?.method().to_owned()),
     tls_of_server,
     tls_source: "CONFIG GET, and the client's own view",
-    // A server with another port that speaks plaintext has not come so far: see below.
-    others: |_| Ok(Whole::of("port = 0, and the port of TLS asks before anybody says who it is", Vec::new())),
+    others,
 };
 
+/// Who is served in plaintext: whoever comes by the port for it, where there is one.
+fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
+    let mut administrator = administrator(context.server, context.setup)?;
+    let port = administrator.setting("port").map_err(named)?.unwrap_or_default();
+    let beside = Exception { text: format!("port {port} speaks plaintext"), loopback: false };
+    let exceptions = if port == "0" { Vec::new() } else { vec![beside] };
+    Ok(Whole::of("CONFIG GET port, and the port of TLS asks before anybody says who it is", exceptions))
+}
+
 /// Redis does not say what one connection speaks. It says which versions and ports it has, and with no plaintext port
-/// what the client sees is what there is.
+/// what the client sees is what there is. An attached server may have one beside it, and keep its settings to itself:
+/// a port speaks either TLS or plaintext.
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let client = RedisConnection::open(target)?.tls_facts();
+    if context.server.address.is_attached() {
+        let seen = client.map(|tls| format!("{} {}", tls.version.replace('_', "."), tls.cipher));
+        let seen = seen.unwrap_or_else(|| "plaintext".to_owned());
+        return Ok(format!("{seen}, which the client sees: a port of Redis speaks nothing else beside it"));
+    }
     let mut administrator = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| administrator.setting(name).map(Option::unwrap_or_default);
     let (versions, port) = (setting("tls-protocols")?, setting("port")?);

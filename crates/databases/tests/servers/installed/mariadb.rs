@@ -2,8 +2,14 @@
 
 use expect_test::expect;
 use tithe_databases::mariadb::MariaDb;
-use tithe_machine::{fault::Fault, observation::Observation, proc::ServerTask};
-use tithe_plugin::database::Database;
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+    observation::Observation,
+    proc::ServerTask,
+};
+use tithe_model::experiment::Url;
+use tithe_plugin::{database::Database, setup::Setup};
 
 use super::{
     observe,
@@ -36,6 +42,23 @@ fn a_plain_server_serves_every_request() {
 pub fn serves_by_a_thread(task: ServerTask) {
     let ServerTask::Thread { process, thread } = task else { panic!("a thread") };
     assert!(std::path::Path::new(&format!("/proc/{process}/task/{thread}")).exists());
+}
+
+/// The server itself would wait for a day.
+#[test]
+fn somebody_elses_lock_is_waited_for_but_not_for_long() {
+    let Some(sandbox) = (MARIADB.start)(&[]) else { return };
+    MariaDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let mut holder = MARIADB.connect(&sandbox, true);
+    holder.run_statement("LOCK TABLES tithe.usertable WRITE").expect("locked");
+    let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
+    let url = Url::new(format!("mariadb://tithe@127.0.0.1:{port}/"));
+    let attached = Server { address: Address::Attached(url), process: None, ..sandbox.server.clone() };
+    let create = || MariaDb.create(&attached, &Setup::bare(), &table());
+    let fault = create().expect_err("a lock");
+    assert!(matches!(&fault, Fault::Refused(words) if words.contains("waited 10 s for a lock")), "{fault}");
+    holder.run_statement("UNLOCK TABLES").expect("unlocked");
+    create().expect("a table");
 }
 
 #[test]

@@ -103,14 +103,22 @@ impl<'a> CellContext<'a> {
     pub fn pause_gate(&self) -> Result<PauseGate, Fault> {
         match &self.pauses_in {
             Some(folder) => {
+                // A server that Tithe did not start is not Tithe's to stop.
                 let of = |(arm, companion): (&StartedArm, &Option<Companion>)| Workers {
-                    server: arm.server.process,
+                    server: arm.server.process.filter(|_| !arm.server.address.is_attached()),
                     companion: companion.clone(),
                 };
                 PauseGate::new(folder, self.arms.iter().zip(&self.companions).map(of).collect(), self.paused_ns.clone())
             }
             None => Ok(PauseGate::open_to(self.arms.len())),
         }
+    }
+
+    /// The server process of `arm` where it serves no other arm: what it does is that arm's then.
+    fn own_process(&self, arm: &StartedArm) -> Option<i32> {
+        let process = arm.server.process?;
+        let served = self.arms.iter().filter(|other| other.server.process == Some(process)).count();
+        (served == 1).then_some(process)
     }
 
     /// Looks at every arm's counters.
@@ -120,7 +128,7 @@ impl<'a> CellContext<'a> {
         }
         let snapshot = ProcessSnapshot::take();
         let reading = |arm: &StartedArm| Reading {
-            tree: match arm.server.process {
+            tree: match self.own_process(arm) {
                 Some(process) => Some(snapshot.usage(process)),
                 None => self.database.usage(&arm.server, &arm.setup),
             },

@@ -154,13 +154,24 @@ impl<'a> Opening<'a> {
         if tasks.iter().any(|task| matches!(task, ServerTask::Unknown)) {
             return unseen("no process or thread of the server serves one client alone, as far as can be seen");
         }
-        match self.pressure(tasks) {
+        let attached = self.context.arms.iter().any(|arm| arm.server.address.is_attached());
+        if attached && !self.are_bound(tasks) {
+            return unseen("what serves clients on a server that Tithe did not start is not bound to their processor");
+        }
+        // Control groups of a server that Tithe did not start are its owner's.
+        match (!attached).then(|| self.pressure(tasks)).flatten() {
             Some(pressure) => (StallWatch::Pressure(pressure, self.processor_use()), Stalls::Pressure),
             None if self.clients.len() == 1 || self.context.embedded => {
                 (StallWatch::Waits(self.processor_use()), Stalls::Waits)
             }
             None => unseen("a lane drives several connections, and the kernel keeps no pressure of a group for them"),
         }
+    }
+
+    /// True when each of `tasks` that works beside the client is bound to the lane's processor.
+    fn are_bound(&self, tasks: &[ServerTask]) -> bool {
+        let processor = self.context.processor(self.how.lane);
+        tasks.iter().filter_map(ServerTask::thread).all(|thread| process::is_bound(thread, processor))
     }
 
     /// Puts the calling thread and `tasks` into the lane's group; its pressure, `None` where that cannot be.
@@ -178,10 +189,13 @@ impl<'a> Opening<'a> {
 }
 
 impl CellContext<'_> {
-    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor.
+    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor. Of a server that Tithe did
+    /// not start only what ends with the connection is bound: a thread may serve somebody else afterwards.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let mut session = data::connect(self.database, &started.server, &started.setup, how, self.workload)?;
-        if let (true, Some(thread)) = (pinned, session.connection().server_task().thread()) {
+        let task = session.connection().server_task();
+        let stays = started.server.address.is_attached() && !matches!(task, ServerTask::Process(_));
+        if let (true, Some(thread)) = (pinned && !stays, task.thread()) {
             process::pin(thread, self.processor(how.lane));
         }
         Ok(session)

@@ -95,6 +95,11 @@ impl SlotRun<'_> {
 
     fn closed_many(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let Some(poll) = &mut arm.poll else { return self.round_robin(arm) };
+        // Who comes too late, because an operation before lasted for so long, leaves the turn out: else every turn of a
+        // slow server would last for an operation, and a frame for many times its length.
+        if self.turn.block.is_some() && self.last_ns >= self.turn.end_ns {
+            return Ok(());
+        }
         for conn in &mut arm.connections {
             self.begin(conn, &mut arm.recorder, None)?;
         }

@@ -235,6 +235,31 @@ fn every_operation_of_many_connections_is_counted_once() {
 }
 
 #[test]
+fn a_turn_that_is_over_when_a_lane_comes_to_it_is_left_out() {
+    for connections in [1, 3] {
+        let (port, servers) = serve(connections, Duration::ZERO);
+        let mut lane = lane(port, connections, 10, Arrivals::Closed);
+        let schedule = Schedule {
+            seed: 1,
+            frame: 0,
+            blocks: 4,
+            arms: 1,
+            design: Design::Interleaved,
+            frames: 1,
+            slot_ns: 1_000_000,
+            settling_ns: 0,
+            // All turns are long over.
+            start_ns: lane.clock.now() - 1_000_000_000,
+        };
+        let slots = lane.run(&schedule, &PauseGate::open_to(1), &|| false);
+        assert_eq!(slots.iter().map(|slot| slot.operations).collect::<Vec<_>>(), [0; 4]);
+        drop(lane);
+        let answered: Vec<u64> = servers.into_iter().map(|server| server.join().expect("the server ends")).collect();
+        assert_eq!(answered, vec![0; connections]);
+    }
+}
+
+#[test]
 fn an_open_loop_leaves_out_what_its_connections_cannot_start_in_time() {
     let (port, servers) = serve(2, Duration::from_millis(20));
     let Ran { counted, slots, lane } = run(lane(port, 2, 10, Arrivals::Even(1000.0)), 1, 2);

@@ -166,8 +166,11 @@ fn a_lane_waits_for_its_neighbour_and_not_for_itself() {
         watch.since(before, shares).expect("seen")
     };
     // Two threads of one lane leave no moment in which one could run and none does, but for what else runs on this
-    // machine.
-    let (together, apart) = (measured(true), measured(false));
-    assert!(apart > 20_000_000, "half of 200 ms went to the neighbour, {apart} ns were seen");
-    assert!(together < apart, "{together} ns together, {apart} ns beside a neighbour");
+    // machine meanwhile: by turns that is more or less, and counting waits for each other would show in every turn.
+    let tells_apart = |_| {
+        let (together, apart) = (measured(true), measured(false));
+        assert!(apart > 20_000_000, "half of 200 ms went to the neighbour, {apart} ns were seen");
+        4 * together < 3 * apart
+    };
+    assert!((0..50).any(tells_apart), "a lane's waits for itself are counted as its neighbour's");
 }

@@ -1,0 +1,331 @@
+//! Costs over many runs, in the order in which they were measured, and where they changed.
+//!
+//! A series is one arm of one cell in all runs that did the same work with it on the same machine. What is not the same
+//! stands in a series of its own, which says what is different; the version of the server is not part of that, because
+//! its changes are what a history is kept for. A cost whose protection was not proven, or that has no interval, keeps
+//! its place and is not counted.
+//!
+//! Changes are found by [`change_points`]: of the series of a history that has none, at most one in twenty names one,
+//! whatever the number of series.
+
+use tithe_model::quantity::moment;
+
+use crate::{
+    Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Interval, Proof,
+    compare::{as_share, difference},
+    statistics::{
+        change_points::{ChangePoint, change_points, values_min},
+        distribution::normal_upper,
+        random_effects::{Errors, Unit, pooled},
+    },
+};
+
+/// Runs over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct History {
+    /// The series, in the order of their first runs.
+    pub series: Vec<Series>,
+    /// What the reader should know, whole sentences.
+    pub notes: Vec<String>,
+}
+
+/// The deciding cost of one arm of one cell over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// The cell's short name.
+    pub cell: String,
+    /// The arm's name.
+    pub arm: String,
+    /// What is told: `net time per op`.
+    pub title: String,
+    /// In what it differs from the first series of this cell and arm; empty of the first.
+    pub apart: String,
+    /// The runs, in order.
+    pub points: Vec<Point>,
+    /// Where the cost changed, in order.
+    pub changes: Vec<Change>,
+    /// Runs that count from which on a change could be told.
+    pub runs_min: usize,
+}
+
+/// The cost in one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// What the run is called.
+    pub run: String,
+    /// When its first frame began, `2026-03-03T02:07:09Z`; empty where that is not known.
+    pub time: String,
+    /// The server as it says it.
+    pub version: String,
+    /// The cost, with its interval.
+    pub estimate: Estimate,
+    /// Was the protection on?
+    pub proof: Proof,
+}
+
+impl Point {
+    /// True where the cost is known and is that of the protection.
+    pub fn counts(&self) -> bool {
+        let Interval { low, high, .. } = self.estimate.effect;
+        matches!(self.proof, Proof::Baseline | Proof::Proven) && low.is_finite() && high.is_finite()
+    }
+}
+
+/// A change of the level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Index of the first point of the new level.
+    pub point: usize,
+    /// p of no change in the stretch of the series that was split here.
+    pub p: f64,
+    /// The cost over the runs up to it, back to the change before; natural-log ratio.
+    pub before: Interval,
+    /// The cost over the runs from it on, up to the next change; natural-log ratio.
+    pub after: Interval,
+    /// The cost as a share of the plain arm, after less before.
+    pub points: Interval,
+    /// The version of the server before and after, where it changed at the same place.
+    pub versions: Option<(String, String)>,
+}
+
+impl Series {
+    /// Points that count, by their index.
+    fn counted(&self) -> Vec<usize> {
+        (0..self.points.len()).filter(|index| self.points[*index].counts()).collect()
+    }
+
+    /// True where so few runs count that no change could be told.
+    pub fn too_short(&self) -> bool {
+        self.counted().len() < self.runs_min
+    }
+
+    /// The level of each stretch between two changes, by the indexes of its first point and of the one behind its last;
+    /// its ends are infinite where it has one run.
+    pub fn levels(&self) -> Vec<(usize, usize, Interval)> {
+        let changes = self.changes.iter().map(|change| change.point);
+        let ends: Vec<usize> = std::iter::once(0).chain(changes).chain([self.points.len()]).collect();
+        let stretches = ends.windows(2).map(|ends| (ends[0], ends[1]));
+        stretches.map(|(start, end)| (start, end, level(&self.points[start..end]))).collect()
+    }
+
+    /// Looks for changes with the error `level`.
+    fn find(&mut self, level: f64) {
+        self.runs_min = values_min(level);
+        let counted = self.counted();
+        let units: Vec<Unit> = counted.iter().map(|index| unit(&self.points[*index])).collect();
+        let found = change_points(&units, level);
+        self.changes = found.iter().map(|change| self.change(change, &counted)).collect();
+        let levels: Vec<Interval> = self.levels().into_iter().map(|(_, _, level)| level).collect();
+        for (change, levels) in self.changes.iter_mut().zip(levels.windows(2)) {
+            (change.before, change.after) = (levels[0], levels[1]);
+            change.points = difference(&as_share(&levels[1]), &as_share(&levels[0]), 1);
+        }
+    }
+
+    /// A change at a place among the points that count, without its levels.
+    fn change(&self, found: &ChangePoint, counted: &[usize]) -> Change {
+        let (last, point) = (counted[found.place - 1], counted[found.place]);
+        let [before, after] = [last, point].map(|index| self.points[index].version.clone());
+        let unknown = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let versions = (before != after).then_some((before, after));
+        Change { point, p: found.p, before: unknown, after: unknown, points: unknown, versions }
+    }
+}
+
+/// The cost over `points` that count, as a random effect of the runs.
+fn level(points: &[Point]) -> Interval {
+    let units: Vec<Unit> = points.iter().filter(|point| point.counts()).map(unit).collect();
+    pooled(&units, Errors::Own, 1.0 - CONFIDENCE).effect
+}
+
+/// A run as one value: its standard error from the half-width of its interval.
+fn unit(point: &Point) -> Unit {
+    let error = point.estimate.effect.half_width() / normal_upper((1.0 - CONFIDENCE) / 2.0);
+    Unit { effect: point.estimate.effect.estimate, variance: error * error }
+}
+
+/// What has to be the same for costs to make one series: by name, and as it is.
+type Conditions = Vec<(String, String)>;
+
+/// The history of `runs`, each with what it is called. They are put in the order of their first frames; where one of
+/// them does not know it, they keep the order in which they are named.
+pub fn history(runs: &[(String, Analysis)]) -> History {
+    let mut order: Vec<&(String, Analysis)> = runs.iter().collect();
+    let mut notes = Vec::new();
+    match runs.iter().all(|(_, analysis)| analysis.began_unix_s.is_some()) {
+        true => order.sort_by_key(|(_, analysis)| analysis.began_unix_s),
+        false => notes.push(
+            "Some runs do not say when they were measured: all stand in the order in which they were named.".to_owned(),
+        ),
+    }
+    let mut series: Vec<(Conditions, Series)> = Vec::new();
+    for (run, analysis) in order {
+        for (cell, arm, estimate) in deciding(analysis) {
+            let conditions = conditions(analysis, cell, arm, estimate);
+            let point = point(run, analysis, (cell, arm, estimate));
+            let is_it = |(known, it): &&mut (Conditions, Series)| {
+                *known == conditions && (it.cell.as_str(), it.arm.as_str()) == (cell.id.as_str(), arm.name.as_str())
+            };
+            match series.iter_mut().find(is_it) {
+                Some((_, known)) => known.points.push(point),
+                None => {
+                    let begun = begun(&series, &conditions, cell, arm, point);
+                    series.push((conditions, begun));
+                }
+            }
+        }
+    }
+    let mut series: Vec<Series> = series.into_iter().map(|(_, series)| series).collect();
+    let level = (1.0 - CONFIDENCE) / series.len().max(1) as f64;
+    series.iter_mut().for_each(|series| series.find(level));
+    History { series, notes }
+}
+
+/// The protected arms of a run with the cost that decides.
+fn deciding(analysis: &Analysis) -> impl Iterator<Item = (&CellAnalysis, &ArmAnalysis, &Estimate)> {
+    let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
+    arms.filter(|(_, arm)| !arm.aa).filter_map(|(cell, arm)| arm.primary().map(|estimate| (cell, arm, estimate)))
+}
+
+fn conditions(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &Estimate) -> Conditions {
+    let machine = &analysis.machine;
+    let same = [
+        ("database", analysis.database.clone()),
+        ("workload", cell.workload.to_lowercase()),
+        ("clients", cell.clients.to_string()),
+        ("load", cell.arrivals.clone()),
+        ("records", analysis.records.to_string()),
+        ("protections", arm.protections.join("+")),
+        ("figure", estimate.title.clone()),
+        ("machine", format!("{}, {} processors", machine.processor, machine.processors)),
+    ];
+    same.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(cell.notes.iter().cloned()).collect()
+}
+
+fn point(run: &str, analysis: &Analysis, (cell, arm, estimate): (&CellAnalysis, &ArmAnalysis, &Estimate)) -> Point {
+    Point {
+        run: run.to_owned(),
+        time: analysis.began_unix_s.map_or(String::new(), moment),
+        version: cell.arms.first().map_or(String::new(), |plain| plain.facts.version.clone()),
+        estimate: estimate.clone(),
+        proof: arm.proof.clone(),
+    }
+}
+
+/// A series that begins with `first`, beside those that are `known`.
+fn begun(
+    known: &[(Conditions, Series)],
+    conditions: &Conditions,
+    cell: &CellAnalysis,
+    arm: &ArmAnalysis,
+    first: Point,
+) -> Series {
+    let like = known.iter().find(|(_, it)| it.cell == cell.id && it.arm == arm.name);
+    Series {
+        cell: cell.id.clone(),
+        arm: arm.name.clone(),
+        title: first.estimate.title.clone(),
+        apart: like.map_or(String::new(), |(other, _)| unlike(other, conditions)),
+        points: vec![first],
+        changes: Vec::new(),
+        runs_min: 0,
+    }
+}
+
+/// In what `one` and `other` differ: `clients 2 and 4; records 1000 and 5`.
+fn unlike(one: &Conditions, other: &Conditions) -> String {
+    let value = |of: &Conditions, name: &str| {
+        let found = of.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        found.unwrap_or_else(|| "unknown".to_owned())
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in one.iter().chain(other) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let told = names.into_iter().map(|name| (name, value(one, name), value(other, name)));
+    let told =
+        told.filter(|(_, one, other)| one != other).map(|(name, one, other)| format!("{name} {one} and {other}"));
+    told.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::report::sample as analyses;
+
+    /// A run of the first cell and its first two arms, on day `day`, with a cost of `cost` percent.
+    fn run(day: u64, cost: f64, change: impl Fn(&mut Analysis)) -> (String, Analysis) {
+        let mut analysis = analyses::full();
+        analysis.began_unix_s = Some(1_772_503_629 + 86_400 * day);
+        analysis.cells[0].arms.truncate(2);
+        let effect = (cost / 100.0).ln_1p();
+        let estimate = &mut analysis.cells[0].arms[1].estimates[0];
+        estimate.effect = Interval { estimate: effect, low: effect - 0.004, high: effect + 0.004 };
+        change(&mut analysis);
+        (format!("commit-{day}"), analysis)
+    }
+
+    /// Twelve days, on the seventh of which TLS became dearer by five points, as the server's version changed; the
+    /// fourth is not proven, and the last ran with more clients.
+    pub(crate) fn sample() -> History {
+        let wobble = |day: u64| [0.1, -0.2, 0.0, 0.2, -0.1][day as usize % 5];
+        let mut runs: Vec<(String, Analysis)> = (0..12)
+            .map(|day| {
+                let cost = if day < 6 { 10.0 } else { 15.0 } + wobble(day);
+                run(day, cost, |analysis| {
+                    let cell = &mut analysis.cells[0];
+                    if day == 3 {
+                        cell.arms[1].proof = Proof::Unproven(vec!["nobody looked".to_owned()]);
+                    }
+                    if day >= 6 {
+                        cell.arms[0].facts.version = "PostgreSQL 15.15 <next>".to_owned();
+                    }
+                })
+            })
+            .collect();
+        runs.push(run(12, 10.0, |analysis| analysis.cells[0].clients = 64));
+        runs.reverse();
+        history(&runs)
+    }
+
+    #[test]
+    fn a_change_is_found_between_the_runs_where_it_was() {
+        let history = sample();
+        let [series, apart] = history.series.as_slice() else { panic!("{} series", history.series.len()) };
+        assert!(series.points.is_sorted_by_key(|point| point.time.clone()));
+        let [change] = series.changes.as_slice() else { panic!("{:?}", series.changes) };
+        assert_eq!((change.point, series.points[change.point].run.as_str()), (6, "commit-6"));
+        assert!(change.points.low > 0.04 && change.points.high < 0.06, "{:?}", change.points);
+        assert_eq!(change.versions.as_ref().expect("versions").1, "PostgreSQL 15.15 <next>");
+        assert!(change.p <= 0.025 && !series.too_short());
+        assert_eq!((apart.points.len(), apart.too_short()), (1, true));
+        assert!(apart.apart.starts_with("clients ") && apart.apart.ends_with(" and 64"), "{}", apart.apart);
+    }
+
+    #[test]
+    fn what_is_not_proven_is_shown_and_not_counted() {
+        let series = &sample().series[0];
+        assert_eq!((series.points.len(), series.counted().len()), (12, 11));
+        assert!(!series.points[3].counts());
+        let (start, end, level) = series.levels()[0];
+        assert_eq!((start, end), (0, 6));
+        assert!(level.low < 0.1f64.ln_1p() && 0.1f64.ln_1p() < level.high, "{level:?}");
+    }
+
+    #[test]
+    fn runs_that_do_not_say_when_keep_their_order() {
+        let mut runs: Vec<(String, Analysis)> = (0..3).map(|day| run(day, 10.0, |_| ())).collect();
+        runs.reverse();
+        let names = |runs: &[(String, Analysis)]| {
+            let history = history(runs);
+            let names: Vec<String> = history.series[0].points.iter().map(|point| point.run.clone()).collect();
+            (names.join(" "), history.notes.len())
+        };
+        assert_eq!(names(&runs), ("commit-0 commit-1 commit-2".to_owned(), 0));
+        runs[1].1.began_unix_s = None;
+        assert_eq!(names(&runs), ("commit-2 commit-1 commit-0".to_owned(), 1));
+        assert!(history(&[]).series.is_empty());
+    }
+}

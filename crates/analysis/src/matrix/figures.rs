@@ -1,0 +1,291 @@
+//! Tasks → what each arm costs on each kind of machine, host by host and together.
+//!
+//! Hosts are told apart by the boot of their kernel, which nothing shares but what runs on one kernel: a host that was
+//! measured again and again counts once. Runs that do not say on which boot they were measured count as one host. Hosts
+//! of which the protection was not proven are shown and not pooled.
+
+use tithe_model::record::{Host, Machine};
+
+use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
+use crate::{
+    Interval, Proof,
+    statistics::hosts::{Shown, Together, combined, together},
+    stopping,
+};
+
+/// Digits of the boot's fingerprint by which reports call a host.
+const HOST_DIGITS: usize = 6;
+
+/// What one arm of one cell costs on one kind of machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixFigure {
+    /// The kind of machine.
+    pub machine: String,
+    /// Path of the experiment, as the matrix file has it.
+    pub experiment: String,
+    /// The database.
+    pub database: String,
+    /// Short name of the cell.
+    pub cell: String,
+    /// The arm.
+    pub arm: String,
+    /// Its protections.
+    pub protections: Vec<String>,
+    /// What it is a cost in: `net time per op`.
+    pub figure: String,
+    /// The largest cost that counts as none, natural-log ratio.
+    pub margin: f64,
+    /// The hosts, the dearest first.
+    pub hosts: Vec<HostFigure>,
+    /// What those that count show together.
+    pub answer: Answer,
+    /// Tasks that were carried out and say nothing of it, each with the reason.
+    pub left_out: Vec<(usize, String)>,
+}
+
+/// What one host has shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostFigure {
+    /// What reports call it.
+    pub host: String,
+    /// The times that it was measured, in the order of the tasks.
+    pub repeats: Vec<Repeat>,
+    /// What they show together.
+    pub answer: Answer,
+    /// The mean of its repeats as a unit.
+    pub unit: Shown,
+    /// Was the protection proven in all of them? The worst of their proofs.
+    pub proof: Proof,
+    /// What it is.
+    pub machine: Machine,
+    /// Its state while it was measured first.
+    pub state: Host,
+}
+
+/// One time that a host was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repeat {
+    /// The task.
+    pub task: usize,
+    /// When it began, s since 1970.
+    pub started_unix_s: u64,
+    /// What it showed, with the run's own interval.
+    pub effect: Interval,
+    /// The same as a unit.
+    pub unit: Shown,
+}
+
+/// What several measurements say together.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// There is none that counts.
+    Nothing,
+    /// There is one: its own interval, which says nothing of others.
+    One(Interval),
+    /// There are two: both are shown, and nothing is pooled.
+    Two([Interval; 2]),
+    /// An interval over all of them.
+    Over(Basis, Together),
+}
+
+/// What was pooled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// So many hosts.
+    Hosts(usize),
+    /// So many repeats on one host.
+    Repeats(usize),
+}
+
+impl Answer {
+    /// What `units`, each with its own interval, say together.
+    fn of(units: &[(Interval, Shown)], alpha: f64, basis: fn(usize) -> Basis) -> Self {
+        match units {
+            [] => Self::Nothing,
+            [(interval, _)] => Self::One(*interval),
+            several => {
+                let all: Vec<Shown> = several.iter().map(|(_, unit)| *unit).collect();
+                let both = [several[0].0, several[1].0];
+                together(&all, alpha).map_or(Self::Two(both), |it| Self::Over(basis(all.len()), it))
+            }
+        }
+    }
+}
+
+impl HostFigure {
+    /// The cost on this host with its interval; of two repeats their mean, with the range of both.
+    pub fn effect(&self) -> Interval {
+        match self.answer {
+            Answer::Nothing => Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY },
+            Answer::One(interval) => interval,
+            Answer::Two([one, other]) => {
+                let (low, high) = (one.low.min(other.low), one.high.max(other.high));
+                Interval { estimate: self.unit.effect, low, high }
+            }
+            Answer::Over(_, Together { effect, .. }) => effect,
+        }
+    }
+
+    /// True where the host counts: no evidence, no number.
+    pub fn counts(&self) -> bool {
+        self.proof == Proof::Proven
+    }
+}
+
+impl MatrixFigure {
+    /// The hosts that count.
+    pub fn counting(&self) -> impl Iterator<Item = &HostFigure> {
+        self.hosts.iter().filter(|host| host.counts())
+    }
+
+    /// The cost that it comes to, natural-log ratio; `None` where nothing is pooled.
+    pub fn together(&self) -> Option<Interval> {
+        match &self.answer {
+            Answer::One(interval) => Some(*interval),
+            Answer::Over(_, Together { effect, .. }) => Some(*effect),
+            Answer::Nothing | Answer::Two(_) => None,
+        }
+    }
+}
+
+/// Every figure of `gathered`: by kind of machine and experiment in the order of the tasks, then by cell and arm.
+pub fn figures(gathered: &Gathered) -> Vec<MatrixFigure> {
+    let mut figures = Vec::new();
+    for rows in groups(gathered) {
+        let shapes = shapes(&rows);
+        for (cell, arm) in &shapes {
+            let protected = shapes.iter().filter(|(other, _)| other == cell).count();
+            figures.push(figure(&rows, cell, arm, stopping::alpha(protected, false)));
+        }
+    }
+    figures
+}
+
+/// The tasks of each experiment on each kind of machine.
+fn groups(gathered: &Gathered) -> Vec<Vec<&Row>> {
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
+    for row in &gathered.tasks {
+        let alike = |group: &&mut Vec<&Row>| group[0].machine == row.machine && group[0].experiment == row.experiment;
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+/// Every cell with each of its arms that some task of `rows` has an estimate of.
+fn shapes(rows: &[&Row]) -> Vec<(String, String)> {
+    let mut shapes = Vec::new();
+    for outcome in rows.iter().filter_map(|row| row.outcome()) {
+        for cell in &outcome.cells {
+            for arm in &cell.arms {
+                let shape = (cell.cell.clone(), arm.arm.clone());
+                if !shapes.contains(&shape) {
+                    shapes.push(shape);
+                }
+            }
+        }
+    }
+    shapes
+}
+
+/// What one task says of one arm.
+struct Said<'a> {
+    outcome: &'a Outcome,
+    cell: &'a CellOutcome,
+    arm: &'a ArmOutcome,
+    unit: Shown,
+}
+
+/// What `outcome` says of `arm` in `cell`, or why it says nothing.
+fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<Said<'a>, String> {
+    let cell = outcome.cells.iter().find(|it| it.cell == cell).ok_or("it has no such cell")?;
+    let found = cell.arms.iter().find(|it| it.arm == arm);
+    match found.and_then(|arm| Some((arm, arm.unit()?))) {
+        Some((arm, unit)) => Ok(Said { outcome, cell, arm, unit }),
+        None => Err(cell.failed.clone().unwrap_or_else(|| "too few frames for an interval".to_owned())),
+    }
+}
+
+fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
+    let (mut all, mut left_out) = (Vec::new(), Vec::new());
+    for (row, outcome) in rows.iter().filter_map(|row| Some((row, row.outcome()?))) {
+        match said(outcome, cell, arm) {
+            Ok(said) => all.push(said),
+            Err(reason) => left_out.push((row.task, reason)),
+        }
+    }
+    let hosts = hosts(&all, alpha);
+    let counting: Vec<&HostFigure> = hosts.iter().filter(|host| host.counts()).collect();
+    let answer = match counting.as_slice() {
+        [only] => only.answer.clone(),
+        several => {
+            let units: Vec<(Interval, Shown)> = several.iter().map(|host| (host.effect(), host.unit)).collect();
+            Answer::of(&units, alpha, Basis::Hosts)
+        }
+    };
+    let first = all.first();
+    MatrixFigure {
+        machine: rows[0].machine.clone(),
+        experiment: rows[0].experiment.clone(),
+        database: first.map(|said| said.outcome.database.clone()).unwrap_or_default(),
+        cell: cell.to_owned(),
+        arm: arm.to_owned(),
+        protections: first.map(|said| said.arm.protections.clone()).unwrap_or_default(),
+        figure: first.map(|said| said.arm.figure.clone()).unwrap_or_default(),
+        margin: first.map(|said| said.outcome.margin).unwrap_or_default(),
+        hosts,
+        answer,
+        left_out,
+    }
+}
+
+/// What was said, host by host, the dearest first.
+fn hosts(all: &[Said<'_>], alpha: f64) -> Vec<HostFigure> {
+    let mut by_host: Vec<Vec<&Said<'_>>> = Vec::new();
+    for said in all {
+        let boot = &said.outcome.machine.boot;
+        match by_host.iter_mut().find(|host| host[0].outcome.machine.boot == *boot) {
+            Some(host) => host.push(said),
+            None => by_host.push(vec![said]),
+        }
+    }
+    let mut hosts: Vec<HostFigure> = by_host.iter().filter_map(|of_host| host(of_host, alpha)).collect();
+    hosts.sort_by(|one, other| other.unit.effect.total_cmp(&one.unit.effect));
+    hosts
+}
+
+fn host(of_host: &[&Said<'_>], alpha: f64) -> Option<HostFigure> {
+    let first = of_host.first()?;
+    let repeats: Vec<Repeat> = of_host.iter().map(|said| Repeat::of(said)).collect();
+    let units: Vec<Shown> = repeats.iter().map(|repeat| repeat.unit).collect();
+    let pairs: Vec<(Interval, Shown)> = repeats.iter().map(|repeat| (repeat.effect, repeat.unit)).collect();
+    let boot = &first.outcome.machine.boot;
+    Some(HostFigure {
+        host: if boot.is_empty() { "not told".to_owned() } else { boot.chars().take(HOST_DIGITS).collect() },
+        answer: Answer::of(&pairs, alpha, Basis::Repeats),
+        unit: combined(&units)?,
+        proof: of_host.iter().map(|said| &said.arm.proof).fold(Proof::Proven, worse),
+        machine: first.outcome.machine.clone(),
+        state: first.cell.host,
+        repeats,
+    })
+}
+
+impl Repeat {
+    fn of(said: &Said<'_>) -> Self {
+        let Said { outcome, arm, unit, .. } = *said;
+        Self { task: outcome.task, started_unix_s: outcome.started_unix_s, effect: arm.effect, unit }
+    }
+}
+
+/// The proof that says less for the protection.
+fn worse(one: Proof, other: &Proof) -> Proof {
+    let rank = |proof: &Proof| match proof {
+        Proof::Baseline | Proof::Proven => 0,
+        Proof::Unproven(_) => 1,
+        Proof::Disproven(_) => 2,
+    };
+    if rank(other) > rank(&one) { other.clone() } else { one }
+}

@@ -1,0 +1,158 @@
+//! What one task has shown, as it lies in its folder (`task.json`) and in the gathered document.
+
+use serde::{Deserialize, Serialize};
+use tithe_model::{
+    ending::CellEnding,
+    matrix::FORMAT,
+    plan::STARTS_MIN,
+    record::{Host, Machine},
+};
+
+use crate::{
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Proof, null,
+    statistics::{
+        distribution::{normal_upper, t_upper},
+        hosts::Shown,
+    },
+    stopping,
+};
+
+/// What one task has shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// [`FORMAT`] of the program that wrote it.
+    pub format: u32,
+    /// Identity of the plan that the task is of.
+    pub plan: String,
+    /// Its number.
+    pub task: usize,
+    /// Version of the program that measured.
+    pub tithe: String,
+    /// When it began, s since 1970.
+    pub started_unix_s: u64,
+    /// The database.
+    pub database: String,
+    /// The largest cost that counts as none, natural-log ratio.
+    pub margin: f64,
+    /// The host.
+    pub machine: Machine,
+    /// The cells, in the experiment's order.
+    pub cells: Vec<CellOutcome>,
+}
+
+/// What one cell has shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellOutcome {
+    /// Its short name.
+    pub cell: String,
+    /// Frames that count.
+    pub frames: usize,
+    /// Why it could not be measured, or not to its end; `None` where it was.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub failed: Option<String>,
+    /// Mean of the host's state over the frames.
+    pub host: Host,
+    /// The protected arms, in the experiment's order; the A/A arm is left out.
+    pub arms: Vec<ArmOutcome>,
+}
+
+/// What the deciding estimate of one arm is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmOutcome {
+    /// Name of the arm.
+    pub arm: String,
+    /// Its protections.
+    pub protections: Vec<String>,
+    /// Was it proven to be protected?
+    pub proof: Proof,
+    /// How the estimate reads: `net time per op`.
+    pub figure: String,
+    /// Natural-log ratio protected/plain with its interval, simultaneous over the arms of the cell.
+    pub effect: Interval,
+    /// Its standard error, natural-log ratio.
+    #[serde(with = "null::or_unknown")]
+    pub error: f64,
+    /// Frames behind it.
+    pub count: usize,
+    /// Starts of the servers behind it.
+    pub starts: usize,
+    /// Plain and protected levels in `unit`.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub levels: Option<(f64, f64)>,
+    /// Unit of `levels`.
+    pub unit: String,
+    /// What limits it.
+    pub flags: Vec<Flag>,
+}
+
+impl Outcome {
+    /// What `analysis` says of task `task` of `plan`, which began at `started_unix_s`.
+    pub fn of(analysis: &Analysis, plan: &str, task: usize, started_unix_s: u64) -> Self {
+        Self {
+            format: FORMAT,
+            plan: plan.to_owned(),
+            task,
+            tithe: analysis.tithe.clone(),
+            started_unix_s,
+            database: analysis.database.clone(),
+            margin: analysis.margin,
+            machine: analysis.machine.clone(),
+            cells: analysis.cells.iter().map(CellOutcome::of).collect(),
+        }
+    }
+}
+
+impl CellOutcome {
+    fn of(cell: &CellAnalysis) -> Self {
+        let failed = match &cell.ending {
+            Some(CellEnding::Failed(reason)) => Some(reason.clone()),
+            _ if cell.frames == 0 => Some("not one frame was measured".to_owned()),
+            _ => None,
+        };
+        let arms = cell.arms.iter().filter(|arm| !arm.aa).filter_map(|arm| ArmOutcome::of(cell, arm));
+        Self { cell: cell.id.clone(), frames: cell.frames, failed, host: cell.host, arms: arms.collect() }
+    }
+}
+
+impl ArmOutcome {
+    fn of(cell: &CellAnalysis, arm: &ArmAnalysis) -> Option<Self> {
+        let estimate = arm.primary()?;
+        Some(Self {
+            arm: arm.name.clone(),
+            protections: arm.protections.clone(),
+            proof: arm.proof.clone(),
+            figure: estimate.title.clone(),
+            effect: estimate.effect,
+            error: standard_error(cell, estimate),
+            count: estimate.count,
+            starts: estimate.starts,
+            levels: estimate.levels,
+            unit: estimate.unit.to_string(),
+            flags: estimate.flags.clone(),
+        })
+    }
+
+    /// It as a unit of the next level; `None` where it has no interval.
+    pub fn unit(&self) -> Option<Shown> {
+        let known = self.effect.estimate.is_finite() && self.error.is_finite();
+        let by_starts = self.starts >= STARTS_MIN as usize;
+        let degrees = if by_starts { self.starts as f64 - 1.0 } else { f64::INFINITY };
+        known.then_some(Shown { effect: self.effect.estimate, variance: self.error * self.error, degrees })
+    }
+}
+
+/// The standard error behind an interval: half of its width over the quantile that it was made with.
+///
+/// Where starts tell their own spread the quantile is Student's. Elsewhere it is taken as the normal distribution's,
+/// which is never larger, so that no host is taken to be surer than it is.
+fn standard_error(cell: &CellAnalysis, estimate: &Estimate) -> f64 {
+    let protected = cell.arms.len().saturating_sub(1);
+    let tail = stopping::alpha(protected, cell.ending == Some(CellEnding::Precision)) / 2.0;
+    let by_starts = !estimate.widened && estimate.starts >= STARTS_MIN as usize;
+    let quantile = if by_starts { t_upper(tail, estimate.starts as f64 - 1.0) } else { normal_upper(tail) };
+    let error = estimate.effect.half_width() / quantile;
+    if error.is_finite() { error } else { f64::NAN }
+}

@@ -1,0 +1,61 @@
+//! The costs in Bencher's Metric Format: a benchmark for each arm of each cell, with a measure for each figure.
+//!
+//! A measure is a cost in percent, with the ends of its interval as far as they are known. The format has no place for
+//! a proof, so arms that are not proven are left out, and so is what was not measured.
+
+use serde_json::{Map, Value, json};
+
+use super::number;
+use crate::{Analysis, Estimate, Proof};
+
+/// The costs as one JSON object; it ends with a line break.
+pub fn render(analysis: &Analysis) -> String {
+    let mut benchmarks = Map::new();
+    for cell in &analysis.cells {
+        for arm in cell.arms.iter().filter(|arm| matches!(arm.proof, Proof::Baseline | Proof::Proven)) {
+            let told = arm.estimates.iter().filter(|estimate| estimate.effect.estimate.is_finite());
+            let measures: Map<String, Value> = told.map(|estimate| (measure(estimate), metric(estimate))).collect();
+            if !measures.is_empty() {
+                benchmarks.insert(format!("{} · {}", cell.id, arm.name), Value::Object(measures));
+            }
+        }
+    }
+    format!("{:#}\n", Value::Object(benchmarks))
+}
+
+/// The slug of a figure, of small letters, digits and hyphens: `latency-p99-9-read-cost-percent`.
+fn measure(estimate: &Estimate) -> String {
+    let slug = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    format!("{}-cost-percent", estimate.name.to_string().chars().map(slug).collect::<String>())
+}
+
+fn metric(estimate: &Estimate) -> Value {
+    let mut metric = json!({ "value": number::percent(estimate.effect.estimate) });
+    for (key, end) in [("lower_value", estimate.effect.low), ("upper_value", estimate.effect.high)] {
+        if end.is_finite() {
+            metric[key] = json!(number::percent(end));
+        }
+    }
+    metric
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_benchmark_for_each_proven_arm() {
+        let text = render(&sample::full());
+        expect_file!["golden/full.bencher.json"].assert_eq(&text);
+        let benchmarks: Value = serde_json::from_str(&text).expect("JSON");
+        let names: Vec<&String> = benchmarks.as_object().expect("an object").keys().collect();
+        let proven = |cell: &crate::CellAnalysis| {
+            cell.arms.iter().filter(|arm| !arm.estimates.is_empty() && arm.proof == Proof::Proven).count()
+        };
+        assert_eq!(names.len(), sample::full().cells.iter().map(proven).sum::<usize>(), "{names:?}");
+        assert_eq!(render(&sample::empty()), "{}\n");
+    }
+}

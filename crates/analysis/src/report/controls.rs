@@ -1,0 +1,183 @@
+//! Which controls of which standards an observation is about: tables of data, and nothing that decides.
+//!
+//! A check is about a property of the system, and a property is what controls ask for. Whether a control is satisfied
+//! is for its assessor to say: a control asks for more than one server can show.
+
+/// What a protection gives a system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// What is on wires cannot be read.
+    Transport,
+    /// What is stored cannot be read.
+    AtRest,
+    /// Keys are kept apart from what they protect, and changed.
+    Keys,
+    /// Who did what is recorded.
+    Audit,
+    /// Clients must say who they are.
+    Authentication,
+    /// Accounts may do only what they were granted.
+    Authorisation,
+    /// A change of what is stored is noticed.
+    Integrity,
+}
+
+/// A control of a standard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Control {
+    /// The standard with its edition.
+    pub standard: &'static str,
+    /// The control's number, as the standard prints it.
+    pub number: &'static str,
+    /// The same as a token of OSCAL, which begins with a letter: that of NIST's own catalogue where it is one of them.
+    pub token: &'static str,
+}
+
+const fn control(standard: &'static str, number: &'static str, token: &'static str) -> Control {
+    Control { standard, number, token }
+}
+
+const PCI: &str = "PCI DSS 4.0.1";
+const ISO: &str = "ISO/IEC 27001:2022";
+const NIST: &str = "NIST SP 800-53 Rev. 5";
+
+/// The controls that ask for each property.
+pub const CONTROLS: [(Property, &[Control]); 7] = [
+    (
+        Property::Transport,
+        &[
+            control(PCI, "4.2.1", "pci-dss-4.0.1-4.2.1"),
+            control(ISO, "A.8.24", "iso-27001-2022-a.8.24"),
+            control(NIST, "SC-8", "sc-8"),
+            control(NIST, "SC-13", "sc-13"),
+        ],
+    ),
+    (
+        Property::AtRest,
+        &[
+            control(PCI, "3.5.1", "pci-dss-4.0.1-3.5.1"),
+            control(ISO, "A.8.24", "iso-27001-2022-a.8.24"),
+            control(NIST, "SC-28", "sc-28"),
+            control(NIST, "SC-13", "sc-13"),
+        ],
+    ),
+    (
+        Property::Keys,
+        &[
+            control(PCI, "3.6.1", "pci-dss-4.0.1-3.6.1"),
+            control(ISO, "A.8.24", "iso-27001-2022-a.8.24"),
+            control(NIST, "SC-12", "sc-12"),
+        ],
+    ),
+    (
+        Property::Audit,
+        &[
+            control(PCI, "10.2", "pci-dss-4.0.1-10.2"),
+            control(ISO, "A.8.15", "iso-27001-2022-a.8.15"),
+            control(NIST, "AU-2", "au-2"),
+            control(NIST, "AU-12", "au-12"),
+        ],
+    ),
+    (
+        Property::Authentication,
+        &[
+            control(PCI, "8.3.1", "pci-dss-4.0.1-8.3.1"),
+            control(ISO, "A.8.5", "iso-27001-2022-a.8.5"),
+            control(NIST, "IA-2", "ia-2"),
+        ],
+    ),
+    (
+        Property::Authorisation,
+        &[
+            control(PCI, "7.3.1", "pci-dss-4.0.1-7.3.1"),
+            control(ISO, "A.8.3", "iso-27001-2022-a.8.3"),
+            control(NIST, "AC-3", "ac-3"),
+        ],
+    ),
+    (Property::Integrity, &[control(NIST, "SI-7", "si-7")]),
+];
+
+/// What each check is about; `None` of what no control asks for.
+pub const CHECKS: &[(&str, Option<Property>)] = &[
+    ("aof-written", None),
+    ("audit-complete", Some(Property::Audit)),
+    ("auth-caching", Some(Property::Authentication)),
+    ("cache-fits", None),
+    ("checksums-on", Some(Property::Integrity)),
+    ("cipher-driver", None),
+    ("ciphertext-seen", Some(Property::AtRest)),
+    ("commitlog-encrypted", Some(Property::AtRest)),
+    ("data-files-clear", Some(Property::AtRest)),
+    ("data-key-wrapped", Some(Property::Keys)),
+    ("disk-canary", Some(Property::AtRest)),
+    ("encryption-in-force", Some(Property::AtRest)),
+    ("encryptor-idle", None),
+    ("header", Some(Property::AtRest)),
+    ("internode-tls", Some(Property::Transport)),
+    ("journal-canary", Some(Property::AtRest)),
+    ("key-apart", Some(Property::Keys)),
+    ("key-rotated", Some(Property::Keys)),
+    ("key-rotation", Some(Property::Keys)),
+    ("key-served", Some(Property::Keys)),
+    ("keyring-apart", Some(Property::Keys)),
+    ("keys-locked", Some(Property::Keys)),
+    ("logs-free", Some(Property::AtRest)),
+    ("no-repeated-ciphertext", Some(Property::AtRest)),
+    ("password-asked", Some(Property::Authentication)),
+    ("pgcrypto-trap", Some(Property::Keys)),
+    ("placebo-taken", None),
+    ("program-wire", Some(Property::Transport)),
+    ("raw-image", Some(Property::AtRest)),
+    ("rights-enforced", Some(Property::Authorisation)),
+    ("statement-log", Some(Property::Audit)),
+    ("statements-ordinary", None),
+    ("tamper", Some(Property::Integrity)),
+    ("tls-enforced", Some(Property::Transport)),
+    ("tls-negotiated", Some(Property::Transport)),
+    ("tls-resumed", Some(Property::Transport)),
+    ("tls-spoken", Some(Property::Transport)),
+    ("volume-header", Some(Property::AtRest)),
+    ("volume-key", Some(Property::Keys)),
+    ("volume-key-rotated", Some(Property::Keys)),
+    ("wire-canary", Some(Property::Transport)),
+    ("wrapper-idle", None),
+    ("wrong-column-key", Some(Property::AtRest)),
+    ("wrong-key", Some(Property::AtRest)),
+];
+
+/// What the check called `id` is about; nothing of a check that this version does not have.
+pub fn property(id: &str) -> Option<Property> {
+    CHECKS.iter().find(|(check, _)| *check == id).and_then(|(_, property)| *property)
+}
+
+/// The controls that ask for `property`.
+pub fn controls(property: Property) -> &'static [Control] {
+    CONTROLS.iter().find(|(known, _)| *known == property).map_or(&[], |(_, controls)| controls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_property_has_controls_and_every_check_stands_once() {
+        for (check, property) in CHECKS {
+            assert!(property.is_none_or(|property| !controls(property).is_empty()), "{check}");
+        }
+        let names: Vec<&str> = CHECKS.iter().map(|(check, _)| *check).collect();
+        assert!(names.is_sorted_by(|one, other| one < other), "in order, and none twice");
+    }
+
+    #[test]
+    fn tokens_are_those_of_oscal() {
+        for control in CONTROLS.iter().flat_map(|(_, controls)| *controls) {
+            let mut letters = control.token.chars();
+            assert!(letters.next().is_some_and(char::is_alphabetic), "{control:?}");
+            assert!(
+                letters.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || "-.".contains(it)),
+                "{control:?}"
+            );
+            assert!(control.token.ends_with(&control.number.to_lowercase()), "{control:?}");
+        }
+    }
+}

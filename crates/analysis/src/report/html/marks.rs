@@ -1,0 +1,56 @@
+//! How proofs and outcomes are shown wherever an arm stands: as a class, a small mark, a word.
+
+use crate::{ArmAnalysis, Estimate, Outcome, Proof, report::words};
+
+/// The class of an outcome.
+pub(super) fn class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Costs => "costs",
+        Outcome::Gains => "gains",
+        Outcome::NoneFound => "nil",
+        Outcome::TooNoisy => "noisy",
+    }
+}
+
+/// The class of an arm that is not proven, as an attribute.
+pub(super) fn doubt_class(arm: &ArmAnalysis) -> &'static str {
+    match arm.proof {
+        Proof::Baseline | Proof::Proven => "",
+        Proof::Unproven(_) | Proof::Disproven(_) => " class=\"doubted\"",
+    }
+}
+
+/// What an arm is: the plain one again, or how its proof came out.
+pub(super) fn arm_mark(arm: &ArmAnalysis) -> String {
+    match arm.aa {
+        true => format!("<span class=\"mark plain\"><span aria-hidden=\"true\">≡</span> {}</span>", words::PLAIN_AGAIN),
+        false => proof_mark(&arm.proof),
+    }
+}
+
+/// The same where it needs a second look; what is proven is said on the first screen.
+pub(super) fn doubt_mark(arm: &ArmAnalysis) -> String {
+    if !arm.aa && doubt_class(arm).is_empty() { String::new() } else { format!(" {}", arm_mark(arm)) }
+}
+
+/// What `estimate` of `arm` says in words.
+pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> String {
+    match &arm.proof {
+        _ if arm.aa => words::control(estimate).to_owned(),
+        Proof::Baseline | Proof::Proven => words::outcome(estimate, margin),
+        Proof::Unproven(_) => "unproven".to_owned(),
+        Proof::Disproven(_) => "disproven".to_owned(),
+    }
+}
+
+/// The state of an arm's proof as a small mark with its word.
+pub(super) fn proof_mark(proof: &Proof) -> String {
+    let (class, sign) = match proof {
+        Proof::Baseline => ("plain", "·"),
+        Proof::Proven => ("good", "✓"),
+        Proof::Unproven(_) => ("warn", "?"),
+        Proof::Disproven(_) => ("bad", "✗"),
+    };
+    let word = words::proof(proof).0.to_lowercase();
+    format!("<span class=\"mark {class}\"><span aria-hidden=\"true\">{sign}</span> {word}</span>")
+}

@@ -1,0 +1,143 @@
+//! A gathered matrix as CSV (RFC 4180): a row for each figure, for each host of one, and for each task that is missing.
+//!
+//! Numbers are written as in [`csv`](crate::report::csv): in full, and empty where they are not known.
+
+use super::{ranges, tasks};
+use crate::{
+    Interval,
+    matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, Row},
+    report::{
+        csv::{finite, percent, record},
+        words,
+    },
+};
+
+/// Columns in their order, each with what it holds.
+pub const COLUMNS: [(&str, &str); 25] = [
+    ("row", "together: all hosts or repeats of a figure; host: one of its hosts; missing: a task that left nothing"),
+    ("machine", "kind of machine"),
+    ("experiment", "path of the experiment, as the matrix file has it"),
+    ("database", "the database"),
+    ("cell", "short name of the cell"),
+    ("arm", "name of the protected arm"),
+    ("protections", "its protections, joined with +"),
+    ("figure", "how the figure reads: net time per op"),
+    ("host", "beginning of the fingerprint of the host's boot; of a host"),
+    ("tasks", "numbers of the tasks behind the row"),
+    ("of", "what count counts: hosts, or repeats on one host"),
+    ("count", "hosts or repeats that count"),
+    ("proof", "proven, unproven or disproven: was the protection on; of a host"),
+    ("effect_ln", "natural logarithm of protected/plain; positive is a cost; empty where nothing is pooled"),
+    ("low_ln", "lower end of its interval"),
+    ("high_ln", "upper end of its interval"),
+    ("cost_percent", "the same in percent of the baseline"),
+    ("low_percent", "lower end of its interval"),
+    ("high_percent", "upper end of its interval"),
+    ("spread_ln", "standard deviation of the true effect between hosts or repeats"),
+    ("spread_low_ln", "lower end of its interval"),
+    ("spread_high_ln", "upper end of its interval"),
+    ("another_low_ln", "lower end of where another host or repeat lies; empty below five"),
+    ("another_high_ln", "upper end of it"),
+    ("reason", "why a task is missing"),
+];
+
+/// The rows, with a header; lines end with CR LF as the standard asks.
+pub fn render(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
+    let mut text = String::new();
+    record(&mut text, &COLUMNS.map(|(name, _)| name.to_owned()));
+    for figure in figures {
+        record(&mut text, &together_row(figure));
+        figure.hosts.iter().for_each(|host| record(&mut text, &host_row(figure, host)));
+    }
+    gathered.tasks.iter().filter_map(missing_row).for_each(|row| record(&mut text, &row));
+    text
+}
+
+/// The fields of a row by the names of their columns.
+type Fields = Vec<(&'static str, String)>;
+
+/// `fields` in the order of the columns; the others are empty.
+fn row(fields: &[(&str, String)]) -> [String; COLUMNS.len()] {
+    let of = |name: &str| fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    COLUMNS.map(|(name, _)| of(name).unwrap_or_default())
+}
+
+fn together_row(figure: &MatrixFigure) -> [String; COLUMNS.len()] {
+    let repeats = figure.counting().flat_map(|host| &host.repeats);
+    let mut numbers: Vec<usize> = repeats.map(|repeat| repeat.task).collect();
+    numbers.sort_unstable();
+    let mut fields = about(figure, "together");
+    fields.push(("tasks", ranges(&numbers)));
+    fields.extend(answered(&figure.answer, "hosts"));
+    fields.extend(figure.together().map(effect).unwrap_or_default());
+    row(&fields)
+}
+
+fn host_row(figure: &MatrixFigure, host: &HostFigure) -> [String; COLUMNS.len()] {
+    let mut fields = about(figure, "host");
+    fields.extend([
+        ("host", host.host.clone()),
+        ("tasks", tasks(host)),
+        ("proof", words::proof(&host.proof).0.to_lowercase()),
+    ]);
+    fields.extend(answered(&host.answer, "repeats"));
+    fields.extend(effect(host.effect()));
+    row(&fields)
+}
+
+fn missing_row(task: &Row) -> Option<[String; COLUMNS.len()]> {
+    let reason = task.state.reason()?;
+    Some(row(&[
+        ("row", "missing".to_owned()),
+        ("machine", task.machine.clone()),
+        ("experiment", task.experiment.clone()),
+        ("tasks", task.task.to_string()),
+        ("reason", reason.to_owned()),
+    ]))
+}
+
+fn about(figure: &MatrixFigure, kind: &str) -> Fields {
+    vec![
+        ("row", kind.to_owned()),
+        ("machine", figure.machine.clone()),
+        ("experiment", figure.experiment.clone()),
+        ("database", figure.database.clone()),
+        ("cell", figure.cell.clone()),
+        ("arm", figure.arm.clone()),
+        ("protections", figure.protections.join("+")),
+        ("figure", figure.figure.clone()),
+    ]
+}
+
+/// What an answer stands on, which are `units` unless it says so itself, and what it says beside the effect.
+fn answered(answer: &Answer, units: &'static str) -> Fields {
+    let (of, count) = match answer {
+        Answer::Nothing => (units, 0),
+        Answer::One(_) => (units, 1),
+        Answer::Two(_) => (units, 2),
+        Answer::Over(Basis::Hosts(count), _) => ("hosts", *count),
+        Answer::Over(Basis::Repeats(count), _) => ("repeats", *count),
+    };
+    let mut fields = vec![("of", of.to_owned()), ("count", count.to_string())];
+    if let Answer::Over(_, together) = answer {
+        fields.extend([
+            ("spread_ln", finite(together.spread.estimate)),
+            ("spread_low_ln", finite(together.spread.low)),
+            ("spread_high_ln", finite(together.spread.high)),
+        ]);
+        let next = together.next.iter();
+        fields.extend(next.flat_map(|it| [("another_low_ln", finite(it.low)), ("another_high_ln", finite(it.high))]));
+    }
+    fields
+}
+
+fn effect(effect: Interval) -> Fields {
+    vec![
+        ("effect_ln", finite(effect.estimate)),
+        ("low_ln", finite(effect.low)),
+        ("high_ln", finite(effect.high)),
+        ("cost_percent", percent(effect.estimate)),
+        ("low_percent", percent(effect.low)),
+        ("high_percent", percent(effect.high)),
+    ]
+}

@@ -1,0 +1,58 @@
+//! The deciding costs as a line of CSV with a header, as Apache Otava (once Hunter) reads series: a column for the
+//! time, columns that tell runs apart, and a column for each arm of each cell.
+//!
+//! Lines of several runs make the series, under one header. The format has no place for a proof or an interval: a cost
+//! that is not proven or has no interval is an empty field.
+
+use tithe_model::quantity::moment;
+
+use super::{csv::record, number};
+use crate::{Analysis, Estimate, Interval, Proof};
+
+/// The header and the run's line; lines end with CR LF (RFC 4180).
+pub fn render(analysis: &Analysis) -> String {
+    let version = analysis.cells.iter().flat_map(|cell| &cell.arms).next().map(|arm| arm.facts.version.clone());
+    let mut columns = vec![
+        ("time".to_owned(), analysis.began_unix_s.map_or(String::new(), moment)),
+        ("run".to_owned(), analysis.run.clone()),
+        ("version".to_owned(), version.unwrap_or_default()),
+        ("tithe".to_owned(), analysis.tithe.clone()),
+    ];
+    for cell in &analysis.cells {
+        for arm in &cell.arms {
+            let proven = matches!(arm.proof, Proof::Baseline | Proof::Proven);
+            if let Some(estimate) = arm.primary() {
+                let name = format!("{}.{}.{}_cost_percent", cell.id, arm.name, estimate.name);
+                columns.push((name, if proven { percent(estimate) } else { String::new() }));
+            }
+        }
+    }
+    let (names, values): (Vec<String>, Vec<String>) = columns.into_iter().unzip();
+    let mut text = String::new();
+    record(&mut text, &names);
+    record(&mut text, &values);
+    text
+}
+
+fn percent(estimate: &Estimate) -> String {
+    let Interval { estimate, low, high } = estimate.effect;
+    if low.is_finite() && high.is_finite() { number::percent(estimate).to_string() } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_line_for_a_run() {
+        let analysis = Analysis { began_unix_s: Some(1_763_712_720), ..sample::full() };
+        let text = render(&analysis);
+        expect_file!["golden/full.otava.csv"].assert_eq(&text.replace("\r\n", "\n"));
+        assert_eq!(text.lines().count(), 2);
+        // A run that measured nothing has a place in time and no figures.
+        assert_eq!(render(&sample::empty()).lines().next(), Some("time,run,version,tithe"));
+    }
+}

@@ -1,0 +1,112 @@
+//! From what several hosts have shown to what the next host of their kind will, and from the repeats on one host to its
+//! next hour.
+//!
+//! The model and its sources are in [`random_effects`](super::random_effects): hosts are units whose errors are
+//! estimates of their own, so that the interval of the mean is the modified one of Knapp and Hartung (2003, "Improved
+//! tests for a random effects meta-regression with a single covariate"), as Röver, Knapp and Friede (2015) advise for
+//! few units, and the spread has Viechtbauer's. What another host will see is the interval of Higgins, Thompson and
+//! Spiegelhalter (2009, "A re-evaluation of random-effects meta-analysis") with the standard error of that mean, as
+//! Partlett and Riley (2017) have it: the variance of a host's true effect and the error of the mean add, and Student's
+//! t has two degrees of freedom less than there are hosts. With one less it would be exact for hosts that are measured
+//! without error; where errors are as large as the spread, the spread is found to be none too often, and the second
+//! degree makes up for a part of that (docs/method/hosts.md).
+//!
+//! One host says nothing of the next, and two say so little (t with one degree of freedom is 12.7) that an interval
+//! would read as an answer: below [`POOLED_FROM`] nothing is pooled. Who a host is, and which figures belong together,
+//! is not decided here.
+
+use super::{
+    distribution::{normal_upper, t_upper},
+    random_effects::{Errors, Unit, pooled},
+};
+use crate::Interval;
+
+/// Fewest units that are pooled.
+pub const POOLED_FROM: usize = 3;
+
+/// Fewest units from which the next one is told: of four, t has two degrees of freedom, and the interval is wider than
+/// anything that was seen by far.
+pub const NEXT_FROM: usize = 5;
+
+/// What one unit, a host or a repeat, has shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shown {
+    /// Its effect, natural-log ratio.
+    pub effect: f64,
+    /// The square of the effect's standard error.
+    pub variance: f64,
+    /// Degrees of freedom that the standard error rests on; infinite where it is known.
+    pub degrees: f64,
+}
+
+impl Shown {
+    /// As a unit that knows its own error.
+    fn unit(&self) -> Unit {
+        Unit { effect: self.effect, variance: self.variance }
+    }
+
+    /// As a unit whose error is so large that the normal distribution's quantile says what Student's would say of its
+    /// own.
+    fn unsure(&self) -> Unit {
+        /// The quantile's tail; the ratio of the two is compared where intervals end.
+        const TAIL: f64 = 0.025;
+        let student = if self.degrees.is_finite() { t_upper(TAIL, self.degrees) } else { normal_upper(TAIL) };
+        Unit { effect: self.effect, variance: self.variance * (student / normal_upper(TAIL)).powi(2) }
+    }
+}
+
+/// What several units, hosts or repeats, show together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Together {
+    /// The mean effect over units of their kind.
+    pub effect: Interval,
+    /// The standard deviation of their true effects. Its lower end holds even if every unit takes its own error for
+    /// smaller than it is, as a few starts make it do.
+    pub spread: Interval,
+    /// Where the true effect of another unit lies; `None` for fewer than [`NEXT_FROM`]. Its estimate is the mean.
+    pub next: Option<Interval>,
+}
+
+/// What `units` show together, each interval of confidence 1 − `alpha`; `None` for fewer than [`POOLED_FROM`].
+pub fn together(units: &[Shown], alpha: f64) -> Option<Together> {
+    if units.len() < POOLED_FROM {
+        return None;
+    }
+    let pooled = |unit: fn(&Shown) -> Unit| pooled(&units.iter().map(unit).collect::<Vec<_>>(), Errors::Own, alpha);
+    let found = pooled(Shown::unit);
+    let spread = Interval { low: pooled(Shown::unsure).spread.low, ..found.spread };
+    let next = (units.len() >= NEXT_FROM).then(|| next(units.len(), &found.effect, &spread, alpha));
+    Some(Together { effect: found.effect, spread, next })
+}
+
+/// Where the true effect of another unit lies.
+fn next(count: usize, effect: &Interval, spread: &Interval, alpha: f64) -> Interval {
+    let half = t_upper(alpha / 2.0, count as f64 - 2.0) * spread.estimate.hypot(error_of(count, effect, alpha));
+    Interval { low: effect.estimate - half, high: effect.estimate + half, ..*effect }
+}
+
+/// The standard error of the mean of so many units, by its interval.
+fn error_of(count: usize, effect: &Interval, alpha: f64) -> f64 {
+    effect.half_width() / t_upper(alpha / 2.0, count as f64 - 1.0)
+}
+
+/// The repeats on one host as one unit, so that a host counts once however often it was measured; `None` of nothing.
+///
+/// Its variance is that of the mean of its repeats, with what differs from one repeat to the next in it.
+pub fn combined(repeats: &[Shown]) -> Option<Shown> {
+    /// Of the interval from which the error is taken back, whatever it is.
+    const ALPHA: f64 = 0.05;
+    match repeats {
+        [] => None,
+        [only] => Some(*only),
+        several => {
+            let units: Vec<Unit> = several.iter().map(Shown::unit).collect();
+            let effect = pooled(&units, Errors::Own, ALPHA).effect;
+            let (error, degrees) = (error_of(several.len(), &effect, ALPHA), several.len() as f64 - 1.0);
+            Some(Shown { effect: effect.estimate, variance: error * error, degrees })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Tuberculosis with and without the BCG vaccine in 13 trials: ill and well, of the vaccinated and of the others
+/// (Colditz et al. 1994; van Houwelingen, Arends and Stijnen 2002, Table I).
+const TRIALS: [[f64; 4]; 13] = [
+    [4.0, 119.0, 11.0, 128.0],
+    [6.0, 300.0, 29.0, 274.0],
+    [3.0, 228.0, 11.0, 209.0],
+    [62.0, 13536.0, 248.0, 12619.0],
+    [33.0, 5036.0, 47.0, 5761.0],
+    [180.0, 1361.0, 372.0, 1079.0],
+    [8.0, 2537.0, 10.0, 619.0],
+    [505.0, 87886.0, 499.0, 87892.0],
+    [29.0, 7470.0, 45.0, 7232.0],
+    [17.0, 1699.0, 65.0, 1600.0],
+    [186.0, 50448.0, 141.0, 27197.0],
+    [5.0, 2493.0, 3.0, 2338.0],
+    [27.0, 16886.0, 29.0, 17825.0],
+];
+
+/// Log odds ratios with their variances.
+fn trials() -> Vec<Shown> {
+    let unit = |[a, b, c, d]: [f64; 4]| Shown {
+        effect: (a * d / (b * c)).ln(),
+        variance: 1.0 / a + 1.0 / b + 1.0 / c + 1.0 / d,
+        degrees: f64::INFINITY,
+    };
+    TRIALS.map(unit).to_vec()
+}
+
+/// The interval of the spread is what metafor prints of these trials (`confint`, τ² from 0.1302 to 1.1812, on its page
+/// "van Houwelingen et al. (2002)"); all else is by a program of its own in Python, written from the formulas.
+#[test]
+fn golden_vectors() {
+    let near = |actual: f64, expected: f64, by: f64| assert!((actual - expected).abs() < by, "{actual}, {expected}");
+    let Together { effect, spread, next } = together(&trials(), 0.05).expect("thirteen units");
+    near(spread.low.powi(2), 0.1302, 0.000_1);
+    near(spread.high.powi(2), 1.1812, 0.000_1);
+    near(spread.estimate.powi(2), 0.341_205_102_177_868, 1e-9);
+    near(effect.estimate, -0.745_460_390_531_622_3, 1e-9);
+    near(effect.half_width(), 0.406_981_181_560_764, 1e-9);
+    near(next.expect("of thirteen").half_width(), 1.349_790_343_570_231, 1e-9);
+}
+
+#[test]
+fn few_units_are_not_pooled_and_fewer_than_five_do_not_tell_the_next() {
+    let trials = trials();
+    let told = |count: usize| together(&trials[..count], 0.05).map(|it| it.next.is_some());
+    assert_eq!([0, 1, 2, 3, 4, 5].map(told), [None, None, None, Some(false), Some(false), Some(true)]);
+}
+
+#[test]
+fn repeats_of_one_host_are_one_unit() {
+    assert_eq!(combined(&[]), None);
+    let one = Shown { effect: 0.1, variance: 1e-4, degrees: 7.0 };
+    assert_eq!(combined(&[one]), Some(one));
+    // Repeats that agree are as sure as their errors say, and no surer: variance 1e-4 / 4.
+    let four = combined(&[one; 4]).expect("a unit");
+    assert!((four.effect - 0.1).abs() < 1e-12 && (four.variance - 0.25e-4).abs() < 1e-12, "{four:?}");
+    // Of repeats that differ, what differs is in the variance.
+    let apart = combined(&[Shown { effect: 0.0, ..one }, Shown { effect: 0.2, ..one }]).expect("a unit");
+    assert!((apart.effect - 0.1).abs() < 1e-12 && (apart.variance - 0.01).abs() < 1e-9, "{apart:?}");
+    assert_eq!([four.degrees, apart.degrees], [3.0, 1.0]);
+}
+
+#[test]
+fn errors_that_rest_on_few_starts_lower_the_end_of_the_spread_alone() {
+    let unsure: Vec<Shown> = trials().iter().map(|unit| Shown { degrees: 7.0, ..*unit }).collect();
+    let (known, unsure) = (together(&trials(), 0.05).expect("pooled"), together(&unsure, 0.05).expect("pooled"));
+    assert!(unsure.spread.low < known.spread.low, "{unsure:?}");
+    assert_eq!(Together { spread: Interval { low: known.spread.low, ..unsure.spread }, ..unsure }, known);
+}
+
+proptest! {
+    /// The next unit is never known better than their mean.
+    #[test]
+    fn the_next_is_wider_than_the_mean(
+        of in prop::collection::vec((-0.1f64..0.1, 1e-8f64..1e-4), 5..20),
+        alpha in 0.01f64..0.2,
+    ) {
+        let unit = |(effect, variance): &(f64, f64)| Shown { effect: *effect, variance: *variance, degrees: 7.0 };
+        let units: Vec<Shown> = of.iter().map(unit).collect();
+        let Together { effect, next, .. } = together(&units, alpha).expect("five units");
+        let next = next.expect("five units");
+        prop_assert!(next.low <= effect.low && next.high >= effect.high);
+        prop_assert_eq!(next.estimate, effect.estimate);
+    }
+}

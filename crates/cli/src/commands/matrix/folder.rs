@@ -1,0 +1,164 @@
+//! The folder that all tasks write into, and what can be told from it.
+//!
+//! A task that is whole has a folder `task-00012`, a run folder with a `task.json`, which appears all at once: until
+//! then it is called `task-00012.part`. What was tried in vain leaves its reason in `task-00012.failed`. While a task
+//! is carried out its `task-00012.lock` is held, so that two of a number do not meet on one file system.
+
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+use tithe_analysis::matrix::{Outcome, State, Stray};
+use tithe_machine::sandbox::try_lock;
+use tithe_model::matrix::FORMAT;
+
+use crate::exit::{self, Stop};
+
+/// What a task has shown, in its folder.
+pub const OUTCOME: &str = "task.json";
+
+/// Largest such file that is read, bytes: some thousand times as large as one is.
+const OUTCOME_MAX: u64 = 32 << 20;
+
+/// Longest reason that is kept, characters.
+const REASON_MAX: usize = 2000;
+
+/// The folder of one plan's tasks.
+pub struct Folder<'a> {
+    path: &'a Path,
+    plan: &'a str,
+}
+
+impl<'a> Folder<'a> {
+    /// The folder at `path` for tasks of `plan`.
+    pub fn new(path: &'a Path, plan: &'a str) -> Self {
+        Self { path, plan }
+    }
+
+    /// What the folder of task `index` is called.
+    pub fn name(index: usize) -> String {
+        format!("task-{index:05}")
+    }
+
+    /// The folder of task `index` once it is whole.
+    pub fn whole(&self, index: usize) -> PathBuf {
+        self.path.join(Self::name(index))
+    }
+
+    /// The folder of task `index` until it is whole.
+    pub fn part(&self, index: usize) -> PathBuf {
+        self.beside(index, "part")
+    }
+
+    fn beside(&self, index: usize, ending: &str) -> PathBuf {
+        self.path.join(format!("{}.{ending}", Self::name(index)))
+    }
+
+    /// Makes the folder and takes task `index` in it, for as long as the file is open.
+    pub fn take(&self, index: usize) -> Result<File, Stop> {
+        let failed = |error| Stop::new(exit::MACHINE, format!("cannot write into {}: {error}", self.path.display()));
+        fs::create_dir_all(self.path).map_err(failed)?;
+        let lock = File::create(self.beside(index, "lock")).map_err(failed)?;
+        if try_lock(&lock) {
+            return Ok(lock);
+        }
+        Err(Stop::new(exit::MACHINE, format!("another tithe carries task {index} out in {}", self.path.display())))
+    }
+
+    /// Removes what stands beside task `index` once it is whole.
+    pub fn tidy(&self, index: usize) {
+        for ending in ["failed", "lock"] {
+            // What stays there is told of nobody: the folder comes first.
+            let _ = fs::remove_file(self.beside(index, ending));
+        }
+    }
+
+    /// Keeps `reason` why task `index` could not be carried out.
+    pub fn fail(&self, index: usize, reason: &str) {
+        let reason: String = reason.trim().chars().take(REASON_MAX).collect();
+        // A disk that takes no more may be that very reason; the exit status says that it failed, too.
+        let _ = fs::write(self.beside(index, "failed"), format!("{reason}\n"));
+    }
+
+    /// What became of task `index`.
+    pub fn state(&self, index: usize) -> State {
+        if self.whole(index).exists() {
+            return match self.outcome(index) {
+                Ok(outcome) => State::Whole(Box::new(outcome)),
+                Err(reason) => State::Torn(reason),
+            };
+        }
+        match fs::read_to_string(self.beside(index, "failed")) {
+            Ok(reason) => State::Failed(reason.trim().to_owned()),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                State::Failed(format!("for a reason that cannot be read: {error}"))
+            }
+            Err(_) if self.part(index).exists() => {
+                State::Torn("it was ended before it was whole, or is still under way".to_owned())
+            }
+            Err(_) => State::Missing,
+        }
+    }
+
+    /// What the folder of task `index` says, or why it cannot be used.
+    fn outcome(&self, index: usize) -> Result<Outcome, String> {
+        let mut text = String::new();
+        let read = File::open(self.whole(index).join(OUTCOME))
+            .and_then(|file| file.take(OUTCOME_MAX).read_to_string(&mut text));
+        read.map_err(|error| format!("its {OUTCOME} cannot be read, so it is damaged or no task: {error}"))?;
+        let outcome: Outcome =
+            serde_json::from_str(&text).map_err(|error| format!("its {OUTCOME} is damaged: {error}"))?;
+        if outcome.format != FORMAT {
+            return Err(format!("it is of format {}, this tithe reads format {FORMAT}", outcome.format));
+        }
+        if outcome.plan != self.plan {
+            return Err(format!(
+                "it is of another plan ({}, by tithe {}): the matrix, an experiment or tithe has changed since",
+                outcome.plan, outcome.tithe
+            ));
+        }
+        if outcome.task != index {
+            return Err(format!("it is a copy of task {}", outcome.task));
+        }
+        Ok(outcome)
+    }
+
+    /// Folders that are no task's, of a plan with so many tasks.
+    pub fn strays(&self, tasks: usize) -> Result<Vec<Stray>, Stop> {
+        let failed = |error| Stop::new(exit::MACHINE, format!("cannot read {}: {error}", self.path.display()));
+        let entries = fs::read_dir(self.path).map_err(failed)?.flatten().filter(|entry| entry.path().is_dir());
+        let mut strays: Vec<Stray> =
+            entries.filter_map(|entry| stray(&entry.file_name().to_string_lossy(), tasks)).collect();
+        strays.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(strays)
+    }
+}
+
+/// Why a folder called `name` is no task's; `None` where it is.
+fn stray(name: &str, tasks: usize) -> Option<Stray> {
+    let bare = name.strip_suffix(".part").unwrap_or(name);
+    let index = bare.strip_prefix("task-").and_then(|digits| digits.parse::<usize>().ok());
+    let reason = match index.filter(|index| Folder::name(*index) == bare) {
+        Some(index) if index < tasks => return None,
+        Some(index) => format!("the plan has no task {index}: its last one is {}", tasks - 1),
+        None => "no task's folder is called so".to_owned(),
+    };
+    Some(Stray { name: name.to_owned(), reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_are_no_tasks_are_told_from_those_that_are() {
+        for name in ["task-00000", "task-00011", "task-00003.part"] {
+            assert_eq!(stray(name, 12), None, "{name}");
+        }
+        for name in ["task-12", "task-00012", "task-00012.part", "task-+0001", "2026-11-23T02-09-46-sqlite", "task-"] {
+            assert!(stray(name, 12).is_some(), "{name}");
+        }
+    }
+}

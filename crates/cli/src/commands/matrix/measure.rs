@@ -1,0 +1,220 @@
+//! `tithe matrix run`: one task by its number, or all tasks on this host.
+//!
+//! What a task measures appears under its name when it is whole, so that starting it again is always harmless: what is
+//! whole is left alone, what was ended on its way is thrown away and measured anew.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use tithe_analysis::matrix::{Outcome, State};
+use tithe_harness::{
+    folder::RunFolder,
+    run::{Ending, Run},
+};
+use tithe_machine::{sandbox, watch::host};
+use tithe_model::matrix::Task;
+
+use super::{
+    RunArgs,
+    folder::{Folder, OUTCOME},
+    plan::Planned,
+};
+use crate::{
+    commands::{apart, run},
+    exit::{self, Stop},
+    interrupt, offer,
+    prepare::{self, Prepared},
+    progress::Progress,
+    records,
+};
+
+/// How long a wait lasts until ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Runs the command; returns the exit status.
+pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
+    let planned = Planned::read(&arguments.matrix.file)?;
+    let Some(index) = arguments.task else { return all(&planned, arguments) };
+    let task = planned.matrix.task(index).ok_or_else(|| {
+        let told = format!("there is no task {index}: the matrix has tasks 0 to {}", planned.matrix.len() - 1);
+        Stop::new(exit::USAGE, format!("{told}; nothing was started"))
+    })?;
+    one(&planned, task, arguments)
+}
+
+/// All tasks for machines of one kind, replicate by replicate, so that what differs from hour to hour differs between
+/// replicates. A task that fails does not keep the others from being carried out.
+fn all(planned: &Planned, arguments: &RunArgs) -> Result<i32, Stop> {
+    let matrix = &planned.matrix;
+    let machine = kind(planned, arguments.machine.as_deref())?;
+    let folder = Folder::new(&arguments.into, &planned.identity);
+    let (begun, cancelled) = (Instant::now(), interrupt::listen());
+    let mut status = exit::OK;
+    for replicate in 0..matrix.replicates {
+        let tasks = matrix.tasks().filter(|task| task.machine == machine && task.replicate == replicate);
+        let open: Vec<Task> = tasks.filter(|task| !matches!(folder.state(task.index), State::Whole(_))).collect();
+        if open.is_empty() {
+            continue;
+        }
+        wait(begun + Duration::from_secs_f64(matrix.every_s * f64::from(replicate)), cancelled);
+        for task in open {
+            if cancelled.load(Ordering::SeqCst) {
+                return Ok(exit::INTERRUPTED);
+            }
+            status = match one(planned, task, arguments) {
+                Ok(ended) => exit::worse(status, ended),
+                Err(stop) if stop.status == exit::INTERRUPTED => return Err(stop),
+                Err(stop) => {
+                    anstream::eprint!("{}", stop.message);
+                    exit::FAILED
+                }
+            };
+        }
+    }
+    Ok(status)
+}
+
+/// The kind of machine that this host is.
+fn kind(planned: &Planned, named: Option<&str>) -> Result<usize, Stop> {
+    let names: Vec<&str> = planned.matrix.machines.iter().map(|machine| machine.name.as_str()).collect();
+    match named {
+        None if names.len() == 1 => Ok(0),
+        None => Err(Stop::new(
+            exit::USAGE,
+            format!("which kind of machine is this host? say --machine NAME, one of: {}", names.join(", ")),
+        )),
+        Some(name) => names.iter().position(|known| *known == name).ok_or_else(|| {
+            Stop::new(exit::USAGE, format!("the matrix has no machine {name:?}; it has: {}", names.join(", ")))
+        }),
+    }
+}
+
+/// Sleeps until `moment`, or until ctrl-C.
+fn wait(moment: Instant, cancelled: &AtomicBool) {
+    while !cancelled.load(Ordering::SeqCst) {
+        match moment.checked_duration_since(Instant::now()) {
+            Some(left) if !left.is_zero() => std::thread::sleep(left.min(LOOK)),
+            _ => break,
+        }
+    }
+}
+
+/// Carries `task` out, unless that was done. The status is for the engine: 0 where everything was measured, whatever
+/// its evidence says, which is for the report.
+fn one(planned: &Planned, task: Task, arguments: &RunArgs) -> Result<i32, Stop> {
+    let index = task.index;
+    let folder = Folder::new(&arguments.into, &planned.identity);
+    let _taken = folder.take(index)?;
+    match folder.state(index) {
+        State::Whole(outcome) => {
+            folder.tidy(index);
+            anstream::println!("task {index} was done before: {}", folder.whole(index).display());
+            return Ok(status(&outcome));
+        }
+        State::Torn(reason) if folder.whole(index).exists() => {
+            let path = folder.whole(index);
+            let advice = "move it away, or take another folder; nothing was started";
+            return Err(Stop::new(exit::USAGE, format!("{}: {reason}; {advice}", path.display())));
+        }
+        _ => {}
+    }
+    match measured(planned, task, arguments, &folder) {
+        Ok(outcome) => {
+            folder.tidy(index);
+            anstream::println!("task {index} is done: {}", folder.whole(index).display());
+            Ok(status(&outcome))
+        }
+        Err(stop) => {
+            let plain = anstream::adapter::strip_str(&stop.message).to_string();
+            folder.fail(index, &format!("exit status {}: {}", stop.status, plain.trim_start_matches("tithe: ")));
+            Err(stop)
+        }
+    }
+}
+
+/// The status of a task that is whole.
+fn status(outcome: &Outcome) -> i32 {
+    if outcome.cells.iter().any(|cell| cell.failed.is_some()) { exit::FAILED } else { exit::OK }
+}
+
+/// Measures `task` and puts its folder in its place.
+fn measured(planned: &Planned, task: Task, arguments: &RunArgs, folder: &Folder<'_>) -> Result<Outcome, Stop> {
+    let experiment = &planned.experiments[task.experiment];
+    let prepared =
+        prepare::checked(&experiment.source, experiment.experiment.clone(), &offer::catalogue(), &arguments.host)?;
+    let part = folder.part(task.index);
+    let on_disk = format!("tithe-{}-{}", planned.identity, Folder::name(task.index));
+    let at = arguments.local.as_ref().map_or(part.clone(), |local| local.join(on_disk));
+    clear(&part)?;
+    clear(&at)?;
+    // While it is measured elsewhere, this says that it was begun.
+    if at != part {
+        fs::create_dir_all(&part).map_err(|error| refused(&part, &error))?;
+    }
+    run::enough_disk(&prepared.plan, at.parent().unwrap_or(&at))?;
+    let started_unix_s = u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0);
+    carry_out(prepared, &at, arguments)?;
+    let mut assessed = records::assess(&at)?;
+    assessed.analysis.run = Folder::name(task.index);
+    run::write_reports(&at, &assessed.analysis, &assessed.page_data)?;
+    let outcome = Outcome::of(&assessed.analysis, &planned.identity, task.index, started_unix_s);
+    write(&at.join(OUTCOME), &outcome)?;
+    if at != part {
+        copy(&at, &part).map_err(|error| refused(&part, &error))?;
+        clear(&at)?;
+    }
+    let whole = folder.whole(task.index);
+    fs::rename(&part, &whole).map_err(|error| refused(&whole, &error))?;
+    Ok(outcome)
+}
+
+/// Runs what is `prepared`, with its run folder at `path`.
+fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(), Stop> {
+    let Prepared { text, plan, database, install, workloads } = prepared;
+    let machine = host::machine(path.parent().unwrap_or(path));
+    let mut folder = RunFolder::create(path, &text, &plan, &machine)?;
+    let cancelled = interrupt::listen();
+    let mut observer = Progress::new(&plan, arguments.quiet, None);
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?.apart(apart::program(&arguments.host));
+    match run.carry_out(&mut folder, None, &mut observer)? {
+        Ending::Interrupted => Err(Stop::new(exit::INTERRUPTED, "stopped; the task will be measured anew")),
+        Ending::Complete | Ending::Failed => Ok(()),
+    }
+}
+
+/// Removes what was left at `path` by a task that was ended on its way, with what its servers left behind.
+fn clear(path: &Path) -> Result<(), Stop> {
+    if !path.exists() {
+        return Ok(());
+    }
+    sandbox::remove_abandoned(path);
+    fs::remove_dir_all(path).map_err(|error| refused(path, &error))
+}
+
+fn write(path: &Path, outcome: &Outcome) -> Result<(), Stop> {
+    let text = serde_json::to_string(outcome).map_err(|error| refused(path, &io::Error::other(error)))?;
+    fs::write(path, format!("{text}\n")).map_err(|error| refused(path, &error))
+}
+
+/// Copies the files and folders below `from`.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target: PathBuf = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn refused(path: &Path, error: &io::Error) -> Stop {
+    Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,205 @@
+//! `tithe matrix`: experiments on several hosts, as tasks that a batch engine starts by their numbers.
+
+mod folder;
+mod measure;
+mod plan;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use tithe_analysis::{
+    matrix::{self, Gathered, State, against::Named},
+    report,
+};
+use tithe_model::matrix::script::{ENGINES, Names, script};
+
+use self::{folder::Folder, plan::Planned};
+use crate::{
+    MachineArgs,
+    exit::{self, Stop},
+};
+
+/// What to do about a matrix.
+#[derive(Args)]
+pub struct MatrixArgs {
+    #[command(subcommand)]
+    command: MatrixCommand,
+}
+
+#[derive(Subcommand)]
+enum MatrixCommand {
+    /// Show the tasks of a matrix file with their numbers; starts nothing
+    Plan(FileArgs),
+    /// Carry out the task with a number, or all tasks on this host; what is done already ends at once
+    Run(RunArgs),
+    /// Print a job file for a batch engine, to be read, changed and handed in
+    Script(ScriptArgs),
+    /// Say what became of the tasks: status 4 unless every one of them is whole
+    Status(FolderArgs),
+    /// Gather what the tasks have shown into one document, for `tithe report`
+    Gather(GatherArgs),
+}
+
+/// Which matrix.
+#[derive(Args)]
+struct FileArgs {
+    /// The matrix file
+    file: PathBuf,
+}
+
+/// Which matrix, and where what is measured lies.
+#[derive(Args)]
+struct FolderArgs {
+    #[command(flatten)]
+    matrix: FileArgs,
+    /// The folder that the tasks wrote into
+    folder: PathBuf,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    #[command(flatten)]
+    matrix: FileArgs,
+    /// Number of the task; without one all tasks for machines of one kind are carried out on this host, one after the
+    /// other
+    #[arg(long, value_name = "INDEX")]
+    task: Option<usize>,
+    /// Kind of machine that this host is, where all tasks are carried out and the matrix has several
+    #[arg(long, value_name = "NAME", conflicts_with = "task")]
+    machine: Option<String>,
+    /// Folder for what is measured; the same for all tasks and hosts
+    #[arg(long, value_name = "FOLDER", default_value = "tithe-matrix")]
+    into: PathBuf,
+    /// Folder on a disk of this host, for the servers' data and for the run until it is whole; without it FOLDER, whose
+    /// file system is measured then
+    #[arg(long, value_name = "DIR")]
+    local: Option<PathBuf>,
+    /// Print no progress
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    host: MachineArgs,
+}
+
+#[derive(Args)]
+struct ScriptArgs {
+    #[command(flatten)]
+    matrix: FileArgs,
+    /// The batch engine
+    #[arg(long = "for", value_name = "ENGINE", value_parser = ["shell", "slurm", "kubernetes"])]
+    engine: String,
+    /// Folder for what is measured, as the tasks see it
+    #[arg(long, value_name = "FOLDER", default_value = "tithe-matrix")]
+    into: String,
+}
+
+#[derive(Args)]
+struct GatherArgs {
+    #[command(flatten)]
+    from: FolderArgs,
+    /// File to write; without one standard output
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+/// Runs the command; returns the exit status.
+pub fn matrix(arguments: &MatrixArgs) -> Result<i32, Stop> {
+    match &arguments.command {
+        MatrixCommand::Plan(arguments) => {
+            anstream::print!("{}", Planned::read(&arguments.file)?.outline());
+            Ok(exit::OK)
+        }
+        MatrixCommand::Run(arguments) => measure::run(arguments),
+        MatrixCommand::Script(arguments) => written(arguments),
+        MatrixCommand::Status(arguments) => status(arguments),
+        MatrixCommand::Gather(arguments) => gather(arguments),
+    }
+}
+
+fn written(arguments: &ScriptArgs) -> Result<i32, Stop> {
+    let planned = Planned::read(&arguments.matrix.file)?;
+    let file = arguments.matrix.file.display().to_string();
+    let names = Names { file: &file, into: &arguments.into, plan: &planned.identity };
+    let engine = ENGINES.iter().find(|(name, _)| *name == arguments.engine);
+    let (_, engine) = engine.ok_or_else(|| Stop::new(exit::USAGE, format!("no engine {}", arguments.engine)))?;
+    anstream::print!("{}", script(&planned.matrix, names, *engine));
+    Ok(exit::OK)
+}
+
+fn status(arguments: &FolderArgs) -> Result<i32, Stop> {
+    let gathered = gathered(arguments)?;
+    let figures = matrix::figures(&gathered);
+    anstream::println!("{}: {}", gathered.title, report::matrix::progress(&gathered));
+    for line in report::matrix::missing(&gathered, &figures).into_iter().chain(report::matrix::strays(&gathered)) {
+        anstream::println!("  {line}");
+    }
+    let whole = gathered.tasks.iter().all(|row| matches!(row.state, State::Whole(_)));
+    Ok(if whole { exit::OK } else { exit::FAILED })
+}
+
+fn gather(arguments: &GatherArgs) -> Result<i32, Stop> {
+    let gathered = gathered(&arguments.from)?;
+    let document = report::matrix::json::render(&gathered, &matrix::figures(&gathered));
+    let Some(path) = &arguments.to else {
+        anstream::print!("{document}");
+        return Ok(exit::OK);
+    };
+    std::fs::write(path, document)
+        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
+    anstream::println!("{}: {}", gathered.title, report::matrix::progress(&gathered));
+    anstream::println!("the figures: tithe report {}", path.display());
+    Ok(exit::OK)
+}
+
+/// What became of every task, and what else is in the folder.
+fn gathered(arguments: &FolderArgs) -> Result<Gathered, Stop> {
+    let planned = Planned::read(&arguments.matrix.file)?;
+    if !arguments.folder.is_dir() {
+        let message = format!("{} is no folder: name the one that the tasks wrote into", arguments.folder.display());
+        return Err(Stop::new(exit::USAGE, message));
+    }
+    let folder = Folder::new(&arguments.folder, &planned.identity);
+    Ok(Gathered {
+        title: planned.matrix.title.clone(),
+        plan: planned.identity.clone(),
+        tithe: env!("CARGO_PKG_VERSION").to_owned(),
+        tasks: planned.matrix.tasks().map(|task| planned.row(task, folder.state(task.index))).collect(),
+        strays: folder.strays(planned.matrix.len())?,
+    })
+}
+
+/// The text at `path` where it is a gathered document.
+pub fn document(path: &Path) -> Option<String> {
+    let text = path.is_file().then(|| std::fs::read_to_string(path).ok()).flatten()?;
+    report::matrix::json::is_one(&text).then_some(text)
+}
+
+/// The gathered document at `path`, which `name` stands for, to be compared with others.
+pub fn named(path: &Path, name: String) -> Result<Named, Stop> {
+    let wrong = |why: &str| Stop::new(exit::USAGE, format!("{}: {why}", path.display()));
+    let text =
+        document(path).ok_or_else(|| wrong("is no gathered matrix, and such are compared with each other only"))?;
+    let gathered = report::matrix::json::read(&text).map_err(|why| wrong(&why))?;
+    Ok(Named { name, figures: matrix::figures(&gathered) })
+}
+
+/// A gathered document at `path` in `format`, with `options` for a terminal.
+pub fn report(text: &str, path: &Path, format: &str, options: report::terminal::Options) -> Result<String, Stop> {
+    let wrong = |why: String| Stop::new(exit::USAGE, format!("{}: {why}", path.display()));
+    let gathered = report::matrix::json::read(text).map_err(wrong)?;
+    let figures = matrix::figures(&gathered);
+    let of = |form| report::matrix::text(&gathered, &figures, report::terminal::Options { form, ..options });
+    match format {
+        "text" => Ok(of(report::view::Form::Long)),
+        "short" => Ok(of(report::view::Form::Short)),
+        "markdown" => Ok(report::matrix::markdown(&gathered, &figures, report::view::Form::Long)),
+        "pull-request" => Ok(report::matrix::markdown(&gathered, &figures, report::view::Form::Short)),
+        "html" => Ok(report::html::matrix(&gathered, &figures)),
+        "json" => Ok(report::matrix::json::render(&gathered, &figures)),
+        "csv" => Ok(report::matrix::csv::render(&gathered, &figures)),
+        other => Err(wrong(format!(
+            "--format {other} is for a single run; a gathered matrix has text, short, markdown, pull-request, html, \
+             json and csv"
+        ))),
+    }
+}

@@ -1,0 +1,208 @@
+//! Continuous integration: the action for GitHub and the template for GitLab, run as a job would run them, in a
+//! repository whose build becomes slower.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use crate::support::{Bench, err, out, status};
+
+/// The checkout of Tithe that a job has.
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(home().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The experiment of a repository whose build makes an operation dearer by `cost`.
+fn experiment(cost: f64, seed: u32) -> String {
+    format!(
+        r#"title = "What sealing costs"
+database = "simulated"
+[settings]
+service_us = 100
+[data]
+records = 300
+[measure]
+budget = "30 s"
+precision = "0.2%"
+seed = {seed}
+[[workload]]
+ycsb = "a"
+[[arm]]
+name = "plain"
+[[arm]]
+name = "sealed"
+protections = [{{ use = "seal", cost = {cost} }}]
+"#
+    )
+}
+
+/// The lines below `key` of a file in YAML that are further in than it, without what they are in by; a list's hyphens
+/// and the quotes around a value are taken off.
+fn below(yaml: &str, key: &str) -> Vec<(usize, String)> {
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let mut lines = yaml.lines().skip_while(|line| line.trim() != format!("{key}:"));
+    let own = lines.next().map(depth).unwrap_or_else(|| panic!("no {key}"));
+    let bare = |line: &str| {
+        let value = line.trim().trim_start_matches("- ");
+        value.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')).unwrap_or(value).to_owned()
+    };
+    lines.take_while(|line| depth(line) > own).map(|line| (depth(line) - own, bare(line))).collect()
+}
+
+/// `name: value` lines directly below `key`.
+fn values(yaml: &str, key: &str) -> BTreeMap<String, String> {
+    let lines = below(yaml, key);
+    let pairs = lines.iter().filter(|(depth, _)| *depth == 2).filter_map(|(_, line)| line.split_once(':'));
+    pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().trim_matches('"').to_owned())).collect()
+}
+
+/// One step of a job in the folder of `bench`.
+fn step(bench: &Bench, line: &str, variables: &BTreeMap<String, String>) -> Output {
+    Command::new("bash")
+        .args(["-c", line])
+        .current_dir(bench.path(""))
+        .env("TITHE_SIMULATED", "1")
+        .env("NO_COLOR", "1")
+        .env("TITHE_PROGRAM", env!("CARGO_BIN_EXE_tithe"))
+        .envs(variables)
+        .output()
+        .expect("bash starts")
+}
+
+/// The action with these inputs, as GitHub's runner calls it; what a job has besides is in the files `summary` and
+/// `outputs`.
+fn act(bench: &Bench, inputs: &[(&str, &str)]) -> Output {
+    let action = text("ci/github/action.yml");
+    let known = values(&action, "inputs");
+    let of_input = |name: &str| {
+        assert!(known.contains_key(name), "the action has no input {name}");
+        let given = inputs.iter().find(|(input, _)| *input == name).map(|(_, value)| (*value).to_owned());
+        given.unwrap_or_else(|| values(&action, name).get("default").cloned().unwrap_or_default())
+    };
+    let mut variables: BTreeMap<String, String> = values(&action, "env")
+        .into_iter()
+        .map(|(name, value)| {
+            let input = value.trim_start_matches("${{ inputs.").trim_end_matches(" }}").to_owned();
+            (name, of_input(&input))
+        })
+        .collect();
+    variables.insert("TITHE_PROGRAM".to_owned(), env!("CARGO_BIN_EXE_tithe").to_owned());
+    variables.insert("GITHUB_ACTION_PATH".to_owned(), home().join("ci/github").display().to_string());
+    for (name, file) in [("GITHUB_STEP_SUMMARY", "summary"), ("GITHUB_OUTPUT", "outputs")] {
+        variables.insert(name.to_owned(), bench.file(file, "").display().to_string());
+    }
+    let run = action.lines().find_map(|line| line.trim().strip_prefix("run: ")).expect("a step that runs");
+    step(bench, run.trim_matches('\''), &variables)
+}
+
+fn read(bench: &Bench, name: &str) -> String {
+    fs::read_to_string(bench.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn a_job_fails_for_a_build_that_got_slower_and_for_no_other() {
+    let bench = Bench::new("github");
+    bench.file("experiment.toml", &experiment(0.05, 1));
+    let first = act(&bench, &[("experiment", "experiment.toml"), ("output", "main")]);
+    assert_eq!(status(&first), 0, "{}{}", out(&first), err(&first));
+    assert!(read(&bench, "summary").contains("sealed"), "{}", read(&bench, "summary"));
+    assert!(!read(&bench, "outputs").contains("junit="), "nothing was compared");
+
+    let compared = [
+        ("experiment", "experiment.toml"),
+        ("before", "main/report.json"),
+        ("threshold", "1%"),
+        ("false-alarms-per-year", "1"),
+        ("comparisons-per-year", "365"),
+    ];
+    for seed in 2..22 {
+        bench.file("experiment.toml", &experiment(0.05, seed));
+        let same = act(&bench, &compared);
+        assert_eq!(status(&same), 0, "seed {seed}: {}{}", out(&same), err(&same));
+    }
+    assert!(read(&bench, "tithe-output/junit.xml").contains("failures=\"0\""));
+
+    bench.file("experiment.toml", &experiment(0.1, 22));
+    let slower = act(&bench, &compared);
+    assert_eq!(status(&slower), 6, "{}{}", out(&slower), err(&slower));
+    assert!(err(&slower).contains("grew by +"), "{}", err(&slower));
+    assert!(read(&bench, "summary").contains("grew by +"), "{}", read(&bench, "summary"));
+    assert!(read(&bench, "summary").contains("At most 1 false alarms a year in 365 comparisons of one cost"));
+    assert!(read(&bench, "tithe-output/junit.xml").contains("<failure message"));
+    let outputs = read(&bench, "outputs");
+    for line in ["report=tithe-output/report.json", "junit=tithe-output/junit.xml", "status=6"] {
+        assert!(outputs.lines().any(|it| it == line), "no {line} in {outputs}");
+    }
+    for line in outputs.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| *name != "status") {
+        assert!(bench.path(line.1).is_file(), "{line:?}");
+    }
+}
+
+#[test]
+fn a_job_that_measures_nothing_or_proves_nothing_fails_by_that() {
+    let bench = Bench::new("github-fails");
+    let nothing = act(&bench, &[("experiment", "nowhere.toml")]);
+    assert_eq!(status(&nothing), 2, "{}", err(&nothing));
+    assert!(err(&nothing).contains("nothing was measured (status 2)"), "{}", err(&nothing));
+    let lost = experiment(0.05, 1).replace("\"seal\", cost = 0.05", "\"audit\", lose = 0.5");
+    bench.file("experiment.toml", &lost);
+    let disproven = act(&bench, &[("experiment", "experiment.toml"), ("options", "--until-decided\n")]);
+    assert_eq!(status(&disproven), 5, "{}{}", out(&disproven), err(&disproven));
+    assert!(read(&bench, "outputs").contains("status=5"));
+}
+
+#[test]
+fn the_template_for_gitlab_keeps_the_default_branch_to_compare_with() {
+    let template = text("ci/gitlab/tithe.yml");
+    let bench = Bench::new("gitlab");
+    let job = |branch: &str, cost: f64, seed: u32| {
+        bench.file("experiment.toml", &experiment(cost, seed));
+        let mut variables = values(&template, "variables");
+        variables.insert("TITHE_HOME".to_owned(), home().display().to_string());
+        variables.insert("CI_COMMIT_BRANCH".to_owned(), branch.to_owned());
+        variables.insert("CI_DEFAULT_BRANCH".to_owned(), "main".to_owned());
+        let run = |key: &str| {
+            let lines: Vec<String> = below(&template, key).into_iter().map(|(_, line)| line).collect();
+            step(&bench, &lines.join("\n"), &variables)
+        };
+        let [output, after] = ["script", "after_script"].map(run);
+        assert_eq!(status(&after), 0, "{}", err(&after));
+        output
+    };
+    let first = job("main", 0.05, 1);
+    assert_eq!(status(&first), 0, "{}{}", out(&first), err(&first));
+    let kept = read(&bench, "tithe-before/report.json");
+    let slower = job("feature", 0.12, 2);
+    assert_eq!(status(&slower), 6, "{}{}", out(&slower), err(&slower));
+    assert_eq!(kept, read(&bench, "tithe-before/report.json"), "only the default branch is compared with");
+    // What the template offers as artifacts is what was written.
+    let junit = values(&template, "reports")["junit"].clone();
+    assert!(bench.path(&junit).is_file(), "{junit}");
+}
+
+/// What a job may say is what the script reads, and the other way round.
+#[test]
+fn every_variable_of_the_script_can_be_said() {
+    let script = text("ci/measure");
+    let documented = |name: &str| script.lines().any(|line| line.starts_with(&format!("#   {name} ")));
+    let action = values(&text("ci/github/action.yml"), "env");
+    for name in action.keys() {
+        assert!(documented(name), "ci/measure does not say what {name} is");
+    }
+    for line in script.lines().filter_map(|line| line.strip_prefix("#   TITHE_")) {
+        let name = format!("TITHE_{}", line.split_whitespace().next().unwrap_or_default());
+        assert!(action.contains_key(&name), "the action has no input for {name}");
+        assert!(script.matches(&name).count() > 1, "ci/measure does not read {name}");
+    }
+    let template = values(&text("ci/gitlab/tithe.yml"), "variables");
+    for name in template.keys() {
+        assert!(documented(name), "ci/measure does not say what {name} is");
+    }
+}

@@ -1,0 +1,266 @@
+//! Running servers that cannot be measured as they are, and networks that end: said soon, in words, with what to
+//! change, and with nothing left on the server that it does not already hold.
+
+use crate::support;
+
+use std::{
+    fs,
+    io::copy,
+    net::{Shutdown, TcpListener, TcpStream},
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use support::{
+    Bench, err, out,
+    server::{OtherServer, Server},
+    status, wait_until,
+};
+
+use super::attached::{CAREFUL, arm, experiment, schemas, verified};
+
+/// Two plain arms at `url` are not measured, and told why in these `words`.
+fn refused(database: &str, url: &str, words: &[&str]) {
+    let bench = Bench::new("attached-refused");
+    let arms = [arm("plain", url, ""), arm("again", url, "")].concat();
+    let (status, told) = verified(&bench, database, &arms);
+    assert_eq!(status, 4, "{told}");
+    assert!(words.iter().all(|words| told.contains(words)), "{words:?}: {told}");
+    assert!(told.contains("arm plain: ") && !told.contains("invalid frame"), "{told}");
+}
+
+fn accepted(database: &str, url: &str) {
+    let bench = Bench::new("attached-accepted");
+    let (status, told) = verified(&bench, database, &[arm("plain", url, ""), arm("again", url, "")].concat());
+    assert_eq!(status, 0, "{told}");
+}
+
+#[test]
+fn a_postgres_that_takes_no_writes_or_closes_connections_is_refused() {
+    let Some(standby) = Server::standby() else { return };
+    refused("postgres", &standby.url_of("tithe", false), &["it is a standby", "name its primary"]);
+    drop(standby);
+    let Some(server) = Server::start() else { return };
+    server.psql(CAREFUL);
+    let url = server.url_of("careful", false);
+    server.psql("ALTER ROLE careful SET default_transaction_read_only = on");
+    refused("postgres", &url, &["say `ALTER ROLE careful SET default_transaction_read_only = off`"]);
+    server.psql("ALTER ROLE careful SET default_transaction_read_only = off");
+    server.psql("ALTER ROLE careful SET idle_session_timeout = '5s'");
+    refused("postgres", &url, &["silent for 5 s", "say `ALTER ROLE careful SET idle_session_timeout = 0`"]);
+    server.psql("ALTER ROLE careful SET idle_session_timeout = 0");
+    // An authority that did not sign its certificate.
+    let bench = Bench::new("attached-authority");
+    bench.certificate("other.pem");
+    let other = server.url_of("careful", true);
+    let other = other.split_once("sslrootcert=").map_or(other.as_str(), |(before, _)| before).to_owned();
+    let arms = [
+        arm("plain", &url, ""),
+        arm("tls", &format!("{other}sslrootcert=other.pem"), "protections = [{ use = \"tls\" }]"),
+    ];
+    let (status, told) = verified(&bench, "postgres", &arms.concat());
+    assert_eq!(status, 4, "{told}");
+    assert!(told.contains("arm tls: TLS: the server's certificate") && told.contains("that is trusted here"), "{told}");
+    assert_eq!(schemas(&server), "0");
+}
+
+#[test]
+fn a_redis_that_is_a_replica_closes_connections_or_wants_another_password_is_refused() {
+    let Some(server) = OtherServer::redis() else { return };
+    let url = format!("redis://{}", server.place("127.0.0.1"));
+    server.tell_redis("CONFIG SET timeout 5");
+    refused("redis", &url, &["silent for 5 s", "say `CONFIG SET timeout 0`"]);
+    server.tell_redis("CONFIG SET timeout 0");
+    // No server listens there.
+    server.tell_redis("REPLICAOF 127.0.0.1 1");
+    refused("redis", &url, &["it is a replica", "name the master"]);
+    server.tell_redis("REPLICAOF NO ONE");
+    accepted("redis", &url);
+    server.tell_redis("CONFIG SET requirepass hunter2");
+    let wrong = url.replace("redis://", "redis://:hunter3@");
+    let bench = Bench::new("attached-password");
+    let (status, told) = verified(&bench, "redis", &[arm("plain", &wrong, ""), arm("again", &wrong, "")].concat());
+    assert_eq!(status, 4, "{told}");
+    assert!(told.contains("arm plain: WRONGPASS") && !told.contains("hunter"), "{told}");
+}
+
+#[test]
+fn a_mariadb_that_takes_no_writes_or_closes_connections_is_refused() {
+    let Some(server) = OtherServer::mariadb() else { return };
+    let url = format!("mariadb://tithe@{}", server.place("127.0.0.1"));
+    server.tell_mariadb("SET GLOBAL read_only = 1");
+    refused("mariadb", &url, &["it is read-only", "SET GLOBAL read_only = OFF"]);
+    server.tell_mariadb("SET GLOBAL read_only = 0, GLOBAL wait_timeout = 5");
+    refused("mariadb", &url, &["silent for 5 s", "say `SET GLOBAL wait_timeout = 28800`"]);
+    server.tell_mariadb("SET GLOBAL wait_timeout = 28800");
+    accepted("mariadb", &url);
+}
+
+#[test]
+fn somebody_elses_lock_on_tithes_table_is_named() {
+    let Some(server) = Server::start() else { return };
+    server.psql(
+        "CREATE SCHEMA tithe; COMMENT ON SCHEMA tithe IS 'made by tithe'; CREATE TABLE tithe.usertable (a int); \
+         COMMENT ON TABLE tithe.usertable IS 'made by tithe'",
+    );
+    let locking = "BEGIN; LOCK TABLE tithe.usertable; SELECT pg_sleep(3000)";
+    let mut holder = server.psql_command(locking).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("psql");
+    let locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
+                  AND relation = 'tithe.usertable'::regclass";
+    wait_until(|| server.psql(locked) == "1");
+    let url = server.url_of("tithe", false);
+    let arms = [arm("plain", &url, ""), arm("again", &url, "")].concat();
+    let bench = Bench::new("attached-locked");
+    let (status, told) = verified(&bench, "postgres", &arms);
+    assert_eq!(status, 4, "{told}");
+    assert!(told.contains("for a lock on what is Tithe's own, held by process "), "{told}");
+    assert!(told.contains("of tithe psql: let that session end"), "{told}");
+    server.psql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psql' AND pid <> pg_backend_pid()",
+    );
+    holder.wait().expect("psql ends");
+    accepted("postgres", &url);
+    assert_eq!(schemas(&server), "0");
+}
+
+/// A pgbouncer before a server, which ends when it is dropped.
+struct Pooler {
+    process: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Pooler {
+    #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+    fn start(server: &Server, mode: &str) -> Option<Self> {
+        let Some(program) =
+            ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| Path::new(path).exists())
+        else {
+            assert!(std::env::var_os("CI").is_none(), "pgbouncer is not installed");
+            eprintln!("SKIPPED: pgbouncer is not installed");
+            return None;
+        };
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let folder = tempfile::tempdir().expect("a folder");
+        // It refuses to run as root.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
+        let (place, users) = (server.place(), folder.path().join("users"));
+        let (host, server_port) = place.split_once(':').expect("a port");
+        fs::write(&users, "\"tithe\" \"\"\n").expect("written");
+        let settings = folder.path().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\npostgres = host={host} port={server_port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = {mode}\n",
+            users.display()
+        );
+        fs::write(&settings, text).expect("written");
+        let mut command = Command::new(program);
+        command.arg(&settings).stdout(Stdio::null()).stderr(Stdio::null());
+        // SAFETY: geteuid has no preconditions.
+        if unsafe { libc::geteuid() } == 0 {
+            command.uid(65_534).gid(65_534);
+        }
+        let process = command.spawn().expect("pgbouncer starts");
+        wait_until(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Some(Self { process, port, _folder: folder })
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
+    let Some(server) = Server::start() else { return };
+    let url = |pooler: &Pooler| format!("postgres://tithe@127.0.0.1:{}/postgres", pooler.port);
+    let Some(pooler) = Pooler::start(&server, "transaction") else { return };
+    refused("postgres", &url(&pooler), &["a pooler stands before it", "`pool_mode = session`"]);
+    let Some(pooler) = Pooler::start(&server, "session") else { return };
+    accepted("postgres", &url(&pooler));
+    assert_eq!(schemas(&server), "0");
+}
+
+/// A network that leads to one server until it is cut.
+struct Network {
+    port: u16,
+    is_cut: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Network {
+    fn to(place: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let network = Self {
+            port: listener.local_addr().expect("bound").port(),
+            is_cut: Arc::default(),
+            streams: Arc::default(),
+        };
+        let (is_cut, streams) = (Arc::clone(&network.is_cut), Arc::clone(&network.streams));
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if is_cut.load(Ordering::SeqCst) {
+                    return;
+                }
+                let server = TcpStream::connect(&place).expect("the server is there");
+                let again = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
+                streams.lock().expect("no panic").extend([again(&client), again(&server)]);
+                pass_on(again(&client), again(&server));
+                pass_on(server, client);
+            }
+        });
+        network
+    }
+
+    /// Ends every connection, and lets no further one begin.
+    fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+        // Whoever waits for the next connection looks then.
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+        self.streams.lock().expect("no panic").iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+    std::thread::spawn(move || {
+        let _ = copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+    });
+}
+
+#[test]
+fn a_network_that_is_cut_ends_the_run_and_keeps_its_frames() {
+    let Some(server) = Server::start() else { return };
+    let network = Network::to(server.place());
+    let url = format!("postgres://tithe@127.0.0.1:{}/postgres", network.port);
+    let bench = Bench::new("attached-cut");
+    bench.file("e.toml", &experiment("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat()));
+    let mut command = bench.command(&["run", "e.toml"]);
+    let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let frames = || {
+        let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
+        let texts = runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok());
+        texts.map(|text| text.lines().count()).sum::<usize>()
+    };
+    wait_until(|| frames() >= 2);
+    network.cut();
+    let output = tithe.wait_with_output().expect("tithe ends");
+    let told = out(&output) + &err(&output);
+    assert_eq!(status(&output), 4, "{told}");
+    assert!(told.contains("connection") && told.contains("was not removed"), "{told}");
+    assert!(frames() >= 2, "{told}");
+    // What passes its connections on is not the server.
+    let cells = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    assert!(cells.contains("not seen: its connections end in ") && cells.contains("which passes them on"), "{cells}");
+    // The next run takes away what this one could not.
+    accepted("postgres", &server.url_of("tithe", false));
+    assert_eq!(schemas(&server), "0");
+}

@@ -1,0 +1,198 @@
+//! What others do with Tithe, by tools of theirs: install its package, read its folders in a notebook, plan the
+//! experiments on compliance.
+
+#![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use tithe_databases::{mariadb::MariaDb, redis::Redis};
+
+use crate::support::{
+    Bench, err, out,
+    server::{found, installed},
+    status,
+};
+
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+/// Does `program` do what the test needs? Where not, that is said aloud, and with `CI` set it fails.
+fn is_offered(program: &Path, arguments: &[&str]) -> bool {
+    let works = Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success());
+    if !works {
+        let missing = format!("{} {} does not work here", program.display(), arguments.join(" "));
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        eprintln!("SKIPPED: {missing}; tools/install-test-needs");
+    }
+    works
+}
+
+/// The Python of the tests' own folder, where it has been installed; else that of the machine.
+fn python() -> PathBuf {
+    let own = home().join("target/test-needs/notebook/bin/python");
+    if own.exists() { own } else { "python3".into() }
+}
+
+fn works(command: &mut Command) -> Output {
+    let output = command.output().expect("it starts");
+    assert!(output.status.success(), "{}{}", out(&output), err(&output));
+    output
+}
+
+#[test]
+fn the_package_has_the_program_its_manual_and_completions() {
+    if !is_offered("dpkg-deb".as_ref(), &["--version"]) {
+        return;
+    }
+    let bench = Bench::new("package");
+    // What is compressed is not looked at, and takes long.
+    works(
+        Command::new(home().join("tools/package-deb"))
+            .args([env!("CARGO_BIN_EXE_tithe"), "made"])
+            .current_dir(bench.path(""))
+            .env("DPKG_DEB_COMPRESSOR_TYPE", "none"),
+    );
+    let package = fs::read_dir(bench.path("made")).expect("a folder").flatten().next().expect("a package").path();
+    let told = out(&works(Command::new("dpkg-deb").arg("--info").arg(&package)));
+    for field in ["Package: tithe", concat!("Version: ", env!("CARGO_PKG_VERSION")), "Depends: libc6 (>= 2."] {
+        assert!(told.contains(field), "no {field} in {told}");
+    }
+    let root = bench.path("root");
+    works(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&root));
+    let version = works(Command::new(root.join("usr/bin/tithe")).arg("--version"));
+    assert_eq!(out(&version).trim(), concat!("tithe ", env!("CARGO_PKG_VERSION")));
+    let manual = works(Command::new("gzip").arg("-dc").arg(root.join("usr/share/man/man1/tithe.1.gz")));
+    assert!(out(&manual).contains(".TH tithe 1"), "{}", out(&manual));
+    for completions in [
+        "bash-completion/completions/tithe",
+        "zsh/vendor-completions/_tithe",
+        "fish/vendor_completions.d/tithe.fish",
+        "doc/tithe/copyright",
+    ] {
+        assert!(
+            fs::metadata(root.join("usr/share").join(completions)).is_ok_and(|it| it.len() > 1000),
+            "{completions}"
+        );
+    }
+}
+
+/// The code of docs/notebook.md, on a run.
+#[test]
+fn the_notebook_reads_a_run_and_draws_it() {
+    let python = python();
+    if !is_offered(&python, &["-c", "import pandas, matplotlib"]) {
+        return;
+    }
+    let bench = Bench::new("notebook");
+    bench.file(
+        "e.toml",
+        r#"title = "Known costs"
+database = "simulated"
+[data]
+records = 500
+[measure]
+budget = "60 s"
+[[workload]]
+ycsb = "a"
+[[arm]]
+name = "plain"
+[[arm]]
+name = "sealed"
+protections = [{ use = "seal", cost = 0.2 }]
+[[arm]]
+name = "lossy"
+protections = [{ use = "audit", lose = 0.5 }]
+"#,
+    );
+    let ran = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&ran), 5, "{}", err(&ran));
+    let page = fs::read_to_string(home().join("docs/notebook.md")).expect("the page");
+    let blocks: Vec<&str> = page.split("```python\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let named = "run = Path(\"tithe-runs/2026-03-03T02-07-09-sqlite\")";
+    let code = blocks.concat();
+    assert!(blocks.len() > 3 && code.contains(named), "{code}");
+    let here = format!("run = Path({:?})", bench.run_folder());
+    bench.file("notebook.py", &code.replace(named, &here));
+    let drawn = works(Command::new(&python).arg("notebook.py").current_dir(bench.path("")).env("MPLBACKEND", "Agg"));
+    let told = out(&drawn);
+    assert!(told.contains("sealed") && told.contains("COSTS") && !told.contains("lossy"), "{told}");
+    assert!(told.contains("disk-canary") && told.contains("holds"), "{told}");
+    for picture in ["costs.png", "frames.png"] {
+        assert!(fs::read(bench.path(picture)).is_ok_and(|bytes| bytes.starts_with(b"\x89PNG")), "{picture}");
+    }
+}
+
+#[test]
+fn the_ways_to_satisfy_a_requirement_can_be_planned() {
+    let bench = Bench::new("compliance");
+    let mut plannable = vec!["sqlite"];
+    plannable.extend(installed().map(|_| "postgres"));
+    plannable.extend(found(&MariaDb).map(|_| "mariadb"));
+    for database in plannable {
+        let file = home().join(format!("experiments/compliance/pci-dss-3.5.1.2-{database}.toml"));
+        let planned = bench.tithe(&["plan", &file.display().to_string()]);
+        assert_eq!(status(&planned), 0, "{database}: {}", err(&planned));
+        assert!(out(&planned).contains("columns, one field in ten"), "{}", out(&planned));
+    }
+}
+
+/// Two builds of one server in one experiment: the installed one, and a copy of it elsewhere.
+#[test]
+fn two_builds_of_a_server_are_arms_of_one_experiment() {
+    let Some(install) = found(&Redis) else { return };
+    let bench = Bench::new("against");
+    // Where servers' accounts may read.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let everybody = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(elsewhere.path(), everybody).expect("its rights");
+    let program = elsewhere.path().join(&install.facts["program"]);
+    fs::copy(install.programs.join(&install.facts["program"]), &program).expect("a copy");
+    let experiment = r#"title = "Passwords"
+database = "redis"
+[data]
+records = 500
+[measure]
+budget = "30 s"
+[[workload]]
+ycsb = "c"
+[[arm]]
+name = "plain"
+[[arm]]
+name = "password"
+protections = [{ use = "requirepass" }]
+"#;
+    bench.file("e.toml", experiment);
+    let run = ["run", "e.toml", "--quiet", "--until-decided", "--aa-arm", "--against"];
+    let output = bench.tithe(&[&run[..], &[program.display().to_string().as_str()]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let read = |name: &str| {
+        let text = fs::read_to_string(bench.run_folder().join(name)).expect("a file");
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
+    };
+    let arms = &read("plan.json")["experiment"]["arms"];
+    let names: Vec<&str> = arms.as_array().expect("arms").iter().filter_map(|arm| arm["name"].as_str()).collect();
+    assert_eq!(names, ["against", "installed", "A/A"]);
+    let folder = elsewhere.path().canonicalize().expect("a path").display().to_string();
+    assert_eq!(
+        [&arms[0], &arms[1], &arms[2]].map(|arm| arm["programs"].as_str()),
+        [Some(&*folder), None, Some(&*folder)]
+    );
+    let report = read("report.json");
+    let installed = &report["tithe_report"]["cells"][0]["arms"][1];
+    assert_eq!(installed["estimates"][0]["primary"], true);
+    // A build beside another can be held against a threshold.
+    let compared = bench.tithe(&["compare", &bench.run_folder().display().to_string(), "--threshold", "1000%"]);
+    assert_eq!(status(&compared), 0, "{}", err(&compared));
+    assert!(out(&compared).contains("installed") && !out(&compared).contains("A/A"), "{}", out(&compared));
+
+    let nothing = tempfile::tempdir().expect("a folder");
+    let refused = bench.tithe(&[&run[..], &[nothing.path().display().to_string().as_str()]].concat());
+    assert_eq!(status(&refused), 3, "{}{}", out(&refused), err(&refused));
+    assert!(err(&refused).contains("a server of Redis in "), "{}", err(&refused));
+}

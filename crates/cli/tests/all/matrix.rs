@@ -1,0 +1,243 @@
+//! Several tasks of one matrix: carried out, ended on their way, gathered and reported.
+
+use std::{
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Bench, err, out, status, wait_until};
+
+/// A cheap task: two arms of the simulated database, a fifth of its operations.
+const EXPERIMENT: &str = r#"title = "Known costs"
+database = "simulated"
+[settings]
+service_us = 100
+[data]
+records = 500
+[measure]
+budget = "30 s"
+precision = "0.2%"
+[[workload]]
+ycsb = "a"
+[[arm]]
+name = "plain"
+[[arm]]
+name = "sealed"
+protections = [{ use = "seal", cost = 0.05 }]
+"#;
+
+fn bench(name: &str, replicates: u32) -> Bench {
+    let bench = Bench::new(name);
+    bench.file("e.toml", EXPERIMENT);
+    bench.file("m.toml", &format!("title = \"Known costs\"\nexperiments = [\"e.toml\"]\nreplicates = {replicates}\n"));
+    bench
+}
+
+/// Runs one task, which must end with `expected`; what it printed.
+fn task(bench: &Bench, index: &str, expected: i32) -> String {
+    let output = bench.tithe(&["matrix", "run", "m.toml", "--task", index, "--into", "all", "--quiet"]);
+    assert_eq!(status(&output), expected, "{}", err(&output));
+    format!("{}{}", out(&output), err(&output))
+}
+
+fn gathered(bench: &Bench) -> Value {
+    let output = bench.tithe(&["matrix", "gather", "m.toml", "all", "--to", "g.json"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    read(&bench.path("g.json"))
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON")
+}
+
+#[test]
+fn a_matrix_is_planned_run_on_one_host_and_reported() {
+    let bench = bench("matrix", 3);
+    let planned = bench.tithe(&["matrix", "plan", "m.toml"]);
+    assert_eq!(status(&planned), 0, "{}", err(&planned));
+    assert!(out(&planned).contains("3 tasks") && out(&planned).contains("0–2"), "{}", out(&planned));
+
+    // As a script does it: a number goes in, a status comes out.
+    let script = bench.tithe(&["matrix", "script", "m.toml", "--for", "shell", "--into", "all"]);
+    bench.file("all.sh", &out(&script));
+    let program = Path::new(env!("CARGO_BIN_EXE_tithe")).parent().expect("a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a path"));
+    let mut shell = Command::new("sh");
+    shell.arg("all.sh").current_dir(bench.path(".")).env("TITHE_SIMULATED", "1").env("PATH", path);
+    let shell = shell.output().expect("a shell");
+    assert_eq!(status(&shell), 0, "{}", err(&shell));
+    assert_eq!(status(&bench.tithe(&["matrix", "status", "m.toml", "all"])), 0);
+
+    // All of them on this host, once more: nothing is done again.
+    let again = bench.tithe(&["matrix", "run", "m.toml", "--into", "all", "--quiet"]);
+    assert_eq!((status(&again), out(&again)), (0, String::new()), "{}", err(&again));
+
+    let document = gathered(&bench);
+    let figure = &document["figures"][0];
+    // Three times on one boot: one host, and no interval over hosts.
+    assert_eq!(figure["hosts"].as_array().map(Vec::len), Some(1), "{figure}");
+    assert_eq!((&figure["answer"]["of"], &figure["answer"]["count"]), (&json!("repeats"), &json!(3)));
+    assert_eq!((&figure["answer"]["another"], &figure["hosts"][0]["counts"]), (&Value::Null, &json!(true)));
+    for format in ["text", "short", "markdown", "pull-request", "html", "json", "csv"] {
+        let output = bench.tithe(&["report", "g.json", "--format", format]);
+        assert_eq!(status(&output), 0, "{format}: {}", err(&output));
+        assert!(out(&output).contains("sealed"), "{format}: {}", out(&output));
+    }
+    assert!(out(&bench.tithe(&["report", "g.json"])).contains("3 repeats on this host"));
+    let kept = std::fs::read_to_string(bench.path("g.json")).expect("text");
+    assert_eq!(out(&bench.tithe(&["report", "g.json", "--format", "json"])), kept);
+    let refused = bench.tithe(&["report", "g.json", "--format", "benchstat"]);
+    assert!(status(&refused) == 2 && err(&refused).contains("is for a single run"), "{}", err(&refused));
+    // A task's folder is a run folder.
+    assert_eq!(status(&bench.tithe(&["report", "all/task-00001"])), 0);
+}
+
+#[test]
+fn a_task_that_is_done_is_left_alone_and_one_that_was_killed_is_measured_anew() {
+    let bench = bench("task-killed", 2);
+    // So precise that it does not end by itself, however late this test looks.
+    bench.file("e.toml", &EXPERIMENT.replace("30 s", "1 h").replace("0.2%", "0.01%"));
+    let mut child = bench
+        .command(&["matrix", "run", "m.toml", "--task", "1", "--into", "all", "--quiet"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tithe starts");
+    let begun = bench.path("all/task-00001.part/frames.jsonl");
+    wait_until(|| std::fs::metadata(&begun).is_ok_and(|file| file.len() > 0));
+    child.kill().expect("killed");
+    let ended = child.wait().expect("it ends");
+    assert_eq!(ended.signal(), Some(9), "it was killed on its way");
+    let told = bench.tithe(&["matrix", "status", "m.toml", "all"]);
+    assert_eq!(status(&told), 4);
+    assert!(out(&told).contains("task 1: it was ended before it was whole"), "{}", out(&told));
+    assert!(out(&told).contains("task 0: no folder"), "{}", out(&told));
+
+    bench.file("e.toml", EXPERIMENT);
+    assert!(task(&bench, "1", 0).contains("task 1 is done"));
+    assert_eq!(names(&bench.path("all")), ["task-00001"]);
+    let outcome = bench.path("all/task-00001/task.json");
+    let changed = || std::fs::metadata(&outcome).and_then(|it| it.modified()).expect("a time");
+    let before = changed();
+    assert!(task(&bench, "1", 0).contains("was done before"));
+    assert_eq!(changed(), before);
+}
+
+/// What is in a folder, by name.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_on_a_disk_of_the_host_moves_when_it_is_whole_and_what_fails_leaves_its_reason() {
+    let bench = bench("local", 2);
+    bench.file("no-folder", "");
+    let run = |local: &str| {
+        bench.tithe(&["matrix", "run", "m.toml", "--task", "0", "--into", "all", "--quiet", "--local", local])
+    };
+    let failed = run("no-folder");
+    assert_eq!(status(&failed), 1, "{}", err(&failed));
+    let rows = &gathered(&bench)["tithe_matrix"]["tasks"];
+    let reason = rows[0]["state"]["failed"].as_str().expect("a reason");
+    assert!(reason.starts_with("exit status 1: ") && reason.contains("no-folder"), "{reason}");
+    assert_eq!(rows[1]["state"], "missing");
+    std::fs::create_dir(bench.path("disk")).expect("a folder");
+    let ran = run("disk");
+    assert_eq!(status(&ran), 0, "{}", err(&ran));
+    assert_eq!(names(&bench.path("disk")), [] as [&str; 0]);
+    assert_eq!(names(&bench.path("all")), ["task-00000"]);
+    assert_eq!(status(&bench.tithe(&["report", "all/task-00000"])), 0);
+}
+
+#[test]
+fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
+    let bench = bench("thousand", 1000);
+    task(&bench, "0", 0);
+    let one = read(&bench.path("all/task-00000/task.json"));
+    for index in 0..1000 {
+        let folder = bench.path(&format!("all/task-{index:05}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mut outcome = one.clone();
+        outcome["task"] = json!(index);
+        // Every host measures twice.
+        outcome["machine"]["boot"] = json!(format!("{:016x}", index / 2));
+        let effect = &mut outcome["cells"][0]["arms"][0]["effect"];
+        for end in ["estimate", "low", "high"] {
+            effect[end] = json!(effect[end].as_f64().expect("a number") + 0.01 * ((index / 2) % 7) as f64);
+        }
+        std::fs::write(folder.join("task.json"), outcome.to_string()).expect("written");
+    }
+    let file = |index: usize| bench.path(&format!("all/task-{index:05}/task.json"));
+    let text = std::fs::read_to_string(file(10)).expect("text");
+    std::fs::write(file(10), &text[..text.len() / 2]).expect("written");
+    std::fs::remove_file(file(11)).expect("removed");
+    std::fs::write(file(12), &text).expect("written");
+    std::fs::write(file(13), text.replacen("\"plan\":\"", "\"plan\":\"0", 1)).expect("written");
+    std::fs::remove_dir_all(bench.path("all/task-00014")).expect("removed");
+    std::fs::create_dir(bench.path("all/2026-11-23T02-09-46-sqlite")).expect("a folder");
+    std::fs::create_dir(bench.path("all/task-01000")).expect("a folder");
+
+    let document = gathered(&bench);
+    let rows = document["tithe_matrix"]["tasks"].as_array().expect("rows");
+    assert_eq!(rows.len(), 1000);
+    let told = |index: usize, words: &str| {
+        let state = rows[index]["state"].to_string();
+        assert!(state.contains(words), "{index}: {state}");
+    };
+    told(10, "damaged");
+    told(11, "cannot be read");
+    told(12, "it is a copy of task 10");
+    told(13, "of another plan");
+    told(14, "missing");
+    let strays = document["tithe_matrix"]["strays"].to_string();
+    assert!(strays.contains("2026-11-23T02-09-46-sqlite") && strays.contains("no task 1000"), "{strays}");
+    // Two tasks a host: 500 hosts, of which those of tasks 10 and 11, and of 12 and 13, left nothing.
+    let figure = &document["figures"][0];
+    assert_eq!((&figure["answer"]["of"], &figure["answer"]["count"]), (&json!("hosts"), &json!(498)));
+    let spread = figure["answer"]["spread"]["estimate"].as_f64().expect("a spread");
+    assert!((0.01..0.03).contains(&spread), "{spread}");
+    assert!(figure["answer"]["another"]["low"].is_number());
+    let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);
+    assert_eq!(status(&compared), 2, "h.json is not there: {}", err(&compared));
+    std::fs::copy(bench.path("g.json"), bench.path("h.json")).expect("copied");
+    let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);
+    assert_eq!(status(&compared), 0, "{}", err(&compared));
+    assert!(out(&compared).contains("No difference found between"), "{}", out(&compared));
+    let run = bench.tithe(&["compare", "g.json", "all/task-00000"]);
+    assert!(status(&run) == 2 && err(&run).contains("is no gathered matrix"), "{}", err(&run));
+    // What stands in a task's place is not measured over.
+    assert!(task(&bench, "13", 2).contains("move it away"));
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_starts() {
+    let bench = bench("wrong-matrix", 2);
+    assert!(task(&bench, "2", 2).contains("there is no task 2: the matrix has tasks 0 to 1"));
+    let machines = "[[machine]]\nname = \"a\"\n[[machine]]\nname = \"b\"\n";
+    bench.file("n.toml", &format!("title = \"x\"\nexperiments = [\"e.toml\", \"gone.toml\"]\n{machines}"));
+    let lost = bench.tithe(&["matrix", "plan", "n.toml"]);
+    assert_eq!(status(&lost), 2);
+    let told = err(&lost);
+    assert!(told.contains("there is no experiment file gone.toml") && told.contains("n.toml:2:"), "{told}");
+    bench.file("gone.toml", &EXPERIMENT.replace("records = 500", "records = \"many\""));
+    let wrong = bench.tithe(&["matrix", "plan", "n.toml"]);
+    assert!(status(&wrong) == 2 && err(&wrong).contains("1 problem in gone.toml"), "{}", err(&wrong));
+    bench.file("gone.toml", EXPERIMENT);
+    for (arguments, words) in [
+        (&["matrix", "run", "n.toml"][..], "which kind of machine is this host? say --machine NAME, one of: a, b"),
+        (&["matrix", "run", "n.toml", "--machine", "c"], "the matrix has no machine \"c\""),
+        (&["matrix", "gather", "m.toml", "nowhere"], "nowhere is no folder"),
+        (&["matrix", "plan", "nothing.toml"], "cannot read the matrix nothing.toml"),
+    ] {
+        let output = bench.tithe(arguments);
+        assert_eq!((status(&output), out(&output)), (2, String::new()), "{arguments:?}");
+        assert!(err(&output).contains(words), "{arguments:?}: {}", err(&output));
+    }
+    assert_eq!(names(&bench.path(".")), ["e.toml", "gone.toml", "m.toml", "n.toml"]);
+}

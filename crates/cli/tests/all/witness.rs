@@ -1,0 +1,38 @@
+//! `tithe witness` where there is nothing to witness: nothing is started then.
+
+use crate::support::{Bench, err, out, status};
+
+/// What it says of `arguments`, before a command that would leave a file.
+fn refused(arguments: &[&str]) -> (i32, String) {
+    let bench = Bench::new("witness");
+    let output = bench.tithe(&[&["witness"], arguments, &["--", "touch", "started"]].concat());
+    assert_eq!(out(&output), "");
+    assert!(!bench.path("started").exists(), "{arguments:?}: the command was started");
+    (status(&output), err(&output))
+}
+
+#[test]
+fn what_is_no_server_or_cannot_be_witnessed_is_refused() {
+    let place = "postgres://me@127.0.0.1:1/shop";
+    for (arguments, words) in [
+        (&["postgres"] as &[&str], "a server is named by its URL"),
+        (&["file.toml"], "a server is named by its URL"),
+        (&["postgrs://db"], "did you mean postgres?"),
+        (&["postgres://me:secret@db/shop"], "the URL holds a password"),
+        (&[place, "--protect", "columns"], "columns is what clients do"),
+        (&[place, "--protect", "tls"], "arm `tls` asks for TLS"),
+        (&[place, "--protect", "tsl"], "there is no protection"),
+        (&[place, "--protect", "checksums"], "`checksums` cannot be measured on a server that Tithe does not start"),
+    ] {
+        let (status, told) = refused(arguments);
+        assert_eq!(status, 2, "{arguments:?}: {told}");
+        assert!(told.contains(words) && !told.contains("secret"), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn without_the_server_the_command_is_not_started() {
+    let (status, told) = refused(&["postgres://me@127.0.0.1:1/shop"]);
+    assert_eq!(status, 4, "{told}");
+    assert!(told.contains("the command was not started"), "{told}");
+}

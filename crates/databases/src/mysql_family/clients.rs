@@ -1,0 +1,95 @@
+//! The clients that MariaDB and MySQL list. Who they are stands in `information_schema.PROCESSLIST`, where an account
+//! without the right PROCESS sees its own; what they speak in `performance_schema.threads`, which MariaDB leaves empty
+//! unless it is told otherwise.
+
+use std::collections::BTreeMap;
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    connections::{ClientConnection, ConnectionList, Spoken, port_of},
+    session::SqlSession as _,
+    setup::Setup,
+};
+
+use super::{Flavour, session::WireSession};
+use crate::evidence::marked::OWN;
+
+/// The list of processes, by a session of its own.
+pub struct Clients {
+    session: WireSession,
+    /// Where nobody says what a connection speaks: that all must speak TLS, or why it is not told.
+    otherwise: Spoken,
+}
+
+impl Clients {
+    /// Opens the session.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<Self, Fault> {
+        let mut session = flavour.administrator(server, setup)?;
+        let mut on = |name: &str| session.shown("GLOBAL VARIABLES", name).map(|value| value.as_deref() == Some("ON"));
+        let (required, schema) = (on("require_secure_transport")?, on("performance_schema")?);
+        let account = session.account()?;
+        let otherwise = match (required, schema) {
+            (true, _) => Spoken::Tls("TLS, as require_secure_transport = ON asks of all".to_owned()),
+            (false, true) => Spoken::Untold(format!("GRANT SELECT ON performance_schema.threads TO {account}")),
+            (false, false) => Spoken::Untold(format!(
+                "start the server with performance_schema = ON, and GRANT SELECT ON performance_schema.threads TO {account}"
+            )),
+        };
+        Ok(Self { session, otherwise })
+    }
+
+    /// What each connection speaks, by its number, as far as this account is told.
+    fn spoken(&mut self) -> BTreeMap<String, String> {
+        let sql = format!(
+            "{OWN} SELECT PROCESSLIST_ID, CONNECTION_TYPE FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL"
+        );
+        let rows = self.session.run(&sql).unwrap_or_default().into_iter();
+        let pairs = rows.filter_map(|row| <[Option<String>; 2]>::try_from(row).ok());
+        pairs.filter_map(|[number, kind]| Some((number?, kind?))).collect()
+    }
+}
+
+impl ConnectionList for Clients {
+    fn now(&mut self) -> Result<Vec<ClientConnection>, Fault> {
+        let sql = format!(
+            "{OWN} SELECT ID, USER, HOST, ID = CONNECTION_ID() FROM information_schema.PROCESSLIST \
+             WHERE USER NOT IN ('system user', 'event_scheduler', 'unauthenticated user')"
+        );
+        let rows = self.session.run(&sql)?.into_iter().map(|row| <[_; 4]>::try_from(row).unwrap_or_default());
+        let rows: Vec<[String; 4]> = rows.map(|row| row.map(Option::unwrap_or_default)).collect();
+        let spoken = self.spoken();
+        let connection = |[id, account, host, own]: [String; 4]| {
+            let port = port_of(&host);
+            let spoken = spoken_by(spoken.get(&id).map(String::as_str), port.is_some(), &self.otherwise);
+            ClientConnection { id, account, port, spoken, is_own: own == "1" }
+        };
+        Ok(rows.into_iter().map(connection).collect())
+    }
+}
+
+/// What a connection speaks of which the server tells this `kind`; `otherwise` where it tells none.
+fn spoken_by(kind: Option<&str>, by_network: bool, otherwise: &Spoken) -> Spoken {
+    match kind {
+        Some("SSL/TLS") => Spoken::Tls("TLS".to_owned()),
+        Some("TCP/IP") => Spoken::Plaintext,
+        _ if !by_network => Spoken::Local,
+        _ => otherwise.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_is_not_taken_for_plaintext() {
+        let untold = Spoken::Untold("a right".to_owned());
+        assert_eq!(spoken_by(Some("TCP/IP"), true, &untold), Spoken::Plaintext);
+        assert_eq!(spoken_by(None, true, &untold), untold);
+        assert_eq!(spoken_by(None, false, &untold), Spoken::Local);
+        assert_eq!(spoken_by(Some("Socket"), false, &untold), Spoken::Local);
+    }
+}

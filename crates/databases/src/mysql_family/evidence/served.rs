@@ -1,0 +1,86 @@
+//! The logs of an attached server. It shows its clients those that are tables; a file is read where it is on this
+//! machine.
+
+use std::{fs, path::Path};
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{evidence::CheckContext, session::SqlSession as _};
+
+use crate::{
+    evidence::marked::{OWN, Reader, growing},
+    mysql_family::{Flavour, inspect::setting, session::WireSession},
+};
+
+/// The general log from now on: the table where the server writes one, else the file.
+///
+/// # Errors
+/// Why it cannot be read, with what to change.
+pub fn general_log(flavour: &'static Flavour, context: &CheckContext<'_>) -> Result<Reader, String> {
+    let mut session = administrator(flavour, context)?;
+    let mut value = |name: &str| setting(&mut session, name).map_err(|fault| fault.to_string());
+    let (on, output, file) = (value("general_log")?, value("log_output")?, value("general_log_file")?);
+    if on != "ON" {
+        // What the server says of itself: there is nothing to read, and nothing comes.
+        return Ok(Box::new(|_| Ok(String::new())));
+    }
+    if output.contains("TABLE") {
+        return table(flavour, &mut session);
+    }
+    if !output.contains("FILE") {
+        return Err(format!("log_output = {output}: the general log goes nowhere; set TABLE or FILE"));
+    }
+    file_here(&mut session, &file).map_err(|why| {
+        format!(
+            "the general log is the file {file}, which cannot be read here ({why}): {HERE}, or say `SET GLOBAL \
+             log_output = 'TABLE'`"
+        )
+    })
+}
+
+/// What makes a file readable.
+pub const HERE: &str = "run Tithe on the server's machine, by an account that may read it";
+
+fn administrator(flavour: &'static Flavour, context: &CheckContext<'_>) -> Result<WireSession, String> {
+    flavour.administrator(context.server, context.setup).map_err(|fault| fault.to_string())
+}
+
+/// The table `mysql.general_log` from its last row on, each row as the line that the file would have.
+fn table(flavour: &'static Flavour, session: &mut WireSession) -> Result<Reader, String> {
+    let rows = session.value(&format!("{OWN} SELECT COUNT(*) FROM mysql.general_log"));
+    let rows = match rows {
+        Ok(rows) => rows,
+        Err(Fault::Refused(_)) => {
+            let account = session.account().map_err(|fault| fault.to_string())?;
+            return Err(format!(
+                "the account may not read the general log: GRANT SELECT ON mysql.general_log TO {account}"
+            ));
+        }
+        Err(fault) => return Err(fault.to_string()),
+    };
+    Ok(Box::new(move |context| {
+        let mut session = flavour.administrator(context.server, context.setup)?;
+        // A log is read in the order in which it was written: its table is a file of lines without an index.
+        let sql = format!(
+            "{OWN} SELECT thread_id, command_type, argument FROM mysql.general_log LIMIT 1000000000 OFFSET {rows}"
+        );
+        let lines = session.run(&sql)?.into_iter().map(|row| {
+            let [thread, kind, argument] = <[_; 3]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
+            format!("\t\t{thread} {kind}\t{}\n", argument.replace('\n', " "))
+        });
+        Ok(lines.collect())
+    }))
+}
+
+/// What the file called `name` in a setting gains, where it is this server's and on this machine.
+///
+/// # Errors
+/// Why it cannot be read here.
+pub fn file_here(session: &mut WireSession, name: &str) -> Result<Reader, String> {
+    let mut value = |name: &str| setting(session, name).map_err(|fault| fault.to_string());
+    let (host, folder) = (value("hostname")?, value("datadir")?);
+    let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if host != here.trim() {
+        return Err(format!("the server is on {host}, which is not this machine"));
+    }
+    growing(Path::new(&folder).join(name))
+}

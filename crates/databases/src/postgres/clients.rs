@@ -1,0 +1,56 @@
+//! The clients that PostgreSQL lists (documentation, "The Cumulative Statistics System", views `pg_stat_activity` and
+//! `pg_stat_ssl`). Of other accounts it shows name and process, and the rest to members of `pg_read_all_stats`.
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    connections::{ClientConnection, ConnectionList, Spoken},
+    session::SqlSession as _,
+    setup::Setup,
+};
+
+use super::{schema::administrator, session::PostgresSession};
+use crate::evidence::marked::OWN;
+
+/// `pg_stat_activity`, by a session of its own.
+pub struct Clients {
+    session: PostgresSession,
+    /// The account, as statements name it.
+    account: String,
+}
+
+impl Clients {
+    /// Opens the session.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(server: &Server, setup: &Setup) -> Result<Self, Fault> {
+        let mut session = administrator(server, setup)?;
+        let account = session.value("SELECT quote_ident(current_user)")?;
+        Ok(Self { session, account })
+    }
+
+    /// A row of the list: process, start, account, port, whether it is this session, whether TLS, and its version and
+    /// cipher.
+    fn connection(&self, [process, begun, account, port, own, tls, version, cipher]: [String; 8]) -> ClientConnection {
+        let spoken = match (begun.is_empty(), port.as_str(), tls.as_str()) {
+            (true, ..) => Spoken::Untold(format!("GRANT pg_read_all_stats TO {}", self.account)),
+            (_, _, "t") => Spoken::Tls(format!("{version} {cipher}")),
+            (_, "-1", _) => Spoken::Local,
+            _ => Spoken::Plaintext,
+        };
+        let port = port.parse().ok();
+        ClientConnection { id: format!("{process} {begun}"), account, port, spoken, is_own: own == "t" }
+    }
+}
+
+impl ConnectionList for Clients {
+    fn now(&mut self) -> Result<Vec<ClientConnection>, Fault> {
+        let sql = format!(
+            "{OWN} SELECT a.pid, a.backend_start, a.usename, a.client_port, a.pid = pg_backend_pid(), s.ssl, s.version, \
+             s.cipher FROM pg_stat_activity a LEFT JOIN pg_stat_ssl s ON s.pid = a.pid WHERE a.usename IS NOT NULL AND \
+             coalesce(a.backend_type, 'client backend') = 'client backend'"
+        );
+        let rows = self.session.run(&sql)?.into_iter().map(|row| <[_; 8]>::try_from(row).unwrap_or_default());
+        Ok(rows.map(|row| self.connection(row.map(Option::unwrap_or_default))).collect())
+    }
+}

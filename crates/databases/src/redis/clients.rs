@@ -1,0 +1,118 @@
+//! The clients that Redis lists (documentation, "CLIENT LIST"). It does not say of any what it speaks; but each of its
+//! ports speaks TLS or plaintext and never both.
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    connections::{ClientConnection, ConnectionList, Spoken, port_of},
+    setup::Setup,
+};
+
+use super::{
+    connection::{RedisConnection, Reply, named},
+    target::of_clients,
+};
+
+/// `CLIENT LIST`, by a connection of its own.
+pub struct Clients {
+    connection: RedisConnection,
+    /// Number of this connection.
+    own: String,
+    /// What this connection speaks, as the client sees it: so does who comes by the same port.
+    spoken: Spoken,
+    /// The ports for TLS and for plaintext, where the server tells them.
+    ports: Option<[String; 2]>,
+}
+
+impl Clients {
+    /// Opens the connection.
+    ///
+    /// # Errors
+    /// A refusal of either side, with the right that is missing; a broken connection.
+    pub fn open(server: &Server, setup: &Setup) -> Result<Self, Fault> {
+        let mut connection = RedisConnection::open(&of_clients(server, setup)?)?;
+        let own = connection.call(&["CLIENT", "ID"]).map_err(named)?.text().unwrap_or_default();
+        let tls = connection.tls_facts();
+        let spoken = tls.map_or(Spoken::Plaintext, |tls| Spoken::Tls(format!("{} {}", tls.version, tls.cipher)));
+        let mut port = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
+        let ports = port("tls-port").and_then(|tls| Ok([tls, port("port")?])).ok();
+        Ok(Self { connection, own, spoken, ports })
+    }
+}
+
+impl ConnectionList for Clients {
+    fn now(&mut self) -> Result<Vec<ClientConnection>, Fault> {
+        let listed = self.connection.call(&["CLIENT", "LIST"]).map_err(named)?;
+        let Reply::Value(bytes) = listed else { return Err(Fault::Protocol("CLIENT LIST gave no text".to_owned())) };
+        Ok(read(&String::from_utf8_lossy(&bytes), &self.own, &self.spoken, self.ports.as_ref()))
+    }
+}
+
+/// The connections in `text`, of which the one numbered `own` speaks `spoken`.
+fn read(text: &str, own: &str, spoken: &Spoken, ports: Option<&[String; 2]>) -> Vec<ClientConnection> {
+    let lines: Vec<Line<'_>> = text.lines().filter_map(Line::read).collect();
+    let own_port = lines.iter().find(|line| line.id == own).and_then(|line| line.local);
+    let connection = |line: &Line<'_>| ClientConnection {
+        id: line.id.to_owned(),
+        account: line.user.to_owned(),
+        port: port_of(line.from),
+        spoken: match (line.local, ports) {
+            _ if line.from.starts_with('/') => Spoken::Local,
+            (Some(port), _) if Some(port) == own_port => spoken.clone(),
+            (Some(port), Some([tls, _])) if port.to_string() == *tls => Spoken::Tls(format!("TLS, by port {port}")),
+            (Some(port), Some([_, plain])) if port.to_string() == *plain => Spoken::Plaintext,
+            _ => Spoken::Untold("the account needs `+config|get` to know what other ports speak".to_owned()),
+        },
+        is_own: line.id == own,
+    };
+    lines.iter().map(connection).collect()
+}
+
+/// A line of the list.
+struct Line<'a> {
+    id: &'a str,
+    user: &'a str,
+    from: &'a str,
+    /// The server's port.
+    local: Option<u16>,
+}
+
+impl<'a> Line<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        let value = |wanted: &str| {
+            let mut pairs = line.split(' ').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value)
+        };
+        let (id, from) = (value("id")?, value("addr")?);
+        Some(Self { id, user: value("user").unwrap_or_default(), from, local: value("laddr").and_then(port_of) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn clients_speak_what_their_port_speaks() {
+        let text = "\
+id=3 addr=10.0.0.1:50001 laddr=10.0.0.9:6380 fd=8 name= age=1 user=tithe cmd=client|list
+id=4 addr=10.0.0.2:50002 laddr=10.0.0.9:6380 fd=9 name= age=1 user=app
+id=5 addr=10.0.0.2:50003 laddr=10.0.0.9:6379 fd=9 name= age=1 user=app
+id=6 addr=/run/redis.sock:0 laddr=/run/redis.sock:0 fd=9 name= age=1 user=app
+";
+        let lines = |ports: Option<&[String; 2]>| {
+            let all = read(text, "3", &Spoken::Tls("TLSv1_3".to_owned()), ports);
+            all.iter().map(|one| format!("{} {} {:?}\n", one.id, one.account, one.spoken)).collect::<String>()
+        };
+        expect![[r#"
+            3 tithe Tls("TLSv1_3")
+            4 app Tls("TLSv1_3")
+            5 app Untold("the account needs `+config|get` to know what other ports speak")
+            6 app Local
+        "#]]
+        .assert_eq(&lines(None));
+        let ports = ["6380", "6379"].map(str::to_owned);
+        assert!(lines(Some(&ports)).contains("5 app Plaintext"));
+    }
+}

@@ -1,0 +1,338 @@
+//! What a command that is not Tithe's does to running servers, as evidence: before it, while it runs and after it.
+//! Nothing is timed.
+//!
+//! Before and after, the server is looked at as everywhere: what it enforces, and what proves each protection that is
+//! asked for. While the command runs the server's list of clients is read again and again, what passes Tithe's relay is
+//! kept, and checks of logs count what comes into them ([`watching`]). There is no plain arm beside it, so what a
+//! control would show on one is planted: a line in the clear that the relay must show, Tithe's own connection that the
+//! list must have.
+
+mod watching;
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tithe_machine::{
+    credentials::Credentials,
+    fault::Fault,
+    launch::{Address, Server},
+    observation::Observation,
+};
+use tithe_model::{
+    experiment::{self, Url},
+    record::{Role, Verdict},
+};
+use tithe_plugin::{
+    checks::relay::Relay,
+    evidence::{self, CheckContext, Control, Evidence},
+    matrix::{Feature, FeatureStatus, Scope, State},
+    product::Product,
+    protection::Protection,
+    session::Table,
+    setup::{Setup, Transport},
+};
+
+pub use self::watching::Watching;
+use crate::arms;
+
+/// When something was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// Before the command was started.
+    Before,
+    /// While it ran.
+    While,
+    /// After it had ended.
+    After,
+}
+
+impl When {
+    /// The word for it: `before`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::While => "while",
+            Self::After => "after",
+        }
+    }
+}
+
+/// Something that was looked at, and what was seen of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// When.
+    pub when: When,
+    /// The protection that it is about; empty where none asks for it.
+    pub protection: String,
+    /// Name of the check.
+    pub check: String,
+    /// What must hold, or is told, one sentence without a full stop.
+    pub claim: String,
+    /// What it is for.
+    pub role: Role,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// What was seen.
+    pub seen: String,
+    /// What showed that it would have been seen.
+    pub control: String,
+}
+
+impl Sighting {
+    fn of(when: When, check: &str, claim: String, role: Role, (observation, control): (Observation, String)) -> Self {
+        Self {
+            when,
+            protection: String::new(),
+            check: check.to_owned(),
+            claim,
+            role,
+            verdict: evidence::judge(Control::Own, &observation, None),
+            seen: observation.quotation().to_owned(),
+            control,
+        }
+    }
+}
+
+/// A running server that a command is to use, and what is to hold of it.
+pub struct Witness<'a> {
+    product: &'a dyn Product,
+    server: Server,
+    setup: Setup,
+    protections: Vec<(&'static dyn Protection, &'a experiment::Protection)>,
+    /// For canaries and marked statements; it is there only while they are.
+    table: Table,
+    nonce: Cell<u64>,
+}
+
+/// What a check without a plain arm stands on.
+const NO_PLAIN_ARM: &str = "no plain arm is beside it; the relay showed a line of Tithe's in the clear";
+
+impl<'a> Witness<'a> {
+    /// Of the server at `url`, of which `protections` are to hold. Checks leave files of their own in `folder`.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for protections that are the clients' doing; when a relay does not show what it must.
+    pub fn new(
+        product: &'a dyn Product,
+        url: Url,
+        protections: &'a [experiment::Protection],
+        credentials: Credentials,
+        folder: PathBuf,
+    ) -> Result<Self, Fault> {
+        let named = |chosen: &'a experiment::Protection| Ok((arms::named(product, &chosen.id)?, chosen));
+        let protections: Vec<_> = protections.iter().map(named).collect::<Result<_, Fault>>()?;
+        let mut setup = Setup::plain(BTreeMap::new(), credentials);
+        for (protection, chosen) in &protections {
+            protection.apply(chosen, &mut setup);
+            if setup.columns.is_some() || setup.compute.is_some() {
+                return Err(Fault::Refused(format!(
+                    "{} is what clients do, and the command brings its own: of it there is nothing to witness",
+                    chosen.id
+                )));
+            }
+        }
+        if !shows_plaintext()? {
+            return Err(Fault::Machine("Tithe's relay does not show what passes it in the clear".to_owned()));
+        }
+        let server = Server { address: Address::Attached(url), process: None, paths: Default::default(), folder };
+        let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let table = Table { name: format!("tithe_witness_{nonce:016x}"), fields: 2, field_prefix: "field".to_owned() };
+        Ok(Self { product, server, setup, protections, table, nonce: Cell::new(nonce) })
+    }
+
+    /// What the server says that it is, or the product's name where this account is not told.
+    pub fn version(&self) -> String {
+        let facts = self.product.facts(&self.server, &self.setup);
+        facts.map_or_else(|_| self.product.title().to_owned(), |facts| facts.version)
+    }
+
+    /// What the server enforces, without what its product does not offer. Nothing is written.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub fn enforced(&self) -> Result<Vec<FeatureStatus>, Fault> {
+        let mut all = self.product.inspect(&self.server, &Setup::bare())?;
+        all.retain(|status| status.state != State::NotOffered);
+        all.sort_by_key(|status| status.feature);
+        Ok(all)
+    }
+
+    /// Looks at every claim of every protection, in a table of its own that is removed again.
+    ///
+    /// # Errors
+    /// When the table cannot be made or removed.
+    pub fn look(&self, when: When) -> Result<Vec<Sighting>, Fault> {
+        if self.protections.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.product.create(&self.server, &self.setup, &self.table)?;
+        let seen = self.checks().map(|(chosen, check)| self.sighting(when, chosen, check.as_ref())).collect();
+        self.product.remove(&self.server, &self.setup, &self.table)?;
+        Ok(seen)
+    }
+
+    /// Begins to look at what the command does.
+    ///
+    /// # Errors
+    /// When no relay can be started.
+    pub fn watch(&self) -> Result<Watching<'_>, Fault> {
+        Watching::begin(self)
+    }
+
+    /// The checks that have something to say here, with what was chosen of their protection.
+    fn checks(&self) -> impl Iterator<Item = (&'a experiment::Protection, Box<dyn Evidence>)> + '_ {
+        let of = |(protection, chosen): &(&'static dyn Protection, &'a experiment::Protection)| {
+            let chosen = *chosen;
+            protection.evidence(chosen).into_iter().map(move |check| (chosen, check))
+        };
+        self.protections.iter().flat_map(of).filter(|(_, check)| check.concerns(&self.server.address))
+    }
+
+    fn sighting(&self, when: When, chosen: &experiment::Protection, check: &dyn Evidence) -> Sighting {
+        let mut context = self.context();
+        let observation = evidence::seen_by(check, &mut context);
+        let claim = evidence::claimed(check, context.narrowed);
+        let entry = check.entry();
+        let control = if entry.control == Control::Own { "planted by the check itself" } else { NO_PLAIN_ARM };
+        let sighting = Sighting::of(when, entry.id, claim, entry.role, (observation, control.to_owned()));
+        Sighting { protection: chosen.id.clone(), ..sighting }
+    }
+
+    fn context(&self) -> CheckContext<'_> {
+        self.nonce.set(self.nonce.get().wrapping_add(1));
+        CheckContext {
+            database: self.product,
+            server: &self.server,
+            setup: &self.setup,
+            table: &self.table,
+            protected: true,
+            nonce: self.nonce.get(),
+            narrowed: None,
+        }
+    }
+
+    fn asks_for_tls(&self) -> bool {
+        matches!(self.setup.transport, Transport::Tls { .. })
+    }
+}
+
+/// Whether what a server enforces was the same `before` the command and `after` it.
+pub fn unchanged(before: &[FeatureStatus], after: Result<Vec<FeatureStatus>, Fault>) -> Sighting {
+    let observation = match after {
+        Err(fault) => Observation::Unknown(format!("it was not seen again: {fault}")),
+        Ok(after) => compared(before, &after),
+    };
+    let claim = "the server enforced the same before and after".to_owned();
+    let control = "each was looked at twice".to_owned();
+    Sighting::of(When::After, "enforced", claim, Role::Claim, (observation, control))
+}
+
+fn compared(before: &[FeatureStatus], after: &[FeatureStatus]) -> Observation {
+    let find = |feature: Feature| after.iter().find(|status| status.feature == feature);
+    let other = |status: &FeatureStatus| match find(status.feature) {
+        Some(now) if (now.state, now.scope) == (status.state, status.scope) => None,
+        Some(now) => Some(format!("{} was {} and is {}", status.feature.title(), words(status), words(now))),
+        None => Some(format!("{} was {} and is not seen any more", status.feature.title(), words(status))),
+    };
+    let changed: Vec<String> = before.iter().filter_map(other).collect();
+    if !changed.is_empty() {
+        return Observation::Exposed(changed.join("; "));
+    }
+    let all = before.iter().map(|status| format!("{} {}", status.feature.title(), words(status)));
+    Observation::Protected(all.collect::<Vec<_>>().join("; "))
+}
+
+fn words(status: &FeatureStatus) -> String {
+    match (status.state, status.scope) {
+        (State::Enforced, Scope::Account) => format!("{} for {}", status.state.words(), status.scope.words()),
+        (state, _) => state.words().to_owned(),
+    }
+}
+
+/// `url` as programs reach its server through a relay at `port` of this machine: with the address in the option
+/// `address_option`, where programs of the product have one, so that the host stays the name that they verify.
+pub fn through(url: &Url, address_option: Option<&str>, port: u16) -> String {
+    let (scheme, rest) = url.expose().split_once("://").unwrap_or(("", url.expose()));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    let (user, place) = match authority.rsplit_once('@') {
+        Some((user, place)) => (format!("{user}@"), place),
+        None => (String::new(), authority),
+    };
+    let Some(option) = address_option else { return format!("{scheme}://{user}127.0.0.1:{port}{tail}") };
+    let host = match place.rsplit_once(':') {
+        Some((host, digits)) if digits.chars().all(|c| c.is_ascii_digit()) => host,
+        _ => place,
+    };
+    let sign = if tail.contains('?') { '&' } else { '?' };
+    format!("{scheme}://{user}{host}:{port}{tail}{sign}{option}=127.0.0.1")
+}
+
+/// Sends a line in the clear through a relay to this process itself; whether the relay shows it, and no TLS.
+///
+/// # Errors
+/// When no connection can be made on this machine.
+fn shows_plaintext() -> Result<bool, Fault> {
+    const LINE: &[u8] = b"a line of tithe's own in the clear\r\n";
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    let relay = Relay::start("127.0.0.1", listener.local_addr()?.port())?;
+    let mut client = TcpStream::connect(("127.0.0.1", relay.port()))?;
+    client.write_all(LINE)?;
+    let mut read = [0; LINE.len()];
+    listener.accept()?.0.read_exact(&mut read)?;
+    let conversations = relay.finish();
+    let one = conversations.first().filter(|_| conversations.len() == 1);
+    Ok(one.is_some_and(|one| one.sent == LINE && one.tls_handshake().is_none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_relay_shows_what_is_in_the_clear() {
+        assert_eq!(shows_plaintext(), Ok(true));
+    }
+
+    #[test]
+    fn urls_lead_through_the_relay_and_keep_their_name_where_they_can() {
+        let check = |url: &str, option: Option<&str>| through(&Url::new(url), option, 7000);
+        assert_eq!(check("redis://db:6379/3", None), "redis://127.0.0.1:7000/3");
+        assert_eq!(check("redis://db", None), "redis://127.0.0.1:7000");
+        assert_eq!(check("x://ann@[::1]:1/a?b=c", Some("at")), "x://ann@[::1]:7000/a?b=c&at=127.0.0.1");
+        assert_eq!(check("x://ann@db/a", Some("at")), "x://ann@db:7000/a?at=127.0.0.1");
+    }
+
+    #[test]
+    fn what_a_server_enforces_is_compared_by_state_and_by_whom() {
+        let status = |state, scope| FeatureStatus::new(Feature::Transport, state, scope, "seen");
+        let before = [status(State::Enforced, Scope::Server)];
+        let mut text = String::new();
+        for after in [
+            Ok(vec![status(State::Enforced, Scope::Server)]),
+            Ok(vec![status(State::Available, Scope::Server)]),
+            Ok(vec![status(State::Enforced, Scope::Account)]),
+            Ok(Vec::new()),
+            Err(Fault::Connection("gone".to_owned())),
+        ] {
+            let Sighting { verdict, seen, .. } = unchanged(&before, after);
+            text += &format!("{verdict:?}: {seen}\n");
+        }
+        expect![[r#"
+            Holds: transport encryption enforced
+            Fails: transport encryption was enforced and is available but not enforced
+            Fails: transport encryption was enforced and is enforced for this account
+            Fails: transport encryption was enforced and is not seen any more
+            CannotTell: it was not seen again: connection: gone
+        "#]]
+        .assert_eq(&text);
+    }
+}

@@ -1,0 +1,221 @@
+//! Which server of this machine a TCP connection leads to.
+//!
+//! A server that Tithe did not start is found by a connection to it: the kernel lists both ends of a connection within
+//! one network (proc(5), `/proc/net/tcp`) with the number of each end's socket, and a process's open files show which
+//! sockets are its own. Where they may not be looked at, a process is believed that the server itself has named, if
+//! what anybody may see of it agrees: its program, and the user whose socket it is.
+//!
+//! Left out: servers in a network of their own, as containers have one. Where something else holds the other end, as
+//! a pooler or a forwarded port, nobody can tell from here what stands behind it.
+
+use std::{
+    fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    os::fd::{BorrowedFd, RawFd},
+};
+
+use crate::proc::{processes, stat_fields, value};
+
+/// What a server is known by, beside a connection to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Names of its program, as the kernel has them (proc(5), `comm`).
+    pub programs: &'a [&'a str],
+    /// The process that serves the connection, as the server itself numbers it on its own machine.
+    pub serving: Option<i32>,
+}
+
+impl Known<'_> {
+    /// True when `process` runs the server's program.
+    fn runs(&self, process: i32) -> bool {
+        program_of(process).is_some_and(|program| self.programs.contains(&program.as_str()))
+    }
+}
+
+/// The main process of the server that the connected socket `descriptor`, which is open, leads to.
+///
+/// # Errors
+/// Why it cannot be seen, as what follows "cannot be seen:".
+pub fn server_of(descriptor: RawFd, known: Known<'_>) -> Result<i32, String> {
+    let (ours, theirs) =
+        ends(descriptor).map_err(|error| format!("its connection does not say where it leads ({error})"))?;
+    let socket = other_end(ours, theirs)
+        .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())?;
+    let holders = holders(socket.inode);
+    let serving = match (holders.first(), known.serving) {
+        // While a server begins to serve a connection, its main process may hold it as well.
+        (Some(_), Some(said)) if holders.contains(&said) => said,
+        (Some(holder), _) => *holder,
+        (None, said) => believed(&socket, said, known)?,
+    };
+    if !known.runs(serving) {
+        let program = program_of(serving).unwrap_or_default();
+        return Err(format!("its connections end in `{program}`, which passes them on"));
+    }
+    if known.serving.is_some_and(|said| said != serving) {
+        return Err("its processes are numbered in a container of its own".to_owned());
+    }
+    Ok(main_process(serving, known))
+}
+
+/// Address and port of one end of a connection.
+type End = (IpAddr, u16);
+
+/// This and the other end of the connected socket `descriptor`.
+fn ends(descriptor: RawFd) -> io::Result<(End, End)> {
+    // SAFETY: the connection that it belongs to is open, and it is only duplicated here.
+    let stream = TcpStream::from(unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?);
+    let end = |address: SocketAddr| (address.ip().to_canonical(), address.port());
+    Ok((end(stream.local_addr()?), end(stream.peer_addr()?)))
+}
+
+/// A socket in the kernel's list.
+#[derive(Debug, PartialEq, Eq)]
+struct Socket {
+    inode: u64,
+    user: u64,
+}
+
+/// The socket at the other end of the connection from `ours` to `theirs`; `None` where it is not in this network.
+fn other_end(ours: End, theirs: End) -> Option<Socket> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok());
+    tables.into_iter().find_map(|table| {
+        let mut listed = table.lines().filter_map(entry);
+        listed.find(|(local, remote, _)| (*local, *remote) == (theirs, ours)).map(|(_, _, socket)| socket)
+    })
+}
+
+/// A line of `/proc/net/tcp`: both ends, and whose socket is at the first.
+fn entry(line: &str) -> Option<(End, End, Socket)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, local, remote, _, _, _, _, user, _, inode, ..] = fields[..] else { return None };
+    Some((end(local)?, end(remote)?, Socket { inode: inode.parse().ok()?, user: user.parse().ok()? }))
+}
+
+/// An address of 4 or 16 bytes, in words of this machine's order, and a port, all hexadecimal.
+fn end(text: &str) -> Option<End> {
+    let (address, port) = text.split_once(':')?;
+    let word = |at: usize| Some(u32::from_str_radix(address.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    let words: Vec<[u8; 4]> = (0..address.len()).step_by(8).map(word).collect::<Option<_>>()?;
+    let address = match words[..] {
+        [word] => IpAddr::V4(Ipv4Addr::from(word)),
+        _ => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(words.concat()).ok()?)).to_canonical(),
+    };
+    Some((address, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// The processes that have the socket `inode` open, as far as this user may see that.
+fn holders(inode: u64) -> Vec<i32> {
+    let socket = format!("socket:[{inode}]");
+    let holds = |process: &i32| {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|to| to.as_os_str() == socket.as_str())
+    };
+    processes().filter(holds).collect()
+}
+
+/// The process that the server has `said` to serve the connection, where it runs the server's program for the user
+/// whose `socket` it is.
+fn believed(socket: &Socket, said: Option<i32>, known: Known<'_>) -> Result<i32, String> {
+    let user_of = |process: i32| value(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "Uid:");
+    said.filter(|said| known.runs(*said) && user_of(*said) == Some(socket.user)).ok_or_else(|| {
+        format!(
+            "its processes are those of user {}, whose open files this user may not look at: run tithe as root or as \
+             that user",
+            socket.user
+        )
+    })
+}
+
+/// The first process of the server that `serving` belongs to.
+fn main_process(serving: i32, known: Known<'_>) -> i32 {
+    let mut main = serving;
+    while let Some(parent) = parent_of(main).filter(|parent| known.runs(*parent)) {
+        main = parent;
+    }
+    main
+}
+
+fn parent_of(process: i32) -> Option<i32> {
+    stat_fields(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?).nth(1)?.parse().ok()
+}
+
+fn program_of(process: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{process}/comm")).ok()?.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, os::fd::AsRawFd as _};
+
+    use super::*;
+
+    const HERE: &str = "127.0.0.1:0";
+
+    fn own_process() -> i32 {
+        std::process::id() as i32
+    }
+
+    #[test]
+    fn a_server_is_found_by_a_connection_to_it() {
+        for here in [HERE, "[::1]:0"] {
+            // A machine may have no IPv6.
+            let Ok(listener) = TcpListener::bind(here) else { continue };
+            let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+            let _served = listener.accept().expect("accepted");
+            let program = program_of(own_process()).expect("a name");
+            let found = |programs: &[&str], serving| server_of(stream.as_raw_fd(), Known { programs, serving });
+            // Whoever started the tests may run the same program; no more is known than that it is above.
+            let main = main_process(own_process(), Known { programs: &[&program], serving: None });
+            assert_eq!(found(&[&program], None), Ok(main));
+            assert_eq!(found(&[&program], Some(own_process())), Ok(main));
+            let passed_on = format!("its connections end in `{program}`, which passes them on");
+            assert_eq!(found(&["another"], None), Err(passed_on));
+            let numbered = "its processes are numbered in a container of its own".to_owned();
+            assert_eq!(found(&[&program], Some(1)), Err(numbered));
+        }
+    }
+
+    #[test]
+    fn what_is_no_connection_leads_nowhere() {
+        let listener = TcpListener::bind(HERE).expect("a port");
+        let told = server_of(listener.as_raw_fd(), Known { programs: &[], serving: None }).expect_err("no other end");
+        assert!(told.starts_with("its connection does not say where it leads"), "{told}");
+    }
+
+    #[test]
+    fn a_process_is_believed_where_program_and_user_agree() {
+        let process = own_process();
+        let program = program_of(process).expect("a name");
+        let user = value(&fs::read_to_string("/proc/self/status").expect("a status"), "Uid:").expect("a user");
+        let known = Known { programs: &[&program], serving: None };
+        let of_user = |user| Socket { inode: 0, user };
+        assert_eq!(believed(&of_user(user), Some(process), known), Ok(process));
+        for (user, said, known) in [
+            (user + 1, Some(process), known),
+            (user, None, known),
+            (user, Some(process), Known { programs: &["another"], serving: None }),
+        ] {
+            let told = believed(&of_user(user), said, known).expect_err("not believed");
+            assert!(told.contains("run tithe as root or as that user"), "{told}");
+        }
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_read() {
+        let line =
+            "   1: 0100007F:1538 0100007F:D3A0 01 00000000:00000000 00:00000000 00000000   106        0 4711 1 0";
+        let local = (IpAddr::from([127, 0, 0, 1]), 5432);
+        let remote = (IpAddr::from([127, 0, 0, 1]), 54176);
+        let expected = cfg!(target_endian = "little").then_some((local, remote, Socket { inode: 4711, user: 106 }));
+        assert_eq!(entry(line).filter(|_| expected.is_some()), expected);
+        // An IPv4 address within IPv6, as a server that listens for both has it.
+        let mapped = end("0000000000000000FFFF00000100007F:1538");
+        assert!(cfg!(target_endian = "big") || mapped == Some(local), "{mapped:?}");
+        for wrong in
+            ["", "sl local_address", "   1: 0100007F:1538", "1: 0100:1 0100:2 01 0 0 0 1 0 2", "a b c d e f g h i é:é"]
+        {
+            assert_eq!(entry(wrong), None, "{wrong}");
+        }
+    }
+}
