@@ -84,11 +84,11 @@ fn assert_clean(sandbox: &Path) {
     soon("everything of the sandbox is gone", left);
 }
 
-/// Waits until nothing is `left`; fails with what is after five minutes.
+/// Waits until nothing is `left`; fails with what is after a minute.
 fn soon(wanted: &str, left: impl Fn() -> Option<String>) {
     let begun = Instant::now();
     while let Some(left) = left() {
-        assert!(begun.elapsed().as_secs() < 300, "{wanted}: {left}");
+        assert!(begun.elapsed().as_secs() < 60, "{wanted}: {left}");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }

@@ -44,6 +44,9 @@ const LOCK: &str = "tithe-sandbox.lock";
 /// How long a maker that was killed may take to be gone once nothing holds it any more.
 const MAKER_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long something that was undone may still be listed as mounted or looped.
+const REMOVE_PATIENCE: Duration = Duration::from_secs(5);
+
 /// What could be neither ended nor undone, in words.
 static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -354,11 +357,18 @@ fn is_killed(status: &str) -> bool {
     pending.is_some_and(|set| set >> (libc::SIGKILL - 1) & 1 == 1)
 }
 
-/// Removes a sandbox, unless something is still mounted in it: then the next run tries again.
+/// Removes a sandbox, unless something stays mounted in it: then the next run tries again. A loop device goes shortly
+/// after it was detached, with its last reader. That is waited for: a folder in which nothing is mounted is found again
+/// only by a run that puts its sandbox beside it.
 fn remove(folder: &Path) {
-    if !journal::in_use(folder) {
-        let _ = fs::remove_dir_all(folder);
+    let deadline = Instant::now() + REMOVE_PATIENCE;
+    while journal::in_use(folder) {
+        if Instant::now() > deadline {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
+    let _ = fs::remove_dir_all(folder);
 }
 
 /// Takes the lock of `file` for as long as the file stays open; `false` when another process has it.
