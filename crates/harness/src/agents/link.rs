@@ -1,0 +1,98 @@
+//! How a coordinator and its agents talk, whatever carries it: subjects, messages, questions with answers, and clocks.
+//!
+//! A subject is a name with points in it (`tithe.agent.3f2a`). Whoever listens to it gets what is told there from then
+//! on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine does not carry
+//! in one piece, puts it together again and hands over nothing that was torn or came twice. What they say is
+//! [`message`](super::message)'s.
+
+use std::time::Duration;
+
+use tithe_machine::fault::Fault;
+
+/// The longest message, bytes: the rows and histograms of a long frame are some megabytes.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// A connection to what carries messages. Every call is bounded by a time and may be made by any thread.
+///
+/// A link that has lost its engine connects again by itself. Meanwhile calls fail with [`Fault::Connection`], whose words
+/// name the engine's address and never what was used to be let in.
+pub trait Link: Send + Sync {
+    /// Sends `message` to whoever listens to `subject`, be it nobody.
+    ///
+    /// # Errors
+    /// When the message is too long or the engine cannot be reached.
+    fn tell(&self, subject: &str, message: &[u8]) -> Result<(), Fault>;
+
+    /// Sends `message` to whoever listens to `subject`, and returns the first answer.
+    ///
+    /// # Errors
+    /// As [`Link::tell`]. That nobody listens is no error: see [`Answer`].
+    fn ask(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault>;
+
+    /// Sends `message` to whoever listens to `subject`, and returns all answers that come `within` that time.
+    ///
+    /// # Errors
+    /// As [`Link::tell`].
+    fn ask_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault>;
+
+    /// Listens to `subject` from when this returns.
+    ///
+    /// # Errors
+    /// When the engine cannot be reached or does not let this account listen there.
+    fn listen(&self, subject: &str) -> Result<Box<dyn Inbox>, Fault>;
+
+    /// Answers who asks [`Link::ask_time`] at `subject`, for as long as what is returned is kept. No thread that measures
+    /// has a part in it.
+    ///
+    /// # Errors
+    /// As [`Link::listen`].
+    fn tell_time(&self, subject: &str) -> Result<Box<dyn Send + Sync>, Fault>;
+
+    /// One exchange of clock readings with whoever tells the time at `subject`; `None` where nobody does, or does not
+    /// answer `within` that time.
+    ///
+    /// # Errors
+    /// When the engine cannot be reached.
+    fn ask_time(&self, subject: &str, within: Duration) -> Result<Option<Exchange>, Fault>;
+}
+
+/// What is told at one subject, in the order in which it came.
+pub trait Inbox: Send {
+    /// The next message; `None` when none came `within` that time.
+    ///
+    /// # Errors
+    /// When the engine was lost: what was told meanwhile is lost too.
+    fn next(&mut self, within: Duration) -> Result<Option<Letter>, Fault>;
+}
+
+/// A message that came.
+pub struct Letter {
+    /// What it says.
+    pub body: Vec<u8>,
+    /// Where its sender waits for an answer; `None` where it does not.
+    pub reply_to: Option<String>,
+}
+
+/// What came of a question.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This answer.
+    Said(Vec<u8>),
+    /// Nobody listens at that subject.
+    Nobody,
+    /// Somebody may listen and has not answered in time.
+    Silence,
+}
+
+/// Four readings of two clocks, as in NTP's on-wire protocol (RFC 5905, section 8): `CLOCK_MONOTONIC`, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// The asker's clock when it asked.
+    pub asked_ns: u64,
+    /// The other's clock when the question arrived.
+    pub arrived_ns: u64,
+    /// The other's clock when it answered.
+    pub answered_ns: u64,
+    /// The asker's clock when the answer arrived.
+    pub heard_ns: u64,
+}
