@@ -1,12 +1,14 @@
 //! The run: from names in an experiment to servers, load, evidence and a folder of records.
 //!
 //! [`arms`] makes set-ups of names, [`serve`] starts a server, [`load`] offers operations frame by frame, [`run`]
-//! stages cells and epochs, [`folder`] is what is written down, [`volumes`] are file systems under a server's folder.
+//! stages cells and epochs, [`folder`] is what is written down, [`volumes`] are file systems under a server's folder,
+//! [`agents`] are load machines beside this one.
 //! Modules import each other in one direction only, which a test holds. Nothing here prints; what happens is told as
 //! [`tithe_model::record::Event`]s.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
 
+pub mod agents;
 pub mod arms;
 pub mod catalogue;
 pub mod folder;

@@ -40,10 +40,11 @@ use tithe_model::{
 use tithe_plugin::{data, database::CacheUse, product::Product, workload::Workload};
 
 use crate::{
+    agents::coordinator::Team,
     arms::{self, Resolved},
     folder::{RunFolder, file_name},
     limits,
-    load::frame::{CellRunner, StartedArm},
+    load::frame::{CellRunner, StartedArm, part::LoadMachines},
     saturation::Served,
 };
 use apart::Apart;
@@ -86,6 +87,8 @@ pub struct Run<'a> {
     rotates: bool,
     /// What starts this program again, to measure an embedded database in a process of its own.
     apart: Option<Command>,
+    /// The agents that offer its load; `None` where Tithe's own process does.
+    team: Option<&'a Team<'a>>,
 }
 
 /// How a run ended.
@@ -117,7 +120,7 @@ impl<'a> Run<'a> {
         let of_arms = plan.experiment.arms.iter().map(|arm| arms::install_of(product, arm, &install));
         let installs = of_arms.collect::<Result<Vec<_>, _>>();
         let installs = installs.map_err(|missing| Fault::Machine(format!("{} was not found", missing.what)))?;
-        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, apart: None })
+        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, apart: None, team: None })
     }
 
     /// The same, which measures an embedded database in a process of its own for every start. `program` is this one,
@@ -125,6 +128,13 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn apart(mut self, program: Command) -> Self {
         self.apart = Some(program);
+        self
+    }
+
+    /// The same, whose load the agents of `team` offer.
+    #[must_use]
+    pub fn loaded_by(mut self, team: Option<&'a Team<'a>>) -> Self {
+        self.team = team;
         self
     }
 
@@ -208,6 +218,10 @@ impl<'a> Run<'a> {
         event_log: &mut EventLog<'_>,
     ) -> Result<CellEnding, Fault> {
         let mut cell = self.with_rate(number, &run_state.served)?;
+        if let Some(team) = self.team {
+            team.lanes(cell.clients);
+            cell = team.suited(&cell)?;
+        }
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
         if self.rotates {
             cell.starts = Starts::Once;
@@ -290,6 +304,7 @@ impl<'a> Run<'a> {
         let cold = self.plan.experiment.resources[cell.resources].limits.cold;
         let runner = CellRunner::new(self.product, workload, cell, number as u32, slot_fixed, epoch_setup.take_arms());
         let mut runner = runner
+            .loaded_by(self.team.map(|team| team as &dyn LoadMachines))
             .left_cold(cold)
             .in_workspaces(epoch_setup.take_workspaces())
             .pausing_in(epoch_setup.pauses_in(cell, self.rotates));

@@ -96,8 +96,24 @@ pub struct Frame {
     pub stalls: Stalls,
     /// The arms, in the experiment's order.
     pub arms: Vec<ArmFrame>,
+    /// The machines that offered its load, in the order of their lanes; none where it came from Tithe's own process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentFrame>,
     /// The machine during the frame.
     pub host: Host,
+}
+
+/// What one load machine did during a frame.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentFrame {
+    /// The name that its agent gave.
+    pub name: String,
+    /// Its lanes in this cell.
+    pub lanes: u32,
+    /// By how much its clock was ahead of the coordinator's before the frame, ns.
+    pub clock_offset_ns: i64,
+    /// How far that may be wrong, before or after the frame, and by how much it changed between, ns.
+    pub clock_bound_ns: u64,
 }
 
 /// What one arm did during a frame.

@@ -11,6 +11,7 @@ mod context;
 mod growth;
 mod lanes;
 mod opening;
+pub mod part;
 mod record;
 mod slices;
 #[cfg(test)]
@@ -31,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use tithe_machine::{fault::Fault, launch::Server, sandbox::companion::Companion, watch::process};
 use tithe_model::{
     plan::Cell,
-    record::{ArmFrame, Frame, Slot, Stalls},
+    record::{AgentFrame, ArmFrame, Frame, Slot, Stalls},
 };
 use tithe_plugin::{
     database::Database,
@@ -123,10 +124,17 @@ struct Measured {
     arms: Vec<ArmMeasured>,
     /// How lanes saw what neighbours took of their slots.
     stalls: Stalls,
+    /// The load machines, where there are some.
+    agents: Vec<AgentFrame>,
+    /// Why nothing of it must be used: a load machine was lost.
+    spoiled: Option<String>,
+    /// Invented time where it began and ended, ns, where other processes invent it.
+    invented_ns: Option<(u64, u64)>,
     grown: Grown,
 }
 
 /// What one arm did in a frame.
+#[derive(Default)]
 struct ArmMeasured {
     record: ArmFrame,
     /// Operations before the first slot.
@@ -263,6 +271,7 @@ impl<'a> CellRunner<'a> {
     pub fn data_put_back(&mut self) {
         if let Offer::Lanes(lanes) = &mut self.offer {
             lanes.states = lanes::states(lanes.clients, &self.context.arms);
+            lanes.machines.into_iter().for_each(|machines| machines.data_put_back());
         }
         self.done.fill(0);
     }
@@ -317,8 +326,11 @@ impl<'a> CellRunner<'a> {
         start_unix_ns: u64,
         measured: Measured,
     ) -> (Frame, Vec<Slot>) {
-        let Measured { mut slots, arms, stalls, grown } = measured;
+        let Measured { mut slots, arms, stalls, agents, spoiled, invented_ns, mut grown } = measured;
         slots.sort_by_key(|slot| (slot.block, slot.lane, slot.arm));
+        let start_unix_ns = invented_ns.map_or(start_unix_ns, |(begun_ns, _)| begun_ns);
+        grown.duration_ns = invented_ns.map_or(grown.duration_ns, |(begun_ns, ended_ns)| ended_ns - begun_ns);
+        let is_spoiled = spoiled.is_some();
         let mut frame = Frame {
             cell: self.context.cell_index,
             frame: number,
@@ -326,16 +338,19 @@ impl<'a> CellRunner<'a> {
             start,
             start_unix_ns,
             duration_ns: grown.duration_ns,
-            invalid: invalid(&grown, &arms),
+            invalid: spoiled.or_else(|| invalid(&grown, &arms)),
             free,
             slot_ns: self.context.cell.slot_ns,
             settling_ns: self.context.cell.settling_ns,
             stalls,
             arms: self.arm_records(arms),
+            agents,
             host: grown.host,
         };
         self.check_processors(&mut frame);
-        if let Offer::Lanes(lanes) = &mut self.offer {
+        if let Offer::Lanes(lanes) = &mut self.offer
+            && !is_spoiled
+        {
             // Here and not before the next frame, so that its length is known to whoever decides whether there is one.
             lanes.growth.adapt(&mut self.context, &frame, slots.len());
         }

@@ -149,7 +149,7 @@ impl Client for YcsbClient {
         // The only error is a full window, which the next acknowledged insert reports.
         let _ = self.abandon();
         self.operation = self.stream.next(&self.records);
-        self.record.set(&self.shared, self.operation.record);
+        self.record.set(&self.shared, self.records.number_of(self.operation.record));
         if self.operation.kind.writes() {
             self.record.fill(&self.shared, self.operation.write, version(self.operation.mark));
         }

@@ -183,6 +183,10 @@ impl ArmState for Records {
     fn go_on(&self, reached: &[i64]) {
         Self::go_on(self, reached);
     }
+
+    fn divide(&self, part: u64, of: u64) {
+        Self::divide(self, part as i64, of as i64);
+    }
 }
 
 /// Records that are written durably together while loading.

@@ -83,6 +83,11 @@ pub struct Operation {
 /// bytes or so for each insert that failed.
 #[derive(Debug)]
 pub struct Records {
+    /// Records before the first insert.
+    loaded: i64,
+    /// Which of how many parts of the inserted records are these; the others are other load machines'.
+    part: AtomicI64,
+    parts: AtomicI64,
     inserted: AcknowledgedCounter,
     /// Draws of the sequential distribution so far.
     position: AtomicI64,
@@ -96,11 +101,31 @@ impl Records {
     /// `0..count` are loaded.
     pub fn new(count: i64) -> Self {
         Self {
+            loaded: count,
+            part: AtomicI64::new(0),
+            parts: AtomicI64::new(1),
             inserted: AcknowledgedCounter::new(count),
             position: AtomicI64::new(0),
             returned: Mutex::default(),
             doubtful: Mutex::default(),
         }
+    }
+
+    /// Has inserted records be part `part` of `parts`: those of all parts together are the ones that a single load machine
+    /// would insert.
+    pub fn divide(&self, part: i64, parts: i64) {
+        self.part.store(part, Ordering::Relaxed);
+        self.parts.store(parts.max(1), Ordering::Relaxed);
+    }
+
+    /// The number among the records of all parts that `record` of this part has, by which its key is made.
+    #[inline]
+    pub fn number_of(&self, record: i64) -> i64 {
+        if record < self.loaded {
+            return record;
+        }
+        let inserted = (record - self.loaded) * self.parts.load(Ordering::Relaxed);
+        self.loaded + inserted + self.part.load(Ordering::Relaxed)
     }
 
     /// The newest record before which none is missing.

@@ -496,3 +496,18 @@ fn another_process_goes_on_with_the_records_that_one_has_inserted() {
         assert_eq!(untouched.reached(), Records::new(200).reached(), "{nonsense:?}");
     }
 }
+
+#[test]
+fn parts_share_what_was_loaded_and_insert_each_record_once() {
+    let parts: Vec<Records> = (0..3).map(|_| Records::new(10)).collect();
+    (0..).zip(&parts).for_each(|(part, records)| records.divide(part, 3));
+    let loaded = |records: &Records| (0..10).all(|record| records.number_of(record) == record);
+    assert!(parts.iter().all(loaded));
+    let inserted = |records: &Records| (0..4).map(|_| records.number_of(records.reserve())).collect::<Vec<i64>>();
+    let mut numbers: Vec<i64> = parts.iter().flat_map(inserted).collect();
+    assert_eq!(numbers[..4], [10, 13, 16, 19]);
+    numbers.sort_unstable();
+    assert_eq!(numbers, (10..22).collect::<Vec<i64>>());
+    let whole = Records::new(10);
+    assert_eq!(whole.number_of(whole.reserve()), 10);
+}

@@ -15,7 +15,7 @@ use tithe_machine::{
 use tithe_model::plan::Cell;
 use tithe_plugin::{database::Database, workload::Workload};
 
-use super::StartedArm;
+use super::{StartedArm, part::LaneRange};
 use crate::load::{
     pause_gate::{PauseGate, Workers},
     reading::{Reading, sizes},
@@ -30,8 +30,12 @@ pub(super) struct CellContext<'a> {
     pub cell: Cell,
     pub cell_index: u32,
     pub processors: Vec<usize>,
-    /// One for each lane.
+    /// Which of all lanes are in this process.
+    pub lanes_here: LaneRange,
+    /// One for each lane in this process; at least one.
     pub clocks: Vec<Clock>,
+    /// The servers are another machine's: neither bound nor watched from here.
+    pub servers_elsewhere: bool,
     pub arms: Vec<StartedArm>,
     /// Caches stay as empty as a fresh start leaves them.
     pub cold: bool,
@@ -58,9 +62,6 @@ impl<'a> CellContext<'a> {
     ) -> Self {
         let processors = process::processors();
         let lanes = processors.len().min(cell.clients as usize).max(1);
-        // The only place that asks: from here on the clocks tell whether time is invented.
-        let simulated = database.simulated();
-        let clock = || if simulated { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
         Self {
             database,
             embedded: database.embedded(),
@@ -68,7 +69,9 @@ impl<'a> CellContext<'a> {
             cell: cell.clone(),
             cell_index,
             processors,
-            clocks: (0..lanes).map(|_| clock()).collect(),
+            lanes_here: LaneRange { first: 0, count: lanes, of: lanes },
+            clocks: clocks(database, lanes),
+            servers_elsewhere: false,
             cold: false,
             fresh: false,
             pauses_in: None,
@@ -79,9 +82,20 @@ impl<'a> CellContext<'a> {
         }
     }
 
-    /// Threads that offer load, one a processor.
+    /// The same, of which only the lanes `here` are in this process.
+    pub fn divide(&mut self, here: LaneRange) {
+        self.lanes_here = here;
+        self.clocks = clocks(self.database, here.count);
+    }
+
+    /// Threads that offer load, on all machines together.
     pub fn lanes(&self) -> usize {
-        self.clocks.len()
+        self.lanes_here.of
+    }
+
+    /// The clock of lane `number`, which is in this process.
+    pub fn clock(&self, number: usize) -> &Clock {
+        &self.clocks[number - self.lanes_here.first]
     }
 
     /// True where time is invented, and nothing of the machine is looked at.
@@ -89,9 +103,9 @@ impl<'a> CellContext<'a> {
         self.clocks[0].is_virtual()
     }
 
-    /// The processor of lane `number`.
+    /// The processor of lane `number`, which is in this process.
     pub fn processor(&self, number: usize) -> usize {
-        self.processors[number % self.processors.len()]
+        self.processors[(number - self.lanes_here.first) % self.processors.len()]
     }
 
     /// True where clients and servers talk over a wire: not where the database is embedded or invented.
@@ -138,4 +152,12 @@ impl<'a> CellContext<'a> {
         };
         self.arms.iter().map(reading).collect()
     }
+}
+
+/// A clock for each of `lanes`, and one where there is none. The only place that asks the database: from here on the
+/// clocks tell whether time is invented.
+fn clocks(database: &dyn Database, lanes: usize) -> Vec<Clock> {
+    let simulated = database.simulated();
+    let clock = || if simulated { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
+    (0..lanes.max(1)).map(|_| clock()).collect()
 }

@@ -6,14 +6,19 @@ use tithe_machine::watch::stalls::{self, ProcessorAccounts};
 use tithe_model::experiment::Arrivals;
 use tithe_plugin::workload::{ArmState, Clients};
 
-use super::{StartedArm, context::CellContext, growth::Growth};
+use super::{StartedArm, context::CellContext, growth::Growth, part::LoadMachines};
 
 /// Why what neighbours take is not seen where nothing is bound to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
 
+/// Why what neighbours take is not seen where lanes and servers are on different machines.
+const ELSEWHERE: &str = "what serves clients is on another machine";
+
 /// The lanes of a cell, from frame to frame.
 pub(super) struct Lanes<'a> {
     pub clients: &'a dyn Clients,
+    /// The machines that they are on; `None` where they are in this process.
+    pub machines: Option<&'a dyn LoadMachines>,
     /// What the clients of each arm share.
     pub states: Vec<Arc<dyn ArmState>>,
     /// How long slots become.
@@ -36,7 +41,18 @@ impl<'a> Lanes<'a> {
         let groups = (seen && !context.embedded).then(|| stalls::Lanes::make(context.lanes()).ok()).flatten();
         let accounts = seen.then(ProcessorAccounts::find).flatten();
         let growth = Growth::new(&context.cell, context.arms.len(), slot_fixed);
-        Self { clients, states, growth, stalls_hidden, groups, accounts }
+        Self { clients, machines: None, states, growth, stalls_hidden, groups, accounts }
+    }
+
+    /// Has `machines` offer the load.
+    pub fn offered_elsewhere(&mut self, machines: &'a dyn LoadMachines) {
+        self.machines = Some(machines);
+        self.servers_are_elsewhere();
+    }
+
+    /// What serves the clients is on another machine, and nothing of it is seen here.
+    pub fn servers_are_elsewhere(&mut self) {
+        (self.stalls_hidden, self.groups, self.accounts) = (Some(ELSEWHERE), None, None);
     }
 }
 

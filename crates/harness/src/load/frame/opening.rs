@@ -18,6 +18,7 @@ use super::{
     StartedArm,
     context::CellContext,
     lanes::{Lanes, NOT_BOUND},
+    part::Serving,
 };
 use crate::load::{
     lane::{Arm, ClientConnection, Lane, Reconnect},
@@ -31,6 +32,8 @@ pub(super) struct Opened<'a> {
     pub connect_ns: Vec<u64>,
     /// How the lane sees what neighbours take of its slots.
     pub stalls: Stalls,
+    /// Who serves its connections, as the servers number them, where they are another machine's.
+    pub serving: Vec<Serving>,
 }
 
 /// One lane while its connections are opened. The caller is the lane's own thread.
@@ -59,13 +62,18 @@ impl Lanes<'_> {
     ) -> Result<Opened<'s>, Fault> {
         let of_lane = |client: &u64| *client as usize % context.lanes() == number;
         let clients: Vec<u64> = (0..u64::from(context.cell.clients)).filter(of_lane).collect();
-        let clock = context.clocks[number].clone();
+        let clock = context.clock(number).clone();
         let how = Connect { blocking: clients.len() == 1, lane: number, clock, table: context.workload.table() };
         let opening = Opening { context, lanes: self, how, pinned, clients };
         let mut tasks = Vec::with_capacity(opening.clients.len() * context.arms.len());
         let mut opened = Vec::with_capacity(context.arms.len());
+        let mut serving = Vec::new();
         for index in block_order(context.cell.seed, frame.into(), u64::MAX, context.arms.len()) {
-            let (arm, connect_ns) = opening.arm(index, &mut tasks)?;
+            let (mut arm, connect_ns) = opening.arm(index, &mut tasks)?;
+            if context.servers_elsewhere {
+                let processes = arm.connections.iter_mut().filter_map(ClientConnection::serving_process);
+                serving.extend(processes.map(|process| Serving { lane: number, arm: index, process }));
+            }
             opened.push((index, arm, connect_ns));
         }
         opened.sort_by_key(|(index, ..)| *index);
@@ -74,7 +82,7 @@ impl Lanes<'_> {
         let Connect { clock, .. } = opening.how;
         let lane = Lane::new(number, context.lanes(), clock, context.cell.arrivals, arms, context.cell_index)
             .stalled_as(watch);
-        Ok(Opened { lane, connect_ns, stalls })
+        Ok(Opened { lane, connect_ns, stalls, serving })
     }
 }
 
@@ -99,6 +107,7 @@ impl<'a> Opening<'a> {
             Recorder::new(context.workload.operations().len(), reconnects, context.cell.arrivals != Arrivals::Closed);
         let mut arm = Arm::new(connections, recorder, started.on.clone(), started.off.clone())?;
         match (started.server.process, task) {
+            _ if context.servers_elsewhere => arm.watch_whole(None),
             (Some(process), task) if reconnects => {
                 arm.watch_whole(TaskWatch::of_changing(process, &task, context.lanes()))
             }
@@ -113,7 +122,7 @@ impl<'a> Opening<'a> {
     fn conn(&self, index: usize, number: u64) -> Result<(ClientConnection<'a>, ServerTask), Fault> {
         let (context, started, pinned) = (self.context, &self.context.arms[index], self.pinned);
         let mut session = context.connect(started, &self.how, pinned)?;
-        let task = session.connection().server_task();
+        let task = context.task(&mut session);
         let mut client = self.lanes.clients.client(&self.lanes.states[index]);
         if let Some(compute) = started.setup.compute {
             client.compute_in(compute);
@@ -189,11 +198,19 @@ impl<'a> Opening<'a> {
 }
 
 impl CellContext<'_> {
+    /// Who serves `session`, as far as that is to be seen from here.
+    fn task(&self, session: &mut Session) -> ServerTask {
+        match session.connection().server_task() {
+            ServerTask::Process(_) | ServerTask::Thread { .. } if self.servers_elsewhere => ServerTask::Unknown,
+            task => task,
+        }
+    }
+
     /// Opens one connection to an arm, and binds whoever serves it to the lane's processor. Of a server that Tithe did
     /// not start only what ends with the connection is bound: a thread may serve somebody else afterwards.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let mut session = data::connect(self.database, &started.server, &started.setup, how, self.workload)?;
-        let task = session.connection().server_task();
+        let task = self.task(&mut session);
         let stays = started.server.address.is_attached() && !matches!(task, ServerTask::Process(_));
         if let (true, Some(thread)) = (pinned && !stays, task.thread()) {
             process::pin(thread, self.processor(how.lane));

@@ -62,10 +62,9 @@ pub(super) fn measured(
     arm: usize,
     has: bool,
     seen: &[Seen<'_>],
-    counters: Counters,
 ) -> ArmMeasured {
     let recorders = || seen.iter().map(|seen| &seen.opened.lane.arms[arm].recorder);
-    let record = record(context, arm, seen, counters);
+    let record = record(context, arm, seen);
     let nothing = has && record.operations == 0;
     let profile = |phases| {
         let mut profile = Profile::default();
@@ -82,8 +81,8 @@ pub(super) fn measured(
     }
 }
 
-/// The record of `arm`, whose server's counters have grown by `counters`.
-fn record(context: &CellContext<'_>, arm: usize, seen: &[Seen<'_>], counters: Counters) -> ArmFrame {
+/// The record of `arm` as its clients saw it.
+fn record(context: &CellContext<'_>, arm: usize, seen: &[Seen<'_>]) -> ArmFrame {
     let mut frame = ArmFrame::default();
     let mut phases = Profile::default();
     let mut cpu_times: Option<CpuTimes> = None;
@@ -107,9 +106,15 @@ fn record(context: &CellContext<'_>, arm: usize, seen: &[Seen<'_>], counters: Co
         client_user_ns: cpu_times.map(|cpu_times| cpu_times.user_ns),
         client_system_ns: cpu_times.map(|cpu_times| cpu_times.system_ns),
         statements: Some(traffic.statements).filter(|statements| *statements > 0),
-        ..counters
+        ..Counters::default()
     };
     frame
+}
+
+/// What clients counted and what the server of their arm counted, as one.
+pub(super) fn counted(clients: Counters, server: Counters) -> Counters {
+    let Counters { sent_bytes, received_bytes, client_user_ns, client_system_ns, statements, .. } = clients;
+    Counters { sent_bytes, received_bytes, client_user_ns, client_system_ns, statements, ..server }
 }
 
 /// Adds the counts and latencies of one lane's `recorder` to `frame`; `names` are those of its operations.

@@ -82,7 +82,8 @@ impl Slices<'_> {
         };
         let arms = done.into_iter().enumerate().zip(counters).map(measured).collect();
         let stalls = Stalls::Unseen("another program's waits for a processor are not seen".to_owned());
-        Ok(Some(Measured { slots, arms, stalls, grown }))
+        let (agents, spoiled, invented_ns) = (Vec::new(), None, None);
+        Ok(Some(Measured { slots, arms, stalls, agents, spoiled, invented_ns, grown }))
     }
 
     /// One slice on each arm that does not count; false when it was cancelled. All servers run afterwards.

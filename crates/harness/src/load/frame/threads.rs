@@ -2,25 +2,44 @@
 
 use std::{
     any::Any,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use tithe_machine::{clock::Clock, fault::Fault, watch::process};
-use tithe_model::experiment::{Arrivals, Design};
+use tithe_model::{
+    experiment::{Arrivals, Design},
+    record::{AgentFrame, Counters, Slot, Stalls},
+};
 
 use super::{
-    Asked, Measured,
+    ArmMeasured, Asked, Measured,
     context::CellContext,
     lanes::Lanes,
+    part::Serving,
     record::{self, Seen, Traffic},
-    watch::{Counted, Watch},
+    watch::{Grown, Watch},
 };
-use crate::load::{
-    Schedule,
-    meeting::{Broken, Meeting},
-    pause_gate::PauseGate,
-    placement::Placement,
-};
+use crate::load::{Schedule, meeting::Meeting, pause_gate::PauseGate, placement::Placement};
+
+/// How far ahead the first slot begins once all lanes are ready: far enough for every lane to be there in time, ns.
+const START_AHEAD_NS: u64 = 500_000;
+
+/// What the lanes of a frame saw, wherever they were.
+pub(super) struct LanesMeasured {
+    pub slots: Vec<Slot>,
+    /// In the experiment's order, with what clients count.
+    pub arms: Vec<ArmMeasured>,
+    pub stalls: Stalls,
+    /// The load machines, where there are some.
+    pub agents: Vec<AgentFrame>,
+    /// Why nothing of it must be used.
+    pub spoiled: Option<String>,
+    /// Invented time where the frame began and ended, ns, where other processes invent it.
+    pub invented_ns: Option<(u64, u64)>,
+}
 
 /// How the threads of one frame meet.
 struct Shared<'a> {
@@ -31,13 +50,15 @@ struct Shared<'a> {
     /// When the first slot begins, ns; known when all have met twice.
     start_ns: &'a AtomicU64,
     pause_gate: &'a PauseGate,
+    /// Who serves the connections that were opened, as the servers number them.
+    serving: Mutex<Vec<Serving>>,
 }
 
 impl Lanes<'_> {
     /// One frame; `None` when it was cancelled.
     ///
     /// # Errors
-    /// When a lane cannot connect or panics.
+    /// When a lane cannot connect or panics; when a load machine cannot measure.
     pub fn measure(
         &self,
         context: &CellContext<'_>,
@@ -45,34 +66,65 @@ impl Lanes<'_> {
         asked: &Asked<'_>,
     ) -> Result<Option<Measured>, Fault> {
         let pause_gate = context.pause_gate()?;
-        let (meeting, start_ns) = (Meeting::of(context.lanes() + 1), AtomicU64::new(0));
+        let mut before = None;
+        let mut count = || before = Some(watch.count(&pause_gate));
         let lag = lag(context, asked.done);
-        let shared = Shared { asked, lag, meeting: &meeting, start_ns: &start_ns, pause_gate: &pause_gate };
-        let (before, seen) = std::thread::scope(|scope| {
+        let measured = match self.machines {
+            Some(machines) => self.measure_elsewhere(context, (asked, lag), machines, &mut count)?,
+            None => self.measure_here(context, asked, lag, &pause_gate, &mut |_| {
+                count();
+                Some(Clock::Real.now() + START_AHEAD_NS)
+            })?,
+        };
+        let Some(measured) = measured.filter(|_| !asked.cancelled.load(Ordering::SeqCst)) else { return Ok(None) };
+        // Of a frame that was spoiled before its first slot nothing was counted.
+        let before = before.unwrap_or_else(|| watch.count(&pause_gate));
+        Ok(Some(measured.with(watch.grown_since(before, pause_gate))))
+    }
+
+    /// One frame of the lanes that are in this process; `start` is called with whoever serves them when all are connected
+    /// and warm, and says when the first slot begins, ns. `None` where it does not, and when the frame was cancelled.
+    ///
+    /// # Errors
+    /// When a lane cannot connect or panics.
+    pub fn measure_here(
+        &self,
+        context: &CellContext<'_>,
+        asked: &Asked<'_>,
+        lag: Vec<u64>,
+        pause_gate: &PauseGate,
+        start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
+    ) -> Result<Option<LanesMeasured>, Fault> {
+        let here = context.lanes_here;
+        let (meeting, start_ns) = (Meeting::of(here.count + 1), AtomicU64::new(0));
+        let serving = Mutex::default();
+        let shared = Shared { asked, lag, meeting: &meeting, start_ns: &start_ns, pause_gate, serving };
+        let seen = std::thread::scope(|scope| {
             let shared = &shared;
             let lane = |number| {
                 let placement = Placement::drawn(context.cell.seed, asked.number, number);
                 scope.spawn(move || placement.within(|| self.run(context, number, shared)))
             };
-            let threads: Vec<_> = (0..context.lanes()).map(lane).collect();
-            let before = begin(watch, shared);
+            let threads: Vec<_> = (here.first..here.first + here.count).map(lane).collect();
+            begin(shared, start);
             let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|words| Err(panicked(&*words))));
-            (before, ended.collect::<Vec<Result<Option<Seen<'_>>, Fault>>>())
+            ended.collect::<Vec<Result<Option<Seen<'_>>, Fault>>>()
         });
-        let grown = before.ok().map(|before| watch.grown_since(before, pause_gate));
         // Where a lane could not connect or panicked, the others saw nothing, and its fault is the one that is told.
         let seen = seen.into_iter().collect::<Result<Vec<Option<Seen<'_>>>, Fault>>()?;
-        let seen: Vec<Seen<'_>> = seen.into_iter().flatten().collect();
-        let Some((counters, grown)) = grown.filter(|_| !asked.cancelled.load(Ordering::SeqCst)) else {
+        let Some(seen) = seen.into_iter().collect::<Option<Vec<Seen<'_>>>>() else { return Ok(None) };
+        if asked.cancelled.load(Ordering::SeqCst) {
             return Ok(None);
-        };
+        }
         let schedule = Schedule::new(&context.cell, asked.number, context.arms.len(), 0);
-        let arm = |(arm, counters)| record::measured(context, arm, schedule.has(arm), &seen, counters);
-        Ok(Some(Measured {
+        let arm = |arm| record::measured(context, arm, schedule.has(arm), &seen);
+        Ok(Some(LanesMeasured {
             slots: seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect(),
-            arms: counters.into_iter().enumerate().map(arm).collect(),
+            arms: (0..context.arms.len()).map(arm).collect(),
             stalls: seen.first().map(|seen| seen.opened.stalls.clone()).unwrap_or_default(),
-            grown,
+            agents: Vec::new(),
+            spoiled: None,
+            invented_ns: None,
         }))
     }
 
@@ -90,6 +142,7 @@ impl Lanes<'_> {
         let bound = prepare_thread(pinned.then(|| context.processor(number)));
         let mut schedule = Schedule::new(&context.cell, frame, context.arms.len(), 0);
         let mut opened = self.open(context, number, frame, pinned)?;
+        shared.serving.lock().unwrap_or_else(PoisonError::into_inner).append(&mut opened.serving);
         let lane = &mut opened.lane;
         let warmed_up = lane.warm_up(&schedule, warmup_ns, &shared.lag, context.cell.frame_ns(context.arms.len()));
         if let Err(reason) = bound {
@@ -121,16 +174,30 @@ fn lag(context: &CellContext<'_>, done: &[u64]) -> Vec<u64> {
     done.iter().map(|done| if even { (furthest - done).div_ceil(context.lanes() as u64) } else { 0 }).collect()
 }
 
-/// Has all lanes begin their slots once each is connected and warm; the counters before that.
-fn begin(watch: &Watch<'_>, shared: &Shared<'_>) -> Result<Counted, Broken> {
+/// Has all lanes begin their slots when `start` says, once each is connected and warm. Where one cannot be, or `start`
+/// does not say, nobody waits for anything any more.
+fn begin(shared: &Shared<'_>, start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>) {
     let attendance = shared.meeting.attend();
-    attendance.wait()?;
-    let before = watch.count(shared.pause_gate);
-    // Far enough away for every lane to be there in time.
-    shared.start_ns.store(Clock::Real.now() + 500_000, Ordering::SeqCst);
-    attendance.wait()?;
-    attendance.leave();
-    Ok(before)
+    if attendance.wait().is_err() {
+        return;
+    }
+    let serving = std::mem::take(&mut *shared.serving.lock().unwrap_or_else(PoisonError::into_inner));
+    let Some(start_ns) = start(serving) else { return };
+    shared.start_ns.store(start_ns, Ordering::SeqCst);
+    if attendance.wait().is_ok() {
+        attendance.leave();
+    }
+}
+
+impl LanesMeasured {
+    /// The same with what the counters of each arm's server and the machine's say.
+    fn with(self, (counters, grown): (Vec<Counters>, Grown)) -> Measured {
+        let Self { slots, mut arms, stalls, agents, spoiled, invented_ns } = self;
+        for (arm, of_server) in arms.iter_mut().zip(counters) {
+            arm.record.counters = record::counted(arm.record.counters, of_server);
+        }
+        Measured { slots, arms, stalls, agents, spoiled, invented_ns, grown }
+    }
 }
 
 /// Binds the calling thread to `processor`, or to none, and lets its sleeps end on time.

@@ -56,8 +56,11 @@ impl CellRunner<'_> {
             // No frame that counts has such a number, so none draws the same keys and orders.
             let number = u32::MAX - start.wrapping_mul(WINDOWS_MAX).wrapping_add(window);
             let Some((_, measured)) = self.measure(number, false, warmup_ns, cancelled)? else { return Ok(None) };
-            course.add(&measured);
             duration_ns += measured.grown.duration_ns;
+            if measured.spoiled.is_some() {
+                continue;
+            }
+            course.add(&measured);
             for (arm, done) in measured.arms.iter().zip(&mut self.done) {
                 *done += arm.warmed_up + arm.record.all_operations();
             }

@@ -79,6 +79,11 @@ impl<'a> ClientConnection<'a> {
         self.connection()?.warm()
     }
 
+    /// The process that serves it, as its server numbers it, where it says so.
+    pub fn serving_process(&mut self) -> Option<i32> {
+        self.connection().ok()?.serving_process()
+    }
+
     #[inline]
     pub(super) fn connection(&mut self) -> Result<&mut dyn Connection, Fault> {
         open(&mut self.session).map(Session::connection)

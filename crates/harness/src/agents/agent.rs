@@ -1,0 +1,378 @@
+//! An agent: offers the lanes of its machine to one run after the other.
+//!
+//! It does what its own command line allows and nothing that a plan could smuggle in: it opens connections to the targets
+//! that it was started with, reads no file that a message names, and starts no program. Certificates and keys that a
+//! coordinator sends lie in a folder of its own while it works for that run.
+//!
+//! One thread listens and answers who asks who is there; another one measures. While slots are measured nobody asks
+//! anything of either.
+
+mod target;
+mod work;
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, Sender},
+    },
+    time::{Duration, Instant},
+};
+
+use tithe_machine::{fault::Fault, secret::Secret};
+use tithe_model::record::Machine;
+use tithe_plugin::product::Product;
+
+pub use self::target::AllowedTarget;
+use self::work::{Ordered, Work};
+use super::{
+    link::{Answer, Inbox, Letter, Link},
+    message::{
+        Enlistment, FrameOrder, Hello, Order, PROTOCOL, ROLL_CALL, Reply, Report, Said, coordinator, coordinator_clock,
+        read, write,
+    },
+};
+
+/// How long one look for messages takes at most: as long as ctrl-C may have to wait.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How often it looks whether the coordinator of its run still lives.
+const ALIVE_EVERY: Duration = Duration::from_secs(2);
+
+/// How long an answer may take that is given without any work.
+const PROMPT: Duration = Duration::from_secs(2);
+
+/// How long it tries to hand over what it has measured.
+const REPORT_WITHIN: Duration = Duration::from_secs(30);
+
+/// What an agent offers, as it was started.
+pub struct Offered {
+    /// Its name, for people.
+    pub name: String,
+    /// Lanes.
+    pub lanes: u32,
+    /// Servers that it may connect to.
+    pub targets: Vec<AllowedTarget>,
+    /// The databases of this build.
+    pub products: Vec<&'static dyn Product>,
+    /// Its machine.
+    pub machine: Machine,
+}
+
+impl Offered {
+    /// What this process says of itself while it is free.
+    fn hello(&self) -> Hello {
+        Hello {
+            id: Secret::random(8).expose_hex(),
+            name: self.name.clone(),
+            tithe: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: PROTOCOL,
+            lanes: self.lanes,
+            machine: self.machine.clone(),
+            busy_with: None,
+        }
+    }
+}
+
+/// What is told to whoever watches an agent.
+pub enum Told {
+    /// It works for this run from now on.
+    Enlisted(String),
+    /// It is free again, for this reason.
+    Free(String),
+    /// It has measured frames; how many of this run so far.
+    Measured(u64),
+    /// Something that the user should know.
+    Warning(String),
+}
+
+/// Serves one run after the other until `cancelled`.
+///
+/// # Errors
+/// When the link cannot be used at all. That it is lost later is waited for.
+pub fn serve(
+    link: &dyn Link,
+    offered: &Offered,
+    cancelled: &AtomicBool,
+    tell: &mut dyn FnMut(Told),
+) -> Result<(), Fault> {
+    let hello = offered.hello();
+    let _clock = link.tell_time(&hello.clock())?;
+    let calls = link.listen(ROLL_CALL)?;
+    let orders = link.listen(&hello.orders())?;
+    let shared =
+        Shared { hello, state: Mutex::default(), aborted: AtomicBool::new(false), ended: AtomicBool::new(false) };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| answer_calls(link, &shared, calls));
+        scope.spawn(|| take_orders(link, &shared, orders, &sender));
+        work(link, offered, &shared, &receiver, cancelled, tell);
+        shared.ended.store(true, Ordering::SeqCst);
+    });
+    Ok(())
+}
+
+/// What the threads of an agent share.
+struct Shared {
+    /// What it says of itself while it is free.
+    hello: Hello,
+    state: Mutex<State>,
+    /// The frame that is being measured is not wanted any more.
+    aborted: AtomicBool,
+    ended: AtomicBool,
+}
+
+/// What an agent is at.
+#[derive(Default)]
+struct State {
+    /// The run that it works for.
+    run: Option<String>,
+    /// Ticket of the frame that it measures.
+    measuring: Option<u64>,
+    /// Ticket of the frame whose start is known, and when it begins, ns.
+    go: Option<(u64, u64)>,
+}
+
+impl Shared {
+    /// The state is whole whoever panicked: nothing that can panic happens under the lock.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+}
+
+/// Says who is here to all who ask.
+fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Inbox>) {
+    while !shared.has_ended() {
+        // A link that is lost comes back, and who called meanwhile calls again.
+        let Some(Letter { reply_to: Some(reply_to), .. }) = heard(&mut *calls) else { continue };
+        let hello = Hello { busy_with: shared.state().run.clone(), ..shared.hello.clone() };
+        // Who called and does not hear calls again.
+        let _ = write(&hello).and_then(|hello| link.tell(&reply_to, &hello));
+    }
+}
+
+/// The next message; `None` where none came or the link is lost, for which is waited as long.
+fn heard(inbox: &mut dyn Inbox) -> Option<Letter> {
+    inbox.next(LOOK).unwrap_or_else(|_| {
+        std::thread::sleep(LOOK);
+        None
+    })
+}
+
+/// Takes orders: those that change something at once, and those that `sender` hands to whoever works.
+fn take_orders(link: &dyn Link, shared: &Shared, mut orders: Box<dyn Inbox>, sender: &Sender<Ordered>) {
+    while !shared.has_ended() {
+        let Some(Letter { body, reply_to }) = heard(&mut *orders) else { continue };
+        let reply = match read::<Order>(&body) {
+            Some(order) => take_order(shared, order, sender),
+            None => Reply::Refused("this agent does not understand the order: run one version of tithe".to_owned()),
+        };
+        let told = reply_to.map(|to| write(&reply).and_then(|reply| link.tell(&to, &reply)));
+        // Who ordered and does not hear asks again, or takes this agent for lost.
+        drop(told);
+    }
+}
+
+fn take_order(shared: &Shared, order: Order, sender: &Sender<Ordered>) -> Reply {
+    let mut state = shared.state();
+    match order {
+        Order::Enlist(enlistment) => match refused(&enlistment) {
+            Some(why) => Reply::Refused(why),
+            None => match state.run.as_ref().filter(|run| **run != enlistment.run) {
+                Some(run) => Reply::Busy(run.clone()),
+                None => hand_over(&mut state, enlistment.run.clone(), sender, Ordered::Enlist(enlistment)),
+            },
+        },
+        Order::Measure(order) if state.run.as_ref() != Some(&order.run) => {
+            drop(order);
+            Reply::NotEnlisted
+        }
+        Order::Measure(order) => match state.measuring {
+            Some(_) => Reply::Busy(order.run),
+            None => {
+                (state.measuring, state.go) = (Some(order.ticket), None);
+                shared.aborted.store(false, Ordering::SeqCst);
+                let run = order.run.clone();
+                hand_over(&mut state, run, sender, Ordered::Measure(order))
+            }
+        },
+        Order::Go { ticket, start_ns } if state.measuring == Some(ticket) => {
+            state.go = Some((ticket, start_ns));
+            Reply::Accepted
+        }
+        Order::Abort { ticket } if state.measuring == Some(ticket) => {
+            shared.aborted.store(true, Ordering::SeqCst);
+            Reply::Accepted
+        }
+        Order::Go { .. } | Order::Abort { .. } => Reply::NotEnlisted,
+        Order::Release { run } if state.run.as_ref() == Some(&run) => {
+            shared.aborted.store(true, Ordering::SeqCst);
+            hand_over(&mut state, run, sender, Ordered::Release)
+        }
+        Order::Release { .. } => Reply::NotEnlisted,
+    }
+}
+
+fn hand_over(state: &mut State, run: String, sender: &Sender<Ordered>, ordered: Ordered) -> Reply {
+    state.run = Some(run);
+    match sender.send(ordered) {
+        Ok(()) => Reply::Accepted,
+        Err(_) => Reply::Refused("this agent ends".to_owned()),
+    }
+}
+
+/// Why this agent does not work for the run of `enlistment`, whoever asks.
+fn refused(enlistment: &Enlistment) -> Option<String> {
+    let Enlistment { tithe, protocol, .. } = enlistment;
+    let ours = env!("CARGO_PKG_VERSION");
+    let other = tithe != ours || *protocol != PROTOCOL;
+    other.then(|| {
+        format!(
+            "this agent is tithe {ours} (protocol {PROTOCOL}), and the coordinator is tithe {tithe} (protocol {protocol}): \
+             run one version everywhere"
+        )
+    })
+}
+
+/// Works through what is ordered.
+fn work(
+    link: &dyn Link,
+    offered: &Offered,
+    shared: &Shared,
+    orders: &Receiver<Ordered>,
+    cancelled: &AtomicBool,
+    tell: &mut dyn FnMut(Told),
+) {
+    let mut work: Result<Work, String> = idle();
+    let mut seen_alive = Instant::now();
+    while !cancelled.load(Ordering::SeqCst) {
+        match orders.recv_timeout(LOOK) {
+            Ok(Ordered::Enlist(enlistment)) => {
+                seen_alive = Instant::now();
+                let run = enlistment.run.clone();
+                match Work::new(&offered.products, *enlistment) {
+                    Ok(begun) => {
+                        work = Ok(begun);
+                        tell(Told::Enlisted(run));
+                    }
+                    Err(fault) => {
+                        tell(Told::Warning(format!("run {run}: {fault}")));
+                        // Told again to the coordinator that asks for a frame.
+                        work = Err(fault.to_string());
+                    }
+                }
+            }
+            Ok(Ordered::Measure(order)) => {
+                measure(link, offered, shared, &mut work, *order, cancelled, tell);
+                let mut state = shared.state();
+                (state.measuring, state.go) = (None, None);
+                seen_alive = Instant::now();
+            }
+            Ok(Ordered::Release) => {
+                work = idle();
+                shared.state().run = None;
+                tell(Told::Free("the run has ended".to_owned()));
+            }
+            Err(_) => {}
+        }
+        if seen_alive.elapsed() > ALIVE_EVERY
+            && let Some(run) = shared.state().run.clone()
+        {
+            seen_alive = Instant::now();
+            if is_gone(link, &run) {
+                work = idle();
+                shared.state().run = None;
+                tell(Told::Free("the coordinator of its run is gone".to_owned()));
+            }
+        }
+    }
+}
+
+/// What an agent has to say that works for no run.
+fn idle() -> Result<Work, String> {
+    Err("this agent has no plan".to_owned())
+}
+
+/// True where nobody tells the time for `run`; false as well while the link is lost.
+fn is_gone(link: &dyn Link, run: &str) -> bool {
+    // Twice, since a message may be lost with a connection that was not known to be.
+    let absent = || matches!(link.ask_time(&coordinator_clock(run), PROMPT), Ok(None));
+    absent() && absent()
+}
+
+/// Measures the frame of `order` and reports what came of it.
+fn measure(
+    link: &dyn Link,
+    offered: &Offered,
+    shared: &Shared,
+    work: &mut Result<Work, String>,
+    order: FrameOrder,
+    cancelled: &AtomicBool,
+    tell: &mut dyn FnMut(Told),
+) {
+    let (run, ticket) = (order.run.clone(), order.ticket);
+    let report = |said| Report { agent: shared.hello.id.clone(), ticket, said };
+    let mut start = |serving| {
+        let ready = report(Said::Ready(serving));
+        write(&ready).and_then(|ready| link.tell(&coordinator(&run), &ready)).ok()?;
+        await_go(link, shared, (&run, ticket), cancelled)
+    };
+    let outcome = match work {
+        Ok(work) => work.measure(&offered.targets, order, &mut start, &shared.aborted),
+        Err(why) => Err(Fault::Refused(why.clone())),
+    };
+    let said = match outcome {
+        Ok(Some(part)) => Said::Measured(Box::new(part)),
+        Ok(None) => return,
+        Err(fault) => Said::Failed(fault.to_string()),
+    };
+    if let (Said::Measured(_), Ok(work)) = (&said, &work) {
+        tell(Told::Measured(work.measured));
+    }
+    if let Err(fault) = hand_in(link, &coordinator(&run), &report(said), cancelled) {
+        tell(Told::Warning(format!("a frame of run {run} was not taken: {fault}")));
+    }
+}
+
+/// Waits until the coordinator says when the first slot begins; `None` when it does not want the frame any more, or is
+/// gone.
+fn await_go(link: &dyn Link, shared: &Shared, (run, ticket): (&str, u64), cancelled: &AtomicBool) -> Option<u64> {
+    let mut seen_alive = Instant::now();
+    loop {
+        if let Some((_, start_ns)) = shared.state().go.filter(|(of, _)| *of == ticket) {
+            return Some(start_ns);
+        }
+        if cancelled.load(Ordering::SeqCst) || shared.aborted.load(Ordering::SeqCst) {
+            return None;
+        }
+        if seen_alive.elapsed() > ALIVE_EVERY {
+            seen_alive = Instant::now();
+            if is_gone(link, run) {
+                return None;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Hands `report` to the coordinator at `subject` until it says that it has it.
+fn hand_in(link: &dyn Link, subject: &str, report: &Report, cancelled: &AtomicBool) -> Result<(), Fault> {
+    let written = write(report)?;
+    let deadline = Instant::now() + REPORT_WITHIN;
+    loop {
+        let why = match link.ask(subject, &written, PROMPT) {
+            Ok(Answer::Said(_)) => return Ok(()),
+            Ok(Answer::Nobody) => "the coordinator is gone".to_owned(),
+            Ok(Answer::Silence) => "the coordinator does not answer".to_owned(),
+            Err(fault) => fault.to_string(),
+        };
+        if Instant::now() > deadline || cancelled.load(Ordering::SeqCst) {
+            return Err(Fault::Connection(why));
+        }
+        std::thread::sleep(LOOK);
+    }
+}

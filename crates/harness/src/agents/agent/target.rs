@@ -1,0 +1,144 @@
+//! Servers that an agent may connect to, as whoever started it says.
+
+use std::fmt;
+
+use tithe_machine::launch::Address;
+use tithe_model::experiment::Url;
+use tithe_plugin::product::Product;
+
+use crate::agents::message::Place;
+
+/// A host, and one port of it or all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedTarget {
+    host: String,
+    port: Option<u16>,
+}
+
+impl AllowedTarget {
+    /// What `text` allows: `db.example.com`, `10.0.0.5:5432`, `[fd00::5]:5432`.
+    ///
+    /// # Errors
+    /// In words, where it is no host with or without a port.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no target: a host, or host:port; an IPv6 address in brackets");
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;
+                (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) })
+            }
+            None => match text.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            },
+        };
+        let port = port.map(|port| port.parse::<u16>().map_err(|_| wrong())).transpose()?;
+        let is_host = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+        if host.is_empty() || !host.chars().all(is_host) {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.to_ascii_lowercase(), port })
+    }
+
+    fn allows(&self, host: &str, port: u16) -> bool {
+        self.host == host.to_ascii_lowercase() && self.port.is_none_or(|allowed| allowed == port)
+    }
+}
+
+impl fmt::Display for AllowedTarget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match self.port {
+            Some(port) => write!(formatter, "{host}:{port}"),
+            None => formatter.write_str(&host),
+        }
+    }
+}
+
+/// The address of a server of `product` at `place`, where `allowed` has it.
+///
+/// # Errors
+/// In words, where it does not, or where what stands there is not an address.
+pub fn address(product: &dyn Product, place: Place, allowed: &[AllowedTarget]) -> Result<Address, String> {
+    let (host, port, address) = match place {
+        Place::Nowhere if product.simulated() => return Ok(Address::Nowhere),
+        Place::Nowhere => return Err("a frame names no server".to_owned()),
+        Place::Tcp { host, port } => (host.clone(), port, Address::Tcp { host, port }),
+        Place::Url(url) => {
+            let url = Url::new(url);
+            let (host, port) = product.endpoint(&url).ok_or("a frame names a URL that leads to no host and port")?;
+            if names_files(&url) {
+                return Err("a URL names a file, and an agent opens none that a plan names".to_owned());
+            }
+            (host, port, Address::Attached(url))
+        }
+    };
+    if allowed.iter().any(|target| target.allows(&host, port)) {
+        return Ok(address);
+    }
+    let listed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+    Err(format!("it may not connect to {host}:{port}; it was started with these targets: {listed} (--target)"))
+}
+
+/// True where an option of `url` has a path for its value.
+fn names_files(url: &Url) -> bool {
+    let options = url.expose().split_once('?').map_or("", |(_, options)| options);
+    options.split('&').filter_map(|option| option.split_once('=')).any(|(_, value)| {
+        let value = value.to_ascii_lowercase();
+        value.contains('/') || value.contains("%2f")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tithe_plugin::simulated::Simulated;
+
+    use super::*;
+
+    #[test]
+    fn targets_are_hosts_with_one_port_or_all() {
+        let shown = |text: &str| AllowedTarget::parse(text).map(|target| target.to_string());
+        assert_eq!(shown("DB.example.com"), Ok("db.example.com".to_owned()));
+        assert_eq!(shown("10.0.0.5:5432"), Ok("10.0.0.5:5432".to_owned()));
+        assert_eq!(shown("[fd00::5]:5432"), Ok("[fd00::5]:5432".to_owned()));
+        assert_eq!(shown("[fd00::5]"), Ok("[fd00::5]".to_owned()));
+        for wrong in ["", ":1", "a:", "a:70000", "a b", "[fd00::5", "[fd00::5]5432", "tls://a", "a:1:2", "a/b"] {
+            assert!(shown(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_reached_that_was_not_allowed() {
+        let allowed: Vec<_> =
+            ["db:5432", "cache"].iter().map(|text| AllowedTarget::parse(text).expect("a target")).collect();
+        let tcp = |host: &str, port| address(&Simulated, Place::Tcp { host: host.to_owned(), port }, &allowed);
+        assert!(tcp("DB", 5432).is_ok() && tcp("cache", 1).is_ok());
+        expect_test::expect![
+            "it may not connect to db:5433; it was started with these targets: db:5432, cache (--target)"
+        ]
+        .assert_eq(&tcp("db", 5433).expect_err("refused"));
+        assert!(tcp("db.evil", 5432).is_err() && tcp("127.0.0.1", 5432).is_err());
+        assert!(address(&Simulated, Place::Nowhere, &[]).is_ok());
+        assert!(address(&Simulated, Place::Url("postgres://db/x".to_owned()), &allowed).is_err());
+    }
+
+    #[test]
+    fn urls_that_name_files_are_told_from_those_that_do_not() {
+        let names = |url: &str| names_files(&Url::new(url));
+        assert!(names("postgres://db/x?sslmode=verify-full&sslrootcert=/etc/shadow"));
+        assert!(names("postgres://db/x?sslrootcert=%2Fetc%2fshadow"));
+        assert!(names("mysql://db/x?ssl-ca=../ca.pem"));
+        assert!(!names("postgres://db/x?sslmode=verify-full&sslrootcert=system") && !names("redis://db/0"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_allowed_is_shown_as_it_is_read(text in "[a-z0-9.:\\[\\]]{0,20}") {
+            if let Ok(target) = AllowedTarget::parse(&text) {
+                prop_assert_eq!(AllowedTarget::parse(&target.to_string()), Ok(target));
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What an agent does for one run: its plan, its folder, and the lanes of the cell that is measured.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use tithe_machine::{credentials::Credentials, fault::Fault, launch::Server, sandbox::Sandbox, secret::Secret};
+use tithe_model::plan::{Cell, Plan};
+use tithe_plugin::{product::Product, workload::Workload};
+
+use super::{
+    Enlistment, FrameOrder, read,
+    target::{self, AllowedTarget},
+};
+use crate::{
+    agents::message::{Keys, Target},
+    arms::{self, Resolved},
+    load::frame::{
+        CellRunner, StartedArm,
+        part::{PartMeasured, Serving},
+    },
+};
+
+/// Lanes that a cell may have on one agent: what a message could ask for beyond is a mistake.
+const LANES_MAX: usize = 1024;
+
+/// What whoever works is told.
+pub(super) enum Ordered {
+    Enlist(Box<Enlistment>),
+    Measure(Box<FrameOrder>),
+    Release,
+}
+
+/// The work for one run.
+pub(super) struct Work {
+    product: &'static dyn Product,
+    plan: Plan,
+    /// By the index of the experiment's workload, made when first asked for.
+    workloads: BTreeMap<usize, Box<dyn Workload>>,
+    /// Certificates and keys that the coordinator has sent; removed with it, and by the next start where this process is
+    /// killed.
+    sandbox: Sandbox,
+    /// Frames so far.
+    pub measured: u64,
+}
+
+impl Work {
+    /// For the run of `enlistment`, with one of `products`.
+    ///
+    /// # Errors
+    /// When its plan cannot be read or is not for this build; when no folder can be made.
+    pub(super) fn new(products: &[&'static dyn Product], enlistment: Enlistment) -> Result<Self, Fault> {
+        let plan: Option<Plan> = read(enlistment.plan.as_bytes());
+        let plan = plan.ok_or_else(|| Fault::Refused("its plan cannot be read".to_owned()))?;
+        let id = &plan.experiment.database;
+        let product = products.iter().copied().find(|product| product.id() == id);
+        let product = product.ok_or_else(|| Fault::Refused(format!("this build of tithe has no database {id}")))?;
+        if product.embedded() {
+            return Err(Fault::Refused(format!("{} works within its clients: agents have no part in it", product.title())));
+        }
+        let sandbox = Sandbox::new(&std::env::temp_dir())?;
+        Ok(Self { product, plan, workloads: BTreeMap::new(), sandbox, measured: 0 })
+    }
+
+    /// Measures the part of a frame that is ordered, with servers that are `allowed`; `None` when it was `aborted` or
+    /// `start` did not say when.
+    ///
+    /// # Errors
+    /// When it cannot be measured, or asks for what is not allowed.
+    pub(super) fn measure(
+        &mut self,
+        allowed: &[AllowedTarget],
+        order: FrameOrder,
+        start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
+        aborted: &AtomicBool,
+    ) -> Result<Option<PartMeasured>, Fault> {
+        let FrameOrder { cell_index, lanes, frame, arms, keys, states, part, .. } = order;
+        let whole = lanes.first.checked_add(lanes.count).is_some_and(|end| end <= lanes.of);
+        if !whole || lanes.count == 0 || lanes.count > LANES_MAX {
+            return Err(Fault::Refused(format!("{} lanes are not to be had", lanes.count)));
+        }
+        let credentials = credentials(self.sandbox.folder(), &keys)?;
+        let arms = self.arms(allowed, &frame.cell, arms, &credentials)?;
+        let workload = frame.cell.workload;
+        self.make_workload(workload)?;
+        let Some(workload) = self.workloads.get(&workload) else { return Err(unknown()) };
+        let runner = CellRunner::new(self.product, workload.as_ref(), &frame.cell, cell_index, true, arms);
+        let mut runner = runner.as_part(lanes);
+        for (number, state) in runner.states().into_iter().enumerate() {
+            state.divide(part.0, part.1);
+            states.iter().filter_map(|states| states.get(number)).for_each(|reached| state.go_on(reached));
+        }
+        let measured = runner.part(&frame, start, aborted)?;
+        self.measured += u64::from(measured.is_some());
+        Ok(measured)
+    }
+
+    fn make_workload(&mut self, number: usize) -> Result<(), Fault> {
+        if !self.workloads.contains_key(&number) {
+            let experiment = &self.plan.experiment;
+            let described = experiment.workloads.get(number).ok_or_else(unknown)?;
+            let made = tithe_workloads::make(described, &experiment.data, experiment.measure.seed);
+            self.workloads.insert(number, made.map_err(Fault::Machine)?);
+        }
+        Ok(())
+    }
+
+    /// The arms as `targets` say where they are.
+    fn arms(
+        &self,
+        allowed: &[AllowedTarget],
+        cell: &Cell,
+        targets: Vec<Target>,
+        credentials: &Credentials,
+    ) -> Result<Vec<StartedArm>, Fault> {
+        let described = arms::resolve(self.product, &self.plan.experiment)?;
+        if described.len() != targets.len() || cell.resources >= self.plan.experiment.resources.len() {
+            return Err(unknown());
+        }
+        let arm = |(resolved, target): (&Resolved<'_>, Target)| {
+            let Target { at, space, data, column_key } = target;
+            let address = target::address(self.product, at, allowed).map_err(Fault::Refused)?;
+            let column_key = column_key.as_deref().and_then(Secret::of_hex);
+            let mut setup = resolved.setup_with(&self.plan, cell, credentials, column_key);
+            setup.space = space;
+            let server = Server { address, process: None, paths: Default::default(), folder: PathBuf::new() };
+            let (on, off) = (resolved.arm.on.clone(), resolved.arm.off.clone());
+            Ok(StartedArm { server, data, setup, on, off })
+        };
+        described.iter().zip(targets).map(arm).collect()
+    }
+}
+
+/// What does not belong to the plan that this agent was given.
+fn unknown() -> Fault {
+    Fault::Refused("a frame is not one of the plan that this agent was given".to_owned())
+}
+
+/// What clients are let in with, its certificates as files in `folder`, for this process's eyes alone.
+fn credentials(folder: &Path, keys: &Keys) -> Result<Credentials, Fault> {
+    let secret = |hex: &str| Secret::of_hex(hex).ok_or_else(unknown);
+    let mut credentials = Credentials::without_files(secret(&keys.password)?, secret(&keys.key)?);
+    credentials.second_key = secret(&keys.second_key)?;
+    credentials.authority = pem(folder, "authority.pem", &keys.authority)?;
+    credentials.client_certificate = pem(folder, "client.pem", &keys.client_certificate)?;
+    credentials.client_key = pem(folder, "client.key", &keys.client_key)?;
+    Ok(credentials)
+}
+
+/// The file of this `name` with this `text`; no path where there is none.
+fn pem(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Fault> {
+    let path = folder.join(name);
+    match text {
+        "" => Ok(PathBuf::new()),
+        text if fs::read_to_string(&path).is_ok_and(|there| there == text) => Ok(path),
+        text => tithe_machine::sandbox::write(&path, text.as_bytes(), 0o600, None).map(|()| path),
+    }
+}

@@ -1,0 +1,509 @@
+//! The coordinator's side: who the agents are, what each is told of a frame, and what becomes of it when one goes away.
+//!
+//! A frame goes like this. Every agent is ordered to measure its part, and says when its lanes are connected and warm.
+//! Its clock is read; the counters of the servers are read; each is told when the first slot begins, on its own clock.
+//! Then nothing is said until the last slot has ended. Each hands in its part, and its clock is read again.
+//!
+//! Who goes away meanwhile spoils the frame by name. Before the next one everybody is asked again: an agent that came back
+//! is enlisted anew under its old name, and when one stays away for longer than is waited for the cell ends with that
+//! reason. What is handed in for a frame that was given up carries its ticket and is thrown away, so nothing counts twice.
+
+mod exchange;
+mod roll;
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tithe_machine::{clock::Clock, fault::Fault, launch::Address, secret::Secret};
+use tithe_model::{
+    experiment::{Design, Experiment},
+    plan::{Cell, Plan},
+    record::AgentFrame,
+};
+use tithe_plugin::database::Database;
+
+pub use self::roll::{Seen, roll_call};
+use self::{
+    exchange::{Exchanges, keys, targets},
+    roll::Member,
+};
+use super::{
+    link::{Answer, Inbox, Link},
+    message::{
+        Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, Report, Said, coordinator, coordinator_clock, read, write,
+    },
+    offset::{self, Offset},
+};
+use crate::load::frame::{
+    StartedArm,
+    part::{LaneRange, LoadMachines, PartMeasured, Parts, PartsAsked},
+};
+
+/// How long an answer may take that is given without any work.
+const PROMPT: Duration = Duration::from_secs(2);
+
+/// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Time that lanes may need to connect and warm up beside what they are asked for, ns.
+const READY_WITHIN_NS: u64 = 60_000_000_000;
+
+/// Time that an agent may need to hand in its part after the last slot, ns.
+const REPORT_WITHIN_NS: u64 = 30_000_000_000;
+
+/// How far ahead the first slot begins beside three times the longest way to an agent and back, ns.
+const START_AHEAD_NS: u64 = 50_000_000;
+
+/// What of an experiment agents cannot do, in words; `None` where they can offer its load.
+pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) -> Option<String> {
+    if database.embedded() {
+        let title = database.title();
+        return Some(format!("{title} works within its clients, so that its load cannot come from other machines"));
+    }
+    if experiment.measure.design != Design::Interleaved {
+        return Some("agents offer interleaved slots only: leave `design` out".to_owned());
+    }
+    let program = plan.cells.iter().find(|cell| cell.program);
+    program.map(|cell| format!("another program offers the load of cell {}, which agents do not run", cell.id))
+}
+
+/// The agents of one run.
+pub struct Team<'a> {
+    link: &'a dyn Link,
+    /// Identity of the run, drawn.
+    run: String,
+    /// The plan as agents are told it.
+    plan: String,
+    /// Slots have the length that was asked for.
+    slot_fixed: bool,
+    /// How long somebody who went away is waited for.
+    wait: Duration,
+    cancelled: &'a AtomicBool,
+    members: Mutex<Vec<Member>>,
+    reports: Mutex<Box<dyn Inbox>>,
+    tickets: AtomicU64,
+    /// Parts that were given out for inserts so far: an agent that came back never gets the part that it had before.
+    parts: AtomicU64,
+    // By it agents see that the run goes on.
+    _clock: Box<dyn Send + Sync>,
+}
+
+impl<'a> Team<'a> {
+    /// Gathers `expected` agents for `plan` over `link`, which are waited for as long as `wait`.
+    ///
+    /// # Errors
+    /// When they do not come, with those that have; when two have one name, or one runs another version.
+    pub fn gather(
+        link: &'a dyn Link,
+        plan: &Plan,
+        (expected, wait): (usize, Duration),
+        cancelled: &'a AtomicBool,
+    ) -> Result<Self, Fault> {
+        let run = Secret::random(8).expose_hex();
+        let clock = link.tell_time(&coordinator_clock(&run))?;
+        let reports = link.listen(&coordinator(&run))?;
+        let hellos = roll::expect(link, (expected, wait), cancelled)?;
+        let members = hellos.into_iter().map(Member::new).collect();
+        let text = write(plan)?;
+        let team = Self {
+            link,
+            run,
+            plan: String::from_utf8_lossy(&text).into_owned(),
+            slot_fixed: plan.experiment.measure.slot_ms.is_some(),
+            wait,
+            cancelled,
+            members: Mutex::new(members),
+            reports: Mutex::new(reports),
+            tickets: AtomicU64::new(0),
+            parts: AtomicU64::new(0),
+            _clock: clock,
+        };
+        team.members().iter_mut().try_for_each(|member| team.enlist(member))?;
+        Ok(team)
+    }
+
+    /// Who they are, in the order of their lanes.
+    pub fn hellos(&self) -> Vec<Hello> {
+        self.members().iter().map(|member| member.hello.clone()).collect()
+    }
+
+    /// `cell` with slots as long as the agents' clocks ask for.
+    ///
+    /// # Errors
+    /// When a clock is known too badly for it.
+    pub fn suited(&self, cell: &Cell) -> Result<Cell, Fault> {
+        let mut suited = cell.clone();
+        for member in self.members().iter() {
+            let offset = self.offset(member, exchange::BEFORE)?;
+            let slot_ns = offset::slot_ns(suited.slot_ns, self.slot_fixed, offset.bound_ns);
+            let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("agent {}: {why}", member.hello.name)))?;
+            if slot_ns > suited.slot_ns {
+                // A frame keeps its length, as far as it has blocks for it.
+                let frame_ns = suited.slot_ns * u64::from(suited.blocks);
+                suited.slot_ns = slot_ns;
+                suited.blocks = frame_ns.div_ceil(slot_ns).max(4) as u32;
+            }
+        }
+        Ok(suited)
+    }
+
+    /// Everybody's state is whole whoever panicked: nothing that can panic happens under the lock.
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Gives `member` the plan.
+    fn enlist(&self, member: &mut Member) -> Result<(), Fault> {
+        let enlistment = Enlistment {
+            run: self.run.clone(),
+            tithe: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: PROTOCOL,
+            plan: self.plan.clone(),
+        };
+        self.forget(member);
+        let name = &member.hello.name;
+        match self.order(member, &Order::Enlist(Box::new(enlistment)))? {
+            Some(Reply::Accepted) => Ok(()),
+            Some(Reply::Busy(run)) => {
+                Err(Fault::Refused(format!("agent {name} works for run {run}: wait until it has ended")))
+            }
+            Some(Reply::Refused(why)) => Err(Fault::Refused(format!("agent {name}: {why}"))),
+            Some(Reply::NotEnlisted) | None => Err(Fault::Connection(format!("agent {name} does not answer"))),
+        }
+    }
+
+    /// Gives `member` a part of the inserts that nobody had before: what it has inserted in a frame that was not handed in
+    /// is not known.
+    fn forget(&self, member: &mut Member) {
+        member.part = self.parts.fetch_add(1, Ordering::Relaxed);
+        member.states = None;
+    }
+
+    /// What `member` replies to `order`; `None` where it does not.
+    fn order(&self, member: &Member, order: &Order) -> Result<Option<Reply>, Fault> {
+        match self.link.ask(&member.hello.orders(), &write(order)?, PROMPT)? {
+            Answer::Said(reply) => Ok(read(&reply)),
+            Answer::Nobody | Answer::Silence => Ok(None),
+        }
+    }
+
+    /// By how much the clock of `member` is ahead, by so many exchanges.
+    fn offset(&self, member: &Member, exchanges: usize) -> Result<Offset, Fault> {
+        let gone = || Fault::Connection(format!("agent {} does not tell the time", member.hello.name));
+        exchange::offset(self.link, &member.hello, exchanges)?.ok_or_else(gone)
+    }
+
+    /// Waits until all members are there and have the order to measure the frame of `ticket`. `None` when cancelled.
+    ///
+    /// # Errors
+    /// When one stays away, or refuses.
+    fn order_frame(&self, ticket: u64, asked: &PartsAsked<'_>, members: &mut [Member]) -> Result<Option<()>, Fault> {
+        let keys = keys(asked.arms)?;
+        let deadline = Instant::now() + self.wait.max(PROMPT);
+        for number in 0..members.len() {
+            loop {
+                if self.is_cancelled() {
+                    return Ok(None);
+                }
+                let order = self.frame_order(ticket, asked, &members[number], &keys)?;
+                let reply = self.order(&members[number], &Order::Measure(Box::new(order)));
+                let why = match reply {
+                    Ok(Some(Reply::Accepted)) => break,
+                    Ok(Some(Reply::Refused(why))) => {
+                        return Err(Fault::Refused(format!("agent {}: {why}", members[number].hello.name)));
+                    }
+                    Ok(Some(Reply::NotEnlisted)) => match self.enlist(&mut members[number]) {
+                        Ok(()) => continue,
+                        Err(fault) => fault.to_string(),
+                    },
+                    Ok(Some(Reply::Busy(_))) => "it is still busy with a frame that was given up".to_owned(),
+                    Ok(None) => {
+                        // It may be back as another process.
+                        roll::find_again(self.link, &mut members[number])?;
+                        "it does not answer".to_owned()
+                    }
+                    Err(fault) => fault.to_string(),
+                };
+                if Instant::now() > deadline {
+                    let name = &members[number].hello.name;
+                    let wait_s = self.wait.as_secs();
+                    return Err(Fault::Connection(format!("agent {name} was lost and waited for {wait_s} s: {why}")));
+                }
+                std::thread::sleep(LOOK);
+            }
+        }
+        Ok(Some(()))
+    }
+
+    fn frame_order(
+        &self,
+        ticket: u64,
+        asked: &PartsAsked<'_>,
+        member: &Member,
+        keys: &exchange::Pems,
+    ) -> Result<FrameOrder, Fault> {
+        // More parts than are ever given out: an agent may come back often, and numbers of records have 63 bits.
+        const PARTS: u64 = 4096;
+        Ok(FrameOrder {
+            run: self.run.clone(),
+            ticket,
+            cell_index: asked.cell_index,
+            lanes: member.lanes,
+            frame: asked.frame.clone(),
+            arms: targets(asked.arms)?,
+            keys: keys.with(asked.arms),
+            states: member.states.clone(),
+            part: (member.part % PARTS, PARTS),
+        })
+    }
+
+    /// Tells every member that the frame of `ticket` is not wanted any more.
+    fn abort(&self, ticket: u64, members: &[Member]) {
+        for member in members {
+            // Who does not hear it gives up by itself.
+            let _ = write(&Order::Abort { ticket }).and_then(|order| self.link.tell(&member.hello.orders(), &order));
+        }
+    }
+
+    /// Waits until each of `members` has told of `ticket` what `take` wants of it; `None` when cancelled, the reason where
+    /// somebody was lost. Until `quiet_until_ns` nobody is asked whether it is there.
+    fn reports<T>(
+        &self,
+        ticket: u64,
+        members: &[Member],
+        (quiet_until_ns, deadline_ns): (u64, u64),
+        take: &dyn Fn(Said) -> Option<Result<T, Fault>>,
+    ) -> Result<Option<Result<Vec<T>, String>>, Fault> {
+        let mut told: Vec<Option<T>> = members.iter().map(|_| None).collect();
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        while told.iter().any(Option::is_none) {
+            if self.is_cancelled() {
+                return Ok(None);
+            }
+            let now_ns = Clock::Real.now();
+            let pause = Duration::from_nanos(quiet_until_ns.saturating_sub(now_ns)).clamp(LOOK, 4 * LOOK);
+            let letter = match reports.next(pause) {
+                Ok(letter) => letter,
+                Err(fault) => return Ok(Some(Err(fault.to_string()))),
+            };
+            if let Some(letter) = letter {
+                if let Some(reply_to) = &letter.reply_to {
+                    // Late or not, whoever handed it in need not do so again.
+                    let _ = self.link.tell(reply_to, b"{}");
+                }
+                let Some(Report { agent, ticket: of, said }) = read(&letter.body) else { continue };
+                let Some(number) = members.iter().position(|member| member.hello.id == agent && of == ticket) else {
+                    continue;
+                };
+                match take(said) {
+                    Some(Ok(one)) => told[number] = told[number].take().or(Some(one)),
+                    Some(Err(fault)) => return Err(fault.of(format_args!("agent {}", members[number].hello.name))),
+                    None => {}
+                }
+                continue;
+            }
+            let now_ns = Clock::Real.now();
+            if now_ns < quiet_until_ns {
+                continue;
+            }
+            let missing = members.iter().zip(&told).filter(|(_, told)| told.is_none()).map(|(member, _)| member);
+            for member in missing {
+                let name = &member.hello.name;
+                match exchange::is_there(self.link, &member.hello) {
+                    Ok(true) if now_ns < deadline_ns => {}
+                    Ok(true) => return Ok(Some(Err(format!("agent {name} is there and does not report")))),
+                    Ok(false) => return Ok(Some(Err(format!("agent {name} was lost")))),
+                    Err(fault) => return Ok(Some(Err(fault.to_string()))),
+                }
+            }
+        }
+        Ok(Some(Ok(told.into_iter().flatten().collect())))
+    }
+
+    /// The frame of `ticket`, once every agent has its order.
+    fn frame(
+        &self,
+        ticket: u64,
+        asked: &PartsAsked<'_>,
+        members: &mut [Member],
+        count: &mut dyn FnMut(),
+    ) -> Result<Option<Parts>, Fault> {
+        let real = is_real(asked.arms);
+        let arms = asked.arms.len() as u64;
+        let frame_ns = if real { asked.frame.cell.frame_ns(asked.arms.len()) } else { 0 };
+        let ready_ns = READY_WITHIN_NS + arms * asked.frame.warmup_ns + arms * frame_ns;
+        let ready = |said| match said {
+            Said::Ready(serving) => Some(Ok(serving)),
+            Said::Failed(words) => Some(Err(Fault::Connection(words))),
+            Said::Measured(_) => None,
+        };
+        match self.reports(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
+            None => return Ok(None),
+            Some(Err(why)) => return Ok(Some(spoiled(why))),
+            Some(Ok(_)) => {}
+        }
+        let before = match self.offsets(members, exchange::BEFORE, &asked.frame.cell) {
+            Ok(before) => before,
+            Err(why) => return Ok(Some(spoiled(why))),
+        };
+        count();
+        let longest_ns = before.iter().map(|offset| offset.delay_ns).max().unwrap_or(0);
+        let start_ns = Clock::Real.now() + START_AHEAD_NS + 3 * longest_ns;
+        for (member, offset) in members.iter().zip(&before) {
+            let name = &member.hello.name;
+            let Some(start_ns) = offset.there(start_ns) else {
+                return Ok(Some(spoiled(format!("the clock of agent {name} is before its beginning"))));
+            };
+            match self.order(member, &Order::Go { ticket, start_ns }) {
+                Ok(Some(Reply::Accepted)) => {}
+                Ok(_) => return Ok(Some(spoiled(format!("agent {name} was lost")))),
+                Err(fault) => return Ok(Some(spoiled(fault.to_string()))),
+            }
+        }
+        if Clock::Real.now() > start_ns {
+            return Ok(Some(spoiled("agents were told too late when the first slot begins".to_owned())));
+        }
+        let end_ns = start_ns + frame_ns;
+        let measured = |said| match said {
+            Said::Measured(part) => Some(Ok(*part)),
+            Said::Failed(words) => Some(Err(Fault::Connection(words))),
+            Said::Ready(_) => None,
+        };
+        let parts = match self.reports(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured)? {
+            None => return Ok(None),
+            Some(Err(why)) => return Ok(Some(spoiled(why))),
+            Some(Ok(parts)) => parts,
+        };
+        let after = match self.offsets(members, exchange::AFTER, &asked.frame.cell) {
+            Ok(after) => after,
+            Err(why) => return Ok(Some(spoiled(why))),
+        };
+        Ok(Some(told(members, asked, parts, &before, &after)))
+    }
+
+    /// By how much each agent's clock is ahead, or why the frame is spoiled.
+    fn offsets(&self, members: &[Member], exchanges: usize, cell: &Cell) -> Result<Vec<Offset>, String> {
+        let enough_ns = cell.slot_ns / offset::SLOT_PER_BOUND;
+        let of = |member: &Member| {
+            let offset = Exchanges::until(enough_ns, exchanges).carry_out(self.link, &member.hello);
+            let offset = offset.map_err(|fault| fault.to_string())?;
+            offset.ok_or_else(|| format!("agent {} was lost", member.hello.name))
+        };
+        members.iter().map(of).collect()
+    }
+}
+
+/// True where slots take the time of clocks, and not an invented one.
+fn is_real(arms: &[StartedArm]) -> bool {
+    arms.iter().all(|arm| !matches!(arm.server.address, Address::Nowhere))
+}
+
+/// A frame that must not be used.
+fn spoiled(why: String) -> Parts {
+    Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) }
+}
+
+/// What the agents have measured, with what is known of their clocks.
+fn told(
+    members: &mut [Member],
+    asked: &PartsAsked<'_>,
+    parts: Vec<PartMeasured>,
+    before: &[Offset],
+    after: &[Offset],
+) -> Parts {
+    let (slot_ns, real) = (asked.frame.cell.slot_ns, is_real(asked.arms));
+    let mut agents = Vec::with_capacity(members.len());
+    let mut spoiled = None;
+    for (((member, part), before), after) in members.iter_mut().zip(&parts).zip(before).zip(after) {
+        let name = &member.hello.name;
+        let bound_ns = before.bound_until(after);
+        if real && bound_ns.saturating_mul(offset::SLOT_PER_BOUND) > slot_ns {
+            let (us, most_us) = (bound_ns as f64 / 1e3, (slot_ns / offset::SLOT_PER_BOUND) as f64 / 1e3);
+            spoiled = spoiled.or_else(|| {
+                Some(format!("the clock of agent {name} is known within {us:.0} µs, and {most_us:.0} µs is the most"))
+            });
+        }
+        if !fits(part, asked, member.lanes) {
+            spoiled = spoiled.or_else(|| Some(format!("agent {name} has handed in something else than its part")));
+        }
+        member.states = Some(part.states.clone());
+        agents.push(AgentFrame {
+            name: name.clone(),
+            lanes: member.lanes.count as u32,
+            clock_offset_ns: before.offset_ns,
+            clock_bound_ns: bound_ns,
+        });
+    }
+    let parts = if spoiled.is_some() { Vec::new() } else { parts };
+    Parts { parts, agents, spoiled }
+}
+
+/// True where `part` is what was asked for: slots of these lanes, of this frame, each once.
+fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange) -> bool {
+    let arms = asked.arms.len();
+    let number = asked.frame.number;
+    let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
+    let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
+    places.sort_unstable();
+    let each_once = places.windows(2).all(|pair| pair[0] != pair[1]);
+    let belongs = part.slots.iter().all(|slot| {
+        (slot.cell, slot.frame) == (asked.cell_index, number) && is_here(slot.lane) && (slot.arm as usize) < arms
+    });
+    part.arms.len() == arms && each_once && belongs
+}
+
+impl LoadMachines for Team<'_> {
+    fn lanes(&self, clients: u32) -> usize {
+        let mut members = self.members();
+        let offered: Vec<u32> = members.iter().map(|member| member.hello.lanes).collect();
+        let ranges = roll::deal(&offered, clients);
+        let of = ranges.first().map_or(0, |range| range.of);
+        members.iter_mut().zip(ranges).for_each(|(member, range)| member.lanes = range);
+        of
+    }
+
+    fn data_put_back(&self) {
+        self.members().iter_mut().for_each(|member| member.states = None);
+    }
+
+    fn measure(&self, asked: &PartsAsked<'_>, count: &mut dyn FnMut()) -> Result<Option<Parts>, Fault> {
+        let mut members = self.members();
+        if let Some(member) = members.iter().find(|member| member.lanes.count == 0) {
+            let (clients, agents) = (asked.frame.cell.clients, members.len());
+            return Err(Fault::Refused(format!(
+                "agent {} has no client: {clients} clients are too few for {agents} agents",
+                member.hello.name
+            )));
+        }
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
+        let Some(()) = self.order_frame(ticket, asked, &mut members)? else {
+            self.abort(ticket, &members);
+            return Ok(None);
+        };
+        let outcome = self.frame(ticket, asked, &mut members, count);
+        if !matches!(&outcome, Ok(Some(Parts { spoiled: None, .. }))) {
+            self.abort(ticket, &members);
+            members.iter_mut().for_each(|member| self.forget(member));
+        }
+        outcome
+    }
+}
+
+impl Drop for Team<'_> {
+    fn drop(&mut self) {
+        for member in self.members().iter() {
+            let release = Order::Release { run: self.run.clone() };
+            // Who does not hear it sees that nobody tells the time any more.
+            let _ = write(&release).and_then(|order| self.link.tell(&member.hello.orders(), &order));
+        }
+    }
+}

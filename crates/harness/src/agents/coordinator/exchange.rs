@@ -1,0 +1,129 @@
+//! Clock readings, and what agents are told of servers and keys.
+
+use std::{fs, path::Path, time::Duration};
+
+use tithe_machine::{fault::Fault, launch::Address, secret::Secret};
+
+use crate::{
+    agents::{
+        link::Link,
+        message::{Hello, Keys, Place, Target},
+        offset::Offset,
+    },
+    load::frame::StartedArm,
+};
+
+/// Exchanges of readings before a frame.
+pub(super) const BEFORE: usize = 16;
+
+/// Exchanges after a frame.
+pub(super) const AFTER: usize = 8;
+
+/// How often the exchanges are done once more where they say too little: a busy machine delays all of one round.
+const ROUNDS: usize = 4;
+
+/// How long one exchange may take.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// Exchanges of readings with one clock.
+pub(super) struct Exchanges {
+    enough_ns: u64,
+    count: usize,
+}
+
+impl Exchanges {
+    /// Rounds of `count`, until the clock is known within `enough_ns`.
+    pub fn until(enough_ns: u64, count: usize) -> Self {
+        Self { enough_ns, count }
+    }
+
+    /// The best of all exchanges with this agent; `None` where it does not answer.
+    pub fn carry_out(&self, link: &dyn Link, hello: &Hello) -> Result<Option<Offset>, Fault> {
+        let mut best: Option<Offset> = None;
+        for _ in 0..ROUNDS {
+            let Some(offset) = offset(link, hello, self.count)? else { return Ok(best) };
+            best = Some(best.filter(|best| best.delay_ns <= offset.delay_ns).unwrap_or(offset));
+            if best.is_some_and(|best| best.bound_ns <= self.enough_ns) {
+                break;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// By how much the clock of this agent is ahead, by so many exchanges; `None` where it does not answer.
+pub(super) fn offset(link: &dyn Link, hello: &Hello, exchanges: usize) -> Result<Option<Offset>, Fault> {
+    let subject = hello.clock();
+    let mut readings = Vec::with_capacity(exchanges);
+    for _ in 0..exchanges {
+        let Some(exchange) = link.ask_time(&subject, WITHIN)? else { return Ok(None) };
+        readings.push(exchange);
+    }
+    Ok(Offset::best(&readings))
+}
+
+/// True where this agent answers.
+pub(super) fn is_there(link: &dyn Link, hello: &Hello) -> Result<bool, Fault> {
+    // Twice, since a message may be lost with a connection that was not known to be.
+    for _ in 0..2 {
+        if link.ask_time(&hello.clock(), WITHIN)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where the servers of `arms` are, for other machines.
+pub(super) fn targets(arms: &[StartedArm]) -> Result<Vec<Target>, Fault> {
+    let target = |arm: &StartedArm| {
+        let at = match &arm.server.address {
+            Address::Tcp { host, port } => Place::Tcp { host: host.clone(), port: *port },
+            Address::Attached(url) => Place::Url(url.expose().to_owned()),
+            Address::Nowhere => Place::Nowhere,
+            Address::File(_) | Address::Relayed { .. } => {
+                return Err(Fault::Refused("agents reach servers over the network alone".to_owned()));
+            }
+        };
+        let column_key = arm.setup.columns.as_ref().map(|columns| columns.key.expose_hex());
+        Ok(Target { at, space: arm.setup.space.clone(), data: arm.data, column_key })
+    };
+    arms.iter().map(target).collect()
+}
+
+/// Certificates and keys of the clients, PEM; empty where there are none.
+pub(super) struct Pems {
+    authority: Secret,
+    certificate: Secret,
+    key: Secret,
+}
+
+/// Those of `arms`, which all have the credentials of their epoch.
+pub(super) fn keys(arms: &[StartedArm]) -> Result<Pems, Fault> {
+    let text = |path: &Path| match path.as_os_str().is_empty() {
+        true => Ok(Secret::new([])),
+        false => fs::read(path).map(Secret::new).map_err(|error| Fault::machine(path.display(), error)),
+    };
+    let Some(arm) = arms.first() else { return Err(Fault::Refused("there is no arm".to_owned())) };
+    let credentials = &arm.setup.credentials;
+    Ok(Pems {
+        authority: text(&credentials.authority)?,
+        certificate: text(&credentials.client_certificate)?,
+        key: text(&credentials.client_key)?,
+    })
+}
+
+impl Pems {
+    /// With the passwords and data keys of `arms`.
+    pub fn with(&self, arms: &[StartedArm]) -> Keys {
+        let Some(credentials) = arms.first().map(|arm| &arm.setup.credentials) else { return Keys::default() };
+        let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
+        Keys {
+            password: credentials.password.expose_hex(),
+            key: credentials.key.expose_hex(),
+            second_key: credentials.second_key.expose_hex(),
+            authority: text(&self.authority),
+            client_certificate: text(&self.certificate),
+            client_key: text(&self.key),
+        }
+    }
+}

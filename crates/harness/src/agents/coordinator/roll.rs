@@ -1,0 +1,217 @@
+//! Who is there, and which lanes each gets.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use tithe_machine::fault::Fault;
+
+use super::exchange;
+use crate::{
+    agents::{
+        link::Link,
+        message::{Hello, PROTOCOL, ROLL_CALL, read},
+        offset::Offset,
+    },
+    load::frame::part::LaneRange,
+};
+
+/// How long answers to a roll call are gathered.
+const CALL: Duration = Duration::from_millis(500);
+
+/// An agent of a run.
+pub(super) struct Member {
+    pub hello: Hello,
+    /// Its lanes in the cell of this moment.
+    pub lanes: LaneRange,
+    /// Which part its inserts are.
+    pub part: u64,
+    /// What the clients of each arm had come to on it; `None` on fresh data.
+    pub states: Option<Vec<Vec<i64>>>,
+}
+
+impl Member {
+    pub fn new(hello: Hello) -> Self {
+        Self { hello, lanes: LaneRange { first: 0, count: 0, of: 0 }, part: 0, states: None }
+    }
+}
+
+/// An agent as it is seen from here.
+pub struct Seen {
+    /// What it says of itself.
+    pub hello: Hello,
+    /// By how much its clock is ahead; `None` where it does not tell.
+    pub offset: Option<Offset>,
+}
+
+/// Everybody who is there, by name.
+///
+/// # Errors
+/// When the link is lost.
+pub fn roll_call(link: &dyn Link) -> Result<Vec<Seen>, Fault> {
+    let seen = |hello: Hello| {
+        let offset = exchange::offset(link, &hello, exchange::BEFORE)?;
+        Ok(Seen { hello, offset })
+    };
+    call(link)?.into_iter().map(seen).collect()
+}
+
+/// Everybody who answers, by name. What is no answer of an agent is left out.
+fn call(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
+    let answers = link.ask_all(ROLL_CALL, b"{}", CALL)?;
+    let mut hellos: Vec<Hello> = answers.iter().filter_map(|answer| read(answer)).collect();
+    hellos.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+    hellos.dedup_by(|one, other| one.id == other.id);
+    Ok(hellos)
+}
+
+/// Waits until `expected` agents are there that work for nobody, as long as `wait`.
+///
+/// # Errors
+/// Who is there, where they are too few or too many; when two have one name, or one runs another version.
+pub(super) fn expect(
+    link: &dyn Link,
+    (expected, wait): (usize, Duration),
+    cancelled: &AtomicBool,
+) -> Result<Vec<Hello>, Fault> {
+    let deadline = Instant::now() + wait;
+    loop {
+        let hellos = call(link)?;
+        let free = hellos.iter().filter(|hello| hello.busy_with.is_none()).count();
+        if free >= expected || Instant::now() > deadline || cancelled.load(Ordering::SeqCst) {
+            return chosen(hellos, expected).map_err(Fault::Refused);
+        }
+    }
+}
+
+/// The agents of a run with so many `expected`, of those that are there.
+fn chosen(hellos: Vec<Hello>, expected: usize) -> Result<Vec<Hello>, String> {
+    let ours = env!("CARGO_PKG_VERSION");
+    if let Some(twice) = hellos.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        let name = &twice[0].name;
+        return Err(format!("two agents are called {name}: start one of them with another --name"));
+    }
+    if let Some(other) = hellos.iter().find(|hello| hello.tithe != ours || hello.protocol != PROTOCOL) {
+        let Hello { name, tithe, protocol, .. } = other;
+        return Err(format!(
+            "agent {name} is tithe {tithe} (protocol {protocol}), and this is tithe {ours} (protocol {PROTOCOL}): run one \
+             version everywhere"
+        ));
+    }
+    let (busy, free): (Vec<Hello>, Vec<Hello>) = hellos.into_iter().partition(|hello| hello.busy_with.is_some());
+    if free.len() == expected {
+        return Ok(free);
+    }
+    let listed = |hellos: &[Hello]| {
+        let names: Vec<&str> = hellos.iter().map(|hello| hello.name.as_str()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    Err(format!(
+        "{expected} agents are expected, and {} are there and free: {}; busy: {}",
+        free.len(),
+        listed(&free),
+        listed(&busy)
+    ))
+}
+
+/// Looks whether `member`, which does not answer, is there again as another process of the same name and version.
+pub(super) fn find_again(link: &dyn Link, member: &mut Member) -> Result<(), Fault> {
+    let same = |hello: &Hello| {
+        let old = &member.hello;
+        (&hello.name, &hello.tithe, hello.protocol, hello.lanes) == (&old.name, &old.tithe, old.protocol, old.lanes)
+    };
+    // A link that is lost is waited for with the member.
+    let hellos = call(link).unwrap_or_default();
+    if let Some(hello) = hellos.into_iter().find(|hello| same(hello) && hello.busy_with.is_none()) {
+        // What it had inserted in a frame that was not handed in nobody knows: it goes on with a part of its own.
+        (member.hello, member.states) = (hello, None);
+    }
+    Ok(())
+}
+
+/// Lanes for each agent of those that it has `offered`, so many `clients` being asked for: one after the other in turn,
+/// until every client has one or none is left. Each has its own next to each other.
+pub(super) fn deal(offered: &[u32], clients: u32) -> Vec<LaneRange> {
+    let total: u64 = offered.iter().map(|lanes| u64::from(*lanes)).sum();
+    let of = total.min(u64::from(clients)) as usize;
+    let mut counts = vec![0; offered.len()];
+    let mut left = of;
+    while left > 0 {
+        for (count, lanes) in counts.iter_mut().zip(offered) {
+            if left > 0 && *count < *lanes as usize {
+                *count += 1;
+                left -= 1;
+            }
+        }
+    }
+    let mut first = 0;
+    let range = |count| {
+        let range = LaneRange { first, count, of };
+        first += count;
+        range
+    };
+    counts.into_iter().map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::agents::tests::hello;
+
+    fn counts(offered: &[u32], clients: u32) -> Vec<(usize, usize)> {
+        deal(offered, clients).iter().map(|range| (range.first, range.count)).collect()
+    }
+
+    #[test]
+    fn lanes_are_dealt_in_turn_and_lie_together() {
+        assert_eq!(counts(&[2, 2], 8), [(0, 2), (2, 2)]);
+        assert_eq!(counts(&[4, 1, 4], 5), [(0, 2), (2, 1), (3, 2)]);
+        assert_eq!(counts(&[2, 2, 2], 2), [(0, 1), (1, 1), (2, 0)], "fewer clients than agents are refused");
+        assert_eq!(counts(&[], 2), []);
+    }
+
+    proptest! {
+        #[test]
+        fn every_lane_is_dealt_once(offered in proptest::collection::vec(1u32..64, 1..20), clients in 1u32..200) {
+            let ranges = deal(&offered, clients);
+            let of = offered.iter().sum::<u32>().min(clients) as usize;
+            prop_assert!(ranges.iter().all(|range| range.of == of));
+            prop_assert_eq!(ranges.iter().map(|range| range.count).sum::<usize>(), of);
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].first + pair[0].count == pair[1].first));
+            prop_assert!(ranges.iter().zip(&offered).all(|(range, lanes)| range.count <= *lanes as usize));
+        }
+    }
+
+    #[test]
+    fn who_is_missing_is_told_with_those_that_are_there() {
+        let told = |hellos: Vec<Hello>, expected| match chosen(hellos, expected) {
+            Ok(chosen) => chosen.iter().map(|hello| hello.name.clone()).collect::<Vec<_>>().join(" "),
+            Err(why) => why,
+        };
+        let busy = Hello { busy_with: Some("r".to_owned()), ..hello("c") };
+        let older = Hello { tithe: "0.0.1".to_owned(), ..hello("d") };
+        expect_test::expect![[r#"
+            a b
+            3 agents are expected, and 2 are there and free: a, b; busy: c
+            1 agents are expected, and 0 are there and free: none; busy: none
+            1 agents are expected, and 2 are there and free: a, b; busy: none
+            two agents are called a: start one of them with another --name
+            agent d is tithe 0.0.1 (protocol 1), and this is tithe VERSION (protocol 1): run one version everywhere
+        "#]]
+        .assert_eq(
+            &[
+                told(vec![hello("a"), hello("b"), busy.clone()], 2),
+                told(vec![hello("a"), hello("b"), busy], 3),
+                told(Vec::new(), 1),
+                told(vec![hello("a"), hello("b")], 1),
+                told(vec![hello("a"), hello("a")], 2),
+                told(vec![older], 1).replace(env!("CARGO_PKG_VERSION"), "VERSION"),
+            ]
+            .map(|line| line + "\n")
+            .concat(),
+        );
+    }
+}

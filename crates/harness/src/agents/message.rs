@@ -1,0 +1,240 @@
+//! What coordinator and agents say to each other, as JSON.
+//!
+//! Enlistments and frames carry passwords and keys: no type here has a `Debug` that shows them, and whoever cannot read a
+//! message does not quote it.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tithe_machine::fault::Fault;
+use tithe_model::record::Machine;
+
+use crate::load::frame::part::{LaneRange, PartAsked, PartMeasured, Serving};
+
+/// Version of what is said here; the program's own version counts as well.
+pub const PROTOCOL: u32 = 1;
+
+/// Where who asks for agents is answered by all of them.
+pub const ROLL_CALL: &str = "tithe.roll-call";
+
+/// Where the coordinator of `run` takes reports.
+pub fn coordinator(run: &str) -> String {
+    format!("tithe.run.{run}")
+}
+
+/// Where it tells the time, by which agents see that it lives.
+pub fn coordinator_clock(run: &str) -> String {
+    format!("tithe.clock.run.{run}")
+}
+
+/// What an agent says of itself when all are asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Hello {
+    /// Drawn by each process: two agents of one name are told apart by it, and one that came back from the one before.
+    pub id: String,
+    /// As whoever started it calls it.
+    pub name: String,
+    /// Version of the program.
+    pub tithe: String,
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// Lanes that it offers.
+    pub lanes: u32,
+    /// Its machine; agents that share a boot of the kernel share a machine.
+    pub machine: Machine,
+    /// The run that it works for; `None` where it is free.
+    pub busy_with: Option<String>,
+}
+
+impl Hello {
+    /// Where it takes orders.
+    pub fn orders(&self) -> String {
+        format!("tithe.agent.{}.{}", self.name, self.id)
+    }
+
+    /// Where it tells the time.
+    pub fn clock(&self) -> String {
+        format!("tithe.clock.{}.{}", self.name, self.id)
+    }
+}
+
+/// What a coordinator orders of one agent; the answer is a [`Reply`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Work for a run from now on.
+    Enlist(Box<Enlistment>),
+    /// Measure a part of a frame.
+    Measure(Box<FrameOrder>),
+    /// The first slot of the frame of this ticket begins then, on the agent's own clock, ns.
+    Go {
+        /// Ticket of the frame.
+        ticket: u64,
+        /// When.
+        start_ns: u64,
+    },
+    /// The frame of this ticket is not wanted any more.
+    Abort {
+        /// Ticket of the frame.
+        ticket: u64,
+    },
+    /// The run has ended.
+    Release {
+        /// Its identity.
+        run: String,
+    },
+}
+
+/// What an agent answers to an order.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// It does so.
+    Accepted,
+    /// It works for no such run.
+    NotEnlisted,
+    /// It works for another run, or for a frame that has not ended yet.
+    Busy(String),
+    /// It never will, for this reason.
+    Refused(String),
+}
+
+/// A run that an agent is to work for.
+#[derive(Serialize, Deserialize)]
+pub struct Enlistment {
+    /// Identity of the run, drawn by its coordinator.
+    pub run: String,
+    /// Version of the coordinator's program.
+    pub tithe: String,
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// Its plan, as `plan.json` holds it.
+    pub plan: String,
+}
+
+/// A part of a frame.
+#[derive(Serialize, Deserialize)]
+pub struct FrameOrder {
+    /// Identity of the run.
+    pub run: String,
+    /// Drawn for this frame alone: what reports to another one is too late.
+    pub ticket: u64,
+    /// Index of the cell.
+    pub cell_index: u32,
+    /// Which lanes are the agent's.
+    pub lanes: LaneRange,
+    /// What all agents are asked alike.
+    pub frame: PartAsked,
+    /// The arms, in the experiment's order.
+    pub arms: Vec<Target>,
+    /// What clients are let in with.
+    pub keys: Keys,
+    /// What the clients of each arm had come to on this agent, as it told after the frame before; `None` on fresh data.
+    pub states: Option<Vec<Vec<i64>>>,
+    /// Which part, of how many, its inserts are.
+    pub part: (u64, u64),
+}
+
+/// The server of one arm, as its clients reach it.
+#[derive(Serialize, Deserialize)]
+pub struct Target {
+    /// Where it is.
+    pub at: Place,
+    /// Schema, database or beginning of keys that everything of Tithe's is in there.
+    pub space: String,
+    /// The arm whose data it works on.
+    pub data: usize,
+    /// The key of its encrypted columns, in hexadecimal.
+    pub column_key: Option<String>,
+}
+
+/// Where a server is.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// A server that the coordinator has started.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// One that was running before, by its URL.
+    Url(String),
+    /// The simulated database, which is wherever its clients are.
+    Nowhere,
+}
+
+/// What clients are let in with; secrets in hexadecimal, certificates and keys of certificates in PEM.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Keys {
+    /// Password of the clients' account.
+    pub password: String,
+    /// The data key.
+    pub key: String,
+    /// The second data key.
+    pub second_key: String,
+    /// Certificate of the run's authority; empty where there is none.
+    pub authority: String,
+    /// Certificate of the client.
+    pub client_certificate: String,
+    /// Its key.
+    pub client_key: String,
+}
+
+/// What an agent reports to the coordinator of its run.
+#[derive(Serialize, Deserialize)]
+pub struct Report {
+    /// Its [`Hello::id`].
+    pub agent: String,
+    /// Ticket of the frame.
+    pub ticket: u64,
+    /// What of it.
+    pub said: Said,
+}
+
+/// What there is to report of a frame.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// All lanes are connected and warm, and served by these.
+    Ready(Vec<Serving>),
+    /// The frame has ended.
+    Measured(Box<PartMeasured>),
+    /// It could not be measured.
+    Failed(String),
+}
+
+/// A message as it is sent.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn write(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
+    serde_json::to_vec(message).map_err(|error| Fault::machine("a message cannot be written", error))
+}
+
+/// The message that `bytes` are; `None` where they are none. Why not is not said, because that would quote it.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_are_no_message(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let read = (read::<Order>(&bytes).is_some(), read::<Report>(&bytes).is_some(), read::<Hello>(&bytes).is_some());
+            prop_assert_eq!(read, (false, false, false));
+        }
+    }
+
+    #[test]
+    fn orders_survive_their_way() {
+        let order = Order::Go { ticket: 7, start_ns: u64::MAX };
+        let written = write(&order).expect("JSON");
+        assert_eq!(String::from_utf8_lossy(&written), r#"{"go":{"ticket":7,"start_ns":18446744073709551615}}"#);
+        assert!(matches!(read(&written), Some(Order::Go { ticket: 7, start_ns: u64::MAX })));
+    }
+}

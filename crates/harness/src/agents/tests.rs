@@ -1,0 +1,274 @@
+//! Coordinator and agents in one process, on the simulated database, over a link in memory.
+
+mod local;
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use tithe_machine::fault::Fault;
+use tithe_model::{
+    plan::Cell,
+    record::{Frame, Machine, Slot},
+};
+use tithe_plugin::{product::Product, simulated::Simulated, workload::Workload};
+
+use self::local::{Hub, LocalLink};
+use super::{
+    agent::{self, Offered, Told},
+    coordinator::{Team, roll_call},
+    link::{Answer, Link},
+    message::{Enlistment, Hello, Order, PROTOCOL, Reply, read, write},
+};
+use crate::{
+    arms,
+    load::frame::{CellRunner, StartedArm, part::LoadMachines},
+};
+
+/// What an agent of this `name` says of itself.
+pub(super) fn hello(name: &str) -> Hello {
+    Hello {
+        id: format!("id-of-{name}"),
+        name: name.to_owned(),
+        tithe: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: PROTOCOL,
+        lanes: 2,
+        machine: Machine::default(),
+        busy_with: None,
+    }
+}
+
+fn offered(name: &str, lanes: u32) -> Offered {
+    Offered {
+        name: name.to_owned(),
+        lanes,
+        targets: Vec::new(),
+        products: vec![&Simulated],
+        machine: Machine::default(),
+    }
+}
+
+const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
+    [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"WORKLOAD\"\n\
+    [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"slowdown\", percent = 10 }]\n";
+
+fn plan(workload: &str) -> tithe_model::plan::Plan {
+    let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+    let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
+    let text = EXPERIMENT.replace("WORKLOAD", workload);
+    let experiment = tithe_model::parse::parse(&text, &catalogue, &|_| Err(std::io::Error::other("no file")));
+    tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
+}
+
+/// Runs `coordinator` on a hub with an agent for each of `agents`, by their lanes.
+fn with_agents<T>(agents: &[u32], coordinator: impl FnOnce(&Hub, &AtomicBool) -> T) -> T {
+    let (hub, cancelled) = (Hub::default(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for (number, lanes) in agents.iter().enumerate() {
+            let (link, cancelled) = (hub.link(number as i64 * 1_000_000_000_000), &cancelled);
+            let offered = offered(&format!("a{number}"), *lanes);
+            scope.spawn(move || agent::serve(&link, &offered, cancelled, &mut |_| {}).expect("served"));
+        }
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| coordinator(&hub, &cancelled)));
+        cancelled.store(true, Ordering::SeqCst);
+        outcome.unwrap_or_else(|words| std::panic::resume_unwind(words))
+    })
+}
+
+/// Measures `frames` frames of the plan's first cell, by `team` or here.
+fn frames(plan: &tithe_model::plan::Plan, team: Option<&Team<'_>>, frames: u32) -> Vec<(Frame, Vec<Slot>)> {
+    let cell: Cell = plan.cells[0].clone();
+    let described = &plan.experiment.workloads[cell.workload];
+    let workload: Box<dyn Workload> =
+        tithe_workloads::make(described, &plan.experiment.data, plan.experiment.measure.seed).expect("a workload");
+    let credentials = tithe_machine::credentials::Credentials::without_files(
+        tithe_machine::secret::Secret::new([]),
+        tithe_machine::secret::Secret::new([]),
+    );
+    let resolved = arms::resolve(&Simulated, &plan.experiment).expect("arms");
+    let arm = |(number, resolved): (usize, &arms::Resolved<'_>)| {
+        let setup = resolved.setup(plan, &cell, &credentials).expect("a set-up");
+        let launch = Simulated.launch(
+            &Default::default(),
+            &setup,
+            &tithe_machine::launch::Place { folder: std::path::PathBuf::from("/nowhere"), port: 0 },
+        );
+        let server = tithe_machine::launch::Server {
+            address: launch.address,
+            process: None,
+            paths: launch.paths,
+            folder: std::path::PathBuf::from("/nowhere"),
+        };
+        StartedArm { server, data: number, setup, on: Vec::new(), off: Vec::new() }
+    };
+    let arms = resolved.iter().enumerate().map(arm).collect();
+    let runner = CellRunner::new(&Simulated, workload.as_ref(), &cell, 0, true, arms);
+    let mut runner = runner.loaded_by(team.map(|team| team as &dyn LoadMachines));
+    let cancelled = AtomicBool::new(false);
+    (0..frames).filter_map(|number| runner.frame(number, (0, 0), false, &cancelled).expect("a frame")).collect()
+}
+
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Operations by lane, block and arm.
+fn counted(frames: &[(Frame, Vec<Slot>)]) -> Vec<(u32, u32, u32, u32, u64)> {
+    let of = |slot: &Slot| (slot.frame, slot.lane, slot.block, slot.arm, slot.operations);
+    frames.iter().flat_map(|(_, slots)| slots.iter().map(of)).collect()
+}
+
+#[test]
+fn one_agent_and_three_count_the_same_operations_whatever_their_clocks_say() {
+    for workload in ["c", "d"] {
+        let plan = plan(workload);
+        let by = |agents: &[u32]| {
+            with_agents(agents, |hub, cancelled| {
+                let link = hub.link(-86_400_000_000_000);
+                let team = Team::gather(&link, &plan, (agents.len(), WAIT), cancelled).expect("a team");
+                frames(&plan, Some(&team), 3)
+            })
+        };
+        let (one, three) = (by(&[3]), by(&[1, 1, 1]));
+        for (frame, _) in one.iter().chain(&three) {
+            assert_eq!(frame.invalid, None);
+        }
+        assert_eq!(one.len(), 3);
+        assert!(counted(&one).iter().all(|(.., operations)| *operations > 0));
+        assert_eq!(counted(&one), counted(&three));
+        let latency = |frames: &[(Frame, Vec<Slot>)]| frames[2].0.arms[1].latency.clone();
+        assert_eq!(latency(&one), latency(&three), "histograms are added");
+        let offsets: Vec<i64> = three[0].0.agents.iter().map(|agent| agent.clock_offset_ns).collect();
+        for (number, (offset, agent)) in offsets.iter().zip(&three[0].0.agents).enumerate() {
+            let truth = 86_400_000_000_000 + number as i64 * 1_000_000_000_000;
+            assert!(offset.abs_diff(truth) <= agent.clock_bound_ns, "{offset} for {truth}");
+        }
+    }
+}
+
+#[test]
+fn agents_count_what_one_process_counts() {
+    let plan = plan("c");
+    let here = frames(&plan, None, 2);
+    let lanes = counted(&here).iter().map(|(_, lane, ..)| lane + 1).max().expect("slots");
+    let there = with_agents(&vec![1; lanes as usize], |hub, cancelled| {
+        let link = hub.link(0);
+        let team = Team::gather(&link, &plan, (lanes as usize, WAIT), cancelled).expect("a team");
+        frames(&plan, Some(&team), 2)
+    });
+    assert_eq!(counted(&here), counted(&there));
+}
+
+#[test]
+fn a_lost_agent_spoils_the_frame_by_its_name_and_one_that_is_back_goes_on() {
+    let plan = plan("d");
+    with_agents(&[1, 1], |hub, cancelled| {
+        let link = hub.link(0);
+        let gone = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let third = |name: &'static str| {
+                let (link, gone) = (hub.link(5), &gone);
+                scope.spawn(move || agent::serve(&link, &offered(name, 1), gone, &mut |_| {}).expect("served"))
+            };
+            let first = third("z");
+            let team = Team::gather(&link, &plan, (3, WAIT), cancelled).expect("a team");
+            assert!(frames(&plan, Some(&team), 2).iter().all(|(frame, _)| frame.invalid.is_none()));
+            hub.deafen_reports_of("z", true);
+            let spoiled = frames(&plan, Some(&team), 1);
+            let why = spoiled[0].0.invalid.clone().expect("spoiled");
+            assert!(why.contains("agent z"), "{why}");
+            assert!(spoiled[0].1.is_empty(), "nothing of a spoiled frame counts");
+            gone.store(true, Ordering::SeqCst);
+            first.join().expect("ended");
+            hub.deafen_reports_of("z", false);
+            gone.store(false, Ordering::SeqCst);
+            let _second = third("z");
+            let again = frames(&plan, Some(&team), 2);
+            assert!(again.iter().all(|(frame, _)| frame.invalid.is_none()), "{:?}", again[0].0.invalid);
+            drop(team);
+            gone.store(true, Ordering::SeqCst);
+        });
+    });
+}
+
+#[test]
+fn too_few_agents_are_told_by_name_before_anything_starts() {
+    let plan = plan("c");
+    with_agents(&[1, 1], |hub, cancelled| {
+        let link = hub.link(0);
+        // Until both are there.
+        while roll_call(&link).expect("answers").len() < 2 {}
+        let Err(fault) = Team::gather(&link, &plan, (3, Duration::ZERO), cancelled) else { panic!("gathered") };
+        assert_eq!(
+            fault.to_string(),
+            "refused: 3 agents are expected, and 2 are there and free: a0, a1; busy: none"
+        );
+    });
+}
+
+#[test]
+fn an_agent_does_nothing_for_a_coordinator_that_asks_for_what_it_may_not() {
+    let plan = plan("c");
+    with_agents(&[1], |hub, _| {
+        let link = hub.link(0);
+        let seen = loop {
+            let seen = roll_call(&link).expect("answers");
+            if let [one] = &seen[..] {
+                break one.hello.clone();
+            }
+        };
+        let ask = |order: &Order| match link.ask(&seen.orders(), &write(order).expect("JSON"), WAIT).expect("asked") {
+            Answer::Said(reply) => read::<Reply>(&reply).expect("a reply"),
+            other => panic!("{other:?}"),
+        };
+        let Answer::Said(reply) = link.ask(&seen.orders(), b"{\"run\":\"sh\"}", WAIT).expect("asked") else {
+            panic!("no answer")
+        };
+        assert!(matches!(read(&reply), Some(Reply::Refused(_))));
+        assert_eq!(ask(&Order::Go { ticket: 1, start_ns: 1 }), Reply::NotEnlisted);
+        assert_eq!(ask(&Order::Release { run: "r".to_owned() }), Reply::NotEnlisted);
+        let enlistment = |tithe: &str, run: &str| {
+            let plan = serde_json::to_string(&plan).expect("JSON");
+            Order::Enlist(Box::new(Enlistment { run: run.to_owned(), tithe: tithe.to_owned(), protocol: PROTOCOL, plan }))
+        };
+        assert!(matches!(ask(&enlistment("0.0.1", "r")), Reply::Refused(why) if why.contains("run one version")));
+        // Nobody tells the time for this run, so that it is let go of after a while.
+        assert_eq!(ask(&enlistment(env!("CARGO_PKG_VERSION"), "r")), Reply::Accepted);
+        assert_eq!(ask(&enlistment(env!("CARGO_PKG_VERSION"), "s")), Reply::Busy("r".to_owned()));
+        while roll_call(&link).expect("answers").iter().any(|seen| seen.hello.busy_with.is_some()) {}
+    });
+}
+
+#[test]
+fn what_an_agent_is_told_is_told_to_who_watches_it() {
+    let plan = plan("c");
+    let (hub, cancelled) = (Hub::default(), AtomicBool::new(false));
+    let mut told = Vec::new();
+    std::thread::scope(|scope| {
+        let (link, coordinator, cancelled) = (hub.link(0), hub.link(0), &cancelled);
+        let told = &mut told;
+        let agent = scope.spawn(move || {
+            agent::serve(&link, &offered("a", 2), cancelled, &mut |what| {
+                told.push(match what {
+                    Told::Enlisted(_) => "enlisted".to_owned(),
+                    Told::Measured(frames) => format!("{frames} measured"),
+                    Told::Free(why) | Told::Warning(why) => why,
+                });
+            })
+        });
+        let team = Team::gather(&coordinator, &plan, (1, WAIT), cancelled).expect("a team");
+        assert_eq!(frames(&plan, Some(&team), 2).len(), 2);
+        drop(team);
+        while roll_call(&coordinator).expect("answers").iter().any(|seen| seen.hello.busy_with.is_some()) {}
+        cancelled.store(true, Ordering::SeqCst);
+        agent.join().expect("ended").expect("served");
+    });
+    assert_eq!(told, ["enlisted", "1 measured", "2 measured", "the run has ended"]);
+}
+
+#[test]
+fn a_link_that_is_lost_is_a_fault_of_the_connection() {
+    let link: LocalLink = Hub::default().link(0);
+    link.lose(true);
+    assert!(matches!(link.tell("x", b"y"), Err(Fault::Connection(_))));
+    assert!(matches!(roll_call(&link), Err(Fault::Connection(_))));
+}
