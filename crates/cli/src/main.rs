@@ -14,10 +14,17 @@ mod progress;
 mod records;
 mod refusals;
 mod spread_file;
+#[cfg(feature = "agents")]
+mod team;
+#[cfg(not(feature = "agents"))]
+#[path = "no_team.rs"]
+mod team;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "agents")]
+use tithe_harness::agents::agent::AllowedTarget;
 
 /// Measures what each protection of a database costs, and proves that the protection was on.
 #[derive(Parser)]
@@ -67,7 +74,10 @@ enum Command {
     /// Say what a flag beside a figure means, and what to do about it
     Explain(ExplainArgs),
     /// Show what this machine offers: servers, processor, clock, pressure, disk
-    Doctor(MachineArgs),
+    Doctor(DoctorArgs),
+    /// Offer the lanes of this machine to runs that another machine coordinates, one after the other
+    #[cfg(feature = "agents")]
+    Agent(AgentArgs),
     /// Print the manual page, or the completions of a shell
     Manual(ManualArgs),
 }
@@ -179,6 +189,8 @@ pub struct RunArgs {
     /// How the arms share the machine; `sequential` is for comparison only
     #[arg(long, value_name = "DESIGN", value_parser = ["interleaved", "duet", "slices", "sequential"])]
     design: Option<String>,
+    #[command(flatten)]
+    team: team::TeamArgs,
     /// Print no progress
     #[arg(long, short)]
     quiet: bool,
@@ -256,9 +268,40 @@ pub struct CalibrateArgs {
     /// Write the lines of --starts into this file, in which those of other databases stay
     #[arg(long, value_name = "FILE", requires = "starts")]
     to: Option<PathBuf>,
+    #[command(flatten)]
+    team: team::TeamArgs,
     /// Print no progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// What to look at on this machine, and at which broker.
+#[derive(Args)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    #[command(flatten)]
+    team: team::TeamArgs,
+}
+
+/// What an agent offers.
+#[cfg(feature = "agents")]
+#[derive(Args)]
+pub struct AgentArgs {
+    /// Broker at which runs find it: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
+    #[arg(long, value_name = "URL")]
+    join: String,
+    /// A server that it may connect to; once for each. It opens no connection to any other
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = AllowedTarget::parse)]
+    target: Vec<AllowedTarget>,
+    /// Lanes that it offers; one a processor unless it is said
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    lanes: Option<u32>,
+    /// What it is called in reports; the machine's name unless it is said
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    access: team::AccessArgs,
 }
 
 /// How to report.
@@ -369,6 +412,8 @@ fn main() {
         Command::Inspect(arguments) => commands::inspect::inspect(&arguments),
         Command::Witness(arguments) => commands::witness::witness(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
+        #[cfg(feature = "agents")]
+        Command::Agent(arguments) => commands::agent::agent(&arguments),
         Command::Manual(arguments) => commands::manual::manual(&arguments),
     });
 }

@@ -41,6 +41,9 @@ use crate::{
 /// Most connections per arm: each is a connection to every server at once.
 const CLIENTS_MAX: u64 = 1024;
 
+/// Load machines of one experiment: each has a client at least.
+const AGENTS_MAX: u64 = CLIENTS_MAX;
+
 /// The clients of `clients = "sweep"`: doubling, far enough for a server on a few processors to be saturated.
 const SWEEP: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
@@ -309,7 +312,7 @@ fn load(top: &Table<'_>, switched: bool, problems: &mut Problems) -> Load {
     type Pace = fn(f64) -> Arrivals;
     const ARRIVALS: &[(&str, Pace)] = &[("even", Arrivals::Even), ("poisson", Arrivals::Poisson)];
     let Some(table) = top.table("load", &keys::LOAD, problems) else {
-        return Load { clients: 1, arrivals: Arrivals::Closed, reconnect_every: None };
+        return Load { clients: 1, arrivals: Arrivals::Closed, reconnect_every: None, agents: None };
     };
     let several = table.get("clients").filter(|item| item.value.as_integer().is_none());
     if let Some(item) = &several
@@ -332,7 +335,9 @@ fn load(top: &Table<'_>, switched: bool, problems: &mut Problems) -> Load {
     });
     let pace = pace.flatten().unwrap_or(Arrivals::Even);
     let reconnect_every = reconnect_every(&table, switched, problems);
-    Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace), reconnect_every }
+    let agents = table.get("agents").and_then(|item| item.whole(1..=AGENTS_MAX, problems));
+    let agents = agents.and_then(|agents| u32::try_from(agents).ok());
+    Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace), reconnect_every, agents }
 }
 
 /// The operations that a connection lasts. `switched`: some arm is switched on by statements in its connections.

@@ -35,7 +35,7 @@ use crate::{
     interrupt, offer,
     prepare::{self, Prepared},
     progress::Progress,
-    spread_file,
+    spread_file, team,
 };
 
 /// Seconds of load without `--seconds`: of a cell, and for each of `--starts`.
@@ -140,11 +140,15 @@ fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
 /// Measures, and says where its records are and how it ended.
 fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, Ending), Stop> {
     enough_disk(&prepared.plan, &arguments.experiment.runs)?;
+    let cancelled = interrupt::listen();
+    let asked = team::Asked::of(&arguments.team, &prepared.plan, prepared.database)?;
+    let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = create(&prepared, &arguments.experiment.runs)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut observer = Progress::new(&plan, arguments.quiet, None);
-    let run = Run::new(database, install, &plan, &workloads, interrupt::listen())?
-        .apart(apart::program(&arguments.experiment.machine));
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?
+        .apart(apart::program(&arguments.experiment.machine))
+        .loaded_by(team.as_ref());
     let ending = run.carry_out(&mut folder, None, &mut observer)?;
     drop(observer);
     Ok((folder.path().to_owned(), ending))

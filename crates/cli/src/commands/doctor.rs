@@ -5,13 +5,15 @@ use tithe_machine::{cgroup, launch::Install, sandbox::account::Account, watch::h
 use tithe_model::{experiment, quantity};
 
 use crate::{
-    MachineArgs,
+    DoctorArgs,
     exit::{self, Stop},
-    offer,
+    offer, team,
 };
 
 /// Runs the command; returns the exit status.
-pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
+pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
+    let agents = team::doctor(&arguments.team)?;
+    let arguments = &arguments.machine;
     let here = std::env::current_dir().unwrap_or_default();
     let machine = host::machine(&here);
     let list = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
@@ -62,6 +64,7 @@ pub fn doctor(arguments: &MachineArgs) -> Result<i32, Stop> {
             Err(missing) => row(database.id(), format!("not found; install: {}", missing.how_to_install.join(" or "))),
         }
     }
+    agents.iter().for_each(|table| anstream::print!("{table}"));
     Ok(exit::OK)
 }
 

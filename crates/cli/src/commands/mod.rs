@@ -1,5 +1,7 @@
 //! One file a command.
 
+#[cfg(feature = "agents")]
+pub mod agent;
 pub mod apart;
 pub mod calibrate;
 pub mod compare;

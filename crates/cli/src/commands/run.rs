@@ -26,25 +26,32 @@ use crate::{
     interrupt, offer,
     prepare::{self, Prepared},
     progress::{self, Progress},
-    records,
+    records, team,
 };
 
 /// Runs the command; returns the exit status.
 pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let options = &arguments.asked.experiment;
-    let (prepared, mut folder, before) = match &arguments.resume {
-        Some(path) => resume(path, arguments)?,
+    let (prepared, begun, before) = match &arguments.resume {
+        Some(path) => {
+            let (prepared, folder, before) = resume(path, arguments)?;
+            (prepared, Some(folder), before)
+        }
         None => {
             let prepared = new(arguments)?;
             enough_disk(&prepared.plan, &options.runs)?;
-            let folder = create(&prepared, &options.runs)?;
-            (prepared, folder, None)
+            (prepared, None, None)
         }
     };
-    let Prepared { plan, database, install, workloads, .. } = prepared;
     let cancelled = interrupt::listen();
+    let asked = team::Asked::of(&arguments.team, &prepared.plan, prepared.database)?;
+    let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
+    let mut folder = begun.map_or_else(|| create(&prepared, &options.runs), Ok)?;
+    let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?.apart(apart::program(&options.machine));
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?
+        .apart(apart::program(&options.machine))
+        .loaded_by(team.as_ref());
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     drop(observer);
     let path = folder.path().to_owned();

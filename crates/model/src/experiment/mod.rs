@@ -79,6 +79,9 @@ pub struct Load {
     /// Operations after which a client closes its connection and opens a new one; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect_every: Option<u32>,
+    /// Load machines that offer it; `None`: Tithe's own process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<u32>,
 }
 
 /// When operations start.

@@ -1,0 +1,78 @@
+//! `tithe agent`: offers the lanes of this machine to runs that another machine coordinates, and says who they are for.
+//!
+//! Left out: how agents are started on many machines, which is the user's (docs/agents.md has an example of each way).
+
+use std::time::Duration;
+
+use tithe_broker::{Access, AccessFiles, Broker, BrokerUrl};
+use tithe_harness::agents::agent::{self, AllowedTarget, Offered, Told};
+use tithe_machine::{
+    fault::Fault,
+    watch::{host, process},
+};
+
+use crate::{
+    AgentArgs,
+    exit::{self, Stop},
+    interrupt, offer,
+    team::AccessArgs,
+};
+
+/// How long the broker may take to let somebody in.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs the command; returns the exit status.
+pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
+    let cancelled = interrupt::listen();
+    let machine = host::machine(&std::env::temp_dir());
+    let name = arguments.name.clone().unwrap_or_else(host_name);
+    let lanes = arguments.lanes.unwrap_or_else(|| process::processors().len() as u32);
+    let offered =
+        Offered { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
+    let broker = connect(&arguments.join, &offered.name, &arguments.access)?;
+    anstream::println!("{}", introduction(&offered, &arguments.join));
+    let mut frames = 0;
+    agent::serve(&broker, &offered, cancelled, &mut |told| match told {
+        Told::Enlisted(run) => anstream::println!("works for run {run}"),
+        Told::Measured(number) => frames = number,
+        Told::Free(why) => anstream::println!("free after {} frames: {why}", std::mem::take(&mut frames)),
+        Told::Warning(words) => anstream::eprintln!("tithe: {words}"),
+    })?;
+    Ok(exit::OK)
+}
+
+/// Who has joined what, and what may be asked of it.
+fn introduction(offered: &Offered, broker: &str) -> String {
+    let targets: Vec<String> = offered.targets.iter().map(AllowedTarget::to_string).collect();
+    let targets = if targets.is_empty() { "no server".to_owned() } else { targets.join(", ") };
+    let lanes = if offered.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", offered.lanes) };
+    format!("agent {}: {lanes} at {broker}; may connect to {targets}", offered.name)
+}
+
+/// Connects to the broker at `url` as `name`.
+///
+/// # Errors
+/// In words, before anything is sent, where the address or a file is not as it has to be; the broker's own reason.
+pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Stop> {
+    let AccessArgs { creds, nkey, broker_password, broker_ca, broker_certificate, broker_key } = access;
+    let files = AccessFiles {
+        credentials: creds.clone(),
+        nkey: nkey.clone(),
+        password: broker_password.clone(),
+        authority: broker_ca.clone(),
+        identity: broker_certificate.clone().zip(broker_key.clone()),
+    };
+    let wrong = |fault: Fault| Stop::new(exit::USAGE, format!("{fault}; nothing was started"));
+    let at = BrokerUrl::parse(url).map_err(wrong)?;
+    let access = Access::read(name, &files).map_err(wrong)?;
+    let cannot = |fault: Fault| Stop::new(exit::MACHINE, format!("{fault}; nothing was started"));
+    Broker::connect(&at, &access, CONNECT_WITHIN).map_err(cannot)
+}
+
+/// The name of this machine, as a part of subjects: what is no letter, digit or dash becomes a dash.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let name: String = name.trim().chars().map(plain).take(64).collect();
+    if name.is_empty() { "agent".to_owned() } else { name }
+}

@@ -1,0 +1,53 @@
+//! In place of `team.rs` in a build without the feature `agents`: nobody can be asked, and an experiment that asks is
+//! refused.
+
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use tithe_harness::agents::coordinator::Team;
+use tithe_model::plan::Plan;
+use tithe_plugin::product::Product;
+
+use crate::exit::{self, Stop};
+
+/// No agents.
+#[derive(Args)]
+pub struct TeamArgs {}
+
+/// Nobody.
+pub enum Asked {}
+
+impl Asked {
+    /// Nobody, where `plan` asks for nobody.
+    ///
+    /// # Errors
+    /// Where it does.
+    pub fn of(_arguments: &TeamArgs, plan: &Plan, _database: &dyn Product) -> Result<Option<Self>, Stop> {
+        match plan.experiment.load.agents {
+            None => Ok(None),
+            Some(agents) => Err(Stop::new(
+                exit::USAGE,
+                format!(
+                    "the experiment asks for {agents} agents (`agents` in [load]), and this build of tithe has none: build \
+                     it with `--features agents`; nothing was started"
+                ),
+            )),
+        }
+    }
+
+    /// Nobody waits.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn gather<'a>(&'a self, _plan: &Plan, _cancelled: &'a AtomicBool) -> Result<Team<'a>, Stop> {
+        match *self {}
+    }
+}
+
+/// Nobody is anywhere.
+///
+/// # Errors
+/// Never.
+pub fn doctor(_arguments: &TeamArgs) -> Result<Option<String>, Stop> {
+    Ok(None)
+}

@@ -1,0 +1,134 @@
+//! The agents that a command line asks for. A build without the feature `agents` has `no_team.rs` in place of this file.
+
+use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
+
+use clap::Args;
+use tithe_broker::Broker;
+use tithe_harness::agents::coordinator::{self, Seen, Team, roll_call};
+use tithe_model::plan::Plan;
+use tithe_plugin::product::Product;
+
+use crate::{
+    commands::agent,
+    exit::{self, Stop},
+};
+
+/// Which agents.
+#[derive(Args)]
+pub struct TeamArgs {
+    /// Have agents offer the load that wait at this broker: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
+    #[arg(long, value_name = "URL")]
+    agents: Option<String>,
+    /// How many agents; as many as the experiment says unless it is said
+    #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    expect: Option<u32>,
+    /// Seconds that agents are waited for, at the beginning and when one is lost
+    #[arg(long, value_name = "SECONDS", requires = "agents", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    wait: u32,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// What the broker lets somebody in by. Files that others than their owner may read are refused.
+#[derive(Args)]
+pub struct AccessArgs {
+    /// Credentials for the broker, as `nsc generate creds` writes them
+    #[arg(long, value_name = "FILE")]
+    pub creds: Option<PathBuf>,
+    /// Seed of an NKey for the broker
+    #[arg(long, value_name = "FILE", conflicts_with = "creds")]
+    pub nkey: Option<PathBuf>,
+    /// User and password for the broker, a line each
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["creds", "nkey"])]
+    pub broker_password: Option<PathBuf>,
+    /// Authority that has signed the broker's certificate, PEM; without one those of the system
+    #[arg(long, value_name = "FILE")]
+    pub broker_ca: Option<PathBuf>,
+    /// Certificate for a broker that asks for one, PEM
+    #[arg(long, value_name = "FILE", requires = "broker_key")]
+    pub broker_certificate: Option<PathBuf>,
+    /// Key of that certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "broker_certificate")]
+    pub broker_key: Option<PathBuf>,
+}
+
+/// What the coordinator is called at the broker.
+const COORDINATOR: &str = "coordinator";
+
+/// The agents of a run as they are asked for.
+pub struct Asked {
+    broker: Broker,
+    expected: usize,
+    wait: Duration,
+}
+
+impl Asked {
+    /// What `arguments` ask for to measure `plan` on `database`; `None` where Tithe's own process offers the load.
+    ///
+    /// # Errors
+    /// Where they do not go together with the plan, or the broker cannot be reached.
+    pub fn of(arguments: &TeamArgs, plan: &Plan, database: &dyn Product) -> Result<Option<Self>, Stop> {
+        let wrong = |words: &str| Err(Stop::new(exit::USAGE, format!("{words}; nothing was started")));
+        let in_file = plan.experiment.load.agents;
+        let Some(url) = &arguments.agents else {
+            return match in_file {
+                Some(agents) => wrong(&format!(
+                    "the experiment asks for {agents} agents (`agents` in [load]): say where they are, `--agents tls://broker:4222`"
+                )),
+                None => Ok(None),
+            };
+        };
+        let Some(expected) = arguments.expect.or(in_file) else {
+            return wrong("--agents needs a number of them: `--expect 3`, or `agents = 3` in [load]");
+        };
+        if let Some(why) = coordinator::refused(database, &plan.experiment, plan) {
+            return wrong(&why);
+        }
+        let broker = agent::connect(url, COORDINATOR, &arguments.access)?;
+        let wait = Duration::from_secs(arguments.wait.into());
+        Ok(Some(Self { broker, expected: expected as usize, wait }))
+    }
+
+    /// Waits for them.
+    ///
+    /// # Errors
+    /// Who is there, where they do not come.
+    pub fn gather<'a>(&'a self, plan: &Plan, cancelled: &'a AtomicBool) -> Result<Team<'a>, Stop> {
+        let gathered = Team::gather(&self.broker, plan, (self.expected, self.wait), cancelled);
+        gathered.map_err(|fault| Stop::new(exit::MACHINE, format!("{fault}; nothing was started")))
+    }
+}
+
+/// Who is at the broker that `arguments` name, as a table; `None` where they name none.
+///
+/// # Errors
+/// When the broker cannot be reached.
+pub fn doctor(arguments: &TeamArgs) -> Result<Option<String>, Stop> {
+    let Some(url) = &arguments.agents else { return Ok(None) };
+    let broker = agent::connect(url, COORDINATOR, &arguments.access)?;
+    let seen = roll_call(&broker)?;
+    Ok(Some(table(url, &seen)))
+}
+
+fn table(url: &str, seen: &[Seen]) -> String {
+    if seen.is_empty() {
+        return format!("agents at {url}: none\n");
+    }
+    let mut text = format!("agents at {url}\n");
+    for Seen { hello, offset } in seen {
+        let clock = match offset {
+            Some(offset) => format!(
+                "clock {:+.6} s, known within {:.0} µs",
+                offset.offset_ns as f64 / 1e9,
+                offset.bound_ns as f64 / 1e3
+            ),
+            None => "does not tell the time".to_owned(),
+        };
+        let state = hello.busy_with.as_ref().map_or("free".to_owned(), |run| format!("works for run {run}"));
+        text += &format!(
+            "  {}: tithe {}, {} lanes on {} processors ({}), kernel {}; {clock}; {state}\n",
+            hello.name, hello.tithe, hello.lanes, hello.machine.processors, hello.machine.processor, hello.machine.kernel
+        );
+    }
+    text
+}
