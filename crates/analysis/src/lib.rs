@@ -145,8 +145,29 @@ pub struct CellAnalysis {
     /// empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log_over_start: Vec<LogAt>,
+    /// The machines that offered the load, in the order of their lanes; empty where Tithe's own process did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentAnalysis>,
     /// The arms, the baseline first.
     pub arms: Vec<ArmAnalysis>,
+}
+
+/// What one load machine did in a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentAnalysis {
+    /// Its name.
+    pub name: String,
+    /// Its lanes.
+    pub lanes: u32,
+    /// Operations that it did.
+    pub operations: u64,
+    /// Share of its wall time spent waiting for a processor of its own, 0–1.
+    pub wait_share: f64,
+    /// By how much its clock was ahead of the coordinator's before the last frame, ns.
+    pub clock_offset_ns: i64,
+    /// Within what its clock was known in the worst frame, ns.
+    pub clock_bound_ns: u64,
 }
 
 /// The log per operation at one place of a start.

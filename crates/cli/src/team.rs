@@ -40,15 +40,15 @@ pub struct AccessArgs {
     pub nkey: Option<PathBuf>,
     /// User and password for the broker, a line each
     #[arg(long, value_name = "FILE", conflicts_with_all = ["creds", "nkey"])]
-    pub broker_password: Option<PathBuf>,
+    pub password_file: Option<PathBuf>,
     /// Authority that has signed the broker's certificate, PEM; without one those of the system
     #[arg(long, value_name = "FILE")]
     pub broker_ca: Option<PathBuf>,
     /// Certificate for a broker that asks for one, PEM
     #[arg(long, value_name = "FILE", requires = "broker_key")]
-    pub broker_certificate: Option<PathBuf>,
+    pub broker_cert: Option<PathBuf>,
     /// Key of that certificate, PEM
-    #[arg(long, value_name = "FILE", requires = "broker_certificate")]
+    #[arg(long, value_name = "FILE", requires = "broker_cert")]
     pub broker_key: Option<PathBuf>,
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Left out: absolute comparisons between cells, and any figure of a frame that is invalid or has no record.
 
+mod agents;
 mod carry_over;
 mod control;
 mod counters;
@@ -115,6 +116,8 @@ fn assess_cell(
     notes.extend(over_start::words(&log_over_start, &experiment.arms, measured.starts()));
     let warm_ups = &records.cells[index].warm_ups;
     notes.extend(warm_up::warning(cell, &experiment.arms, warm_ups));
+    let agents = agents::agents(&measured);
+    notes.extend(agents::warnings(&agents));
     notes.extend(stand_in::stand_ins(records.cells[index].arms.iter()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
@@ -156,6 +159,7 @@ fn assess_cell(
         wait_share: measured.wait_share(),
         warm_up: warm_up::words(cell, warm_ups),
         log_over_start,
+        agents,
         arms,
         invalid: measured.invalid,
     }

@@ -12,7 +12,7 @@ use super::{
     number,
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun, Proof,
+    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun, Proof,
     PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
 };
 
@@ -397,6 +397,7 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         wait_share: 0.284,
         warm_up: String::new(),
         log_over_start: Vec::new(),
+        agents: Vec::new(),
         arms,
     }
 }
@@ -587,6 +588,16 @@ pub(super) fn open_loop() -> Analysis {
         warm_up: "steady after 4.2 s (median of 8 starts; 2.8 to 6.1 s)".to_owned(),
         log_over_start: [("first frame", 2040.0), ("last frame", 412.0)]
             .map(|(place, bytes)| LogAt { place: place.to_owned(), arms: vec![Some(bytes), None] })
+            .to_vec(),
+        agents: [("rack1", 86_400_000_000_000, 84_200), ("rack2", -1_250_000, 112_700)]
+            .map(|(name, clock_offset_ns, clock_bound_ns)| AgentAnalysis {
+                name: name.to_owned(),
+                lanes: 2,
+                operations: 118_000,
+                wait_share: 0.013,
+                clock_offset_ns,
+                clock_bound_ns,
+            })
             .to_vec(),
         ..cell("a", vec![baseline, protected])
     };

@@ -249,6 +249,9 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     method.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
     method.push(words::repetitions(cell));
     let mut facts = vec![("measured".to_owned(), method.join(", "))];
+    if !cell.agents.is_empty() {
+        facts.push(("load from".to_owned(), words::agents(&cell.agents)));
+    }
     if !cell.warm_up.is_empty() {
         facts.push(("warm-up".to_owned(), cell.warm_up.clone()));
     }

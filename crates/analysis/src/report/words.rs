@@ -8,7 +8,7 @@ use tithe_model::{
 };
 
 use super::{number, table::width, view::Tone};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
+use crate::{AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
 
 /// Heads the log per operation over a start.
 pub const LOG_OVER_START: &str = "Log per operation from the first frame of a start to the last";
@@ -283,4 +283,16 @@ pub fn paragraph(lead: &str, text: &str, columns: usize) -> String {
 /// `1 frame`, `30 frames`.
 pub fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", number::count(count), if count == 1 { "" } else { "s" })
+}
+
+/// The machines that offer the load of a cell, and within what their clocks were known.
+pub fn agents(agents: &[AgentAnalysis]) -> String {
+    let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    let bound_ns = agents.iter().map(|agent| agent.clock_bound_ns).max().unwrap_or(0);
+    format!(
+        "{} ({}), clocks known within {:.1} µs",
+        plural(agents.len() as u64, "agent"),
+        names.join(", "),
+        bound_ns as f64 / 1e3
+    )
 }

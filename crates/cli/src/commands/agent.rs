@@ -54,13 +54,13 @@ fn introduction(offered: &Offered, broker: &str) -> String {
 /// # Errors
 /// In words, before anything is sent, where the address or a file is not as it has to be; the broker's own reason.
 pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Stop> {
-    let AccessArgs { creds, nkey, broker_password, broker_ca, broker_certificate, broker_key } = access;
+    let AccessArgs { creds, nkey, password_file, broker_ca, broker_cert, broker_key } = access;
     let files = AccessFiles {
         credentials: creds.clone(),
         nkey: nkey.clone(),
-        password: broker_password.clone(),
+        password: password_file.clone(),
         authority: broker_ca.clone(),
-        identity: broker_certificate.clone().zip(broker_key.clone()),
+        identity: broker_cert.clone().zip(broker_key.clone()),
     };
     let wrong = |fault: Fault| Stop::new(exit::USAGE, format!("{fault}; nothing was started"));
     let at = BrokerUrl::parse(url).map_err(wrong)?;

@@ -19,6 +19,8 @@ mod written;
 /// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
 /// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.
 mod installed {
+    #[cfg(feature = "agents")]
+    mod agents;
     mod attached;
     mod attached_products;
     mod attached_refused;

@@ -6,7 +6,7 @@ use super::{
     evidence,
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, LogAt, Outcome,
+    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, LogAt, Outcome,
     report::{number, words},
 };
 
@@ -17,6 +17,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis) -> Vec<Block> {
         cell.arms.iter().flat_map(|arm| of_arm(arm, baseline(cell), analysis.margin, &footnotes)).collect();
     blocks.extend(levels(cell));
     blocks.extend(log_over_start(cell));
+    blocks.extend(agents(cell));
     blocks
 }
 
@@ -157,6 +158,36 @@ fn levels(cell: &CellAnalysis) -> Vec<Block> {
     vec![
         Block::Heading(3, "Absolute levels, for orientation: they belong to this machine and hour".to_owned()),
         Block::Table(Table { columns, rows: names.iter().map(row).collect(), sticky: 1 }),
+    ]
+}
+
+/// The machines that offered the load, one a row.
+fn agents(cell: &CellAnalysis) -> Vec<Block> {
+    if cell.agents.is_empty() {
+        return Vec::new();
+    }
+    let columns = vec![
+        Column::text("load machine"),
+        Column::figures("lanes", ""),
+        Column::figures("operations", ""),
+        Column::figures("waited for a processor", ""),
+        Column::figures("clock ahead", ""),
+        Column::figures("known within", ""),
+    ];
+    let row = |agent: &AgentAnalysis| {
+        let text = |text: String| Entry::text(text, Tone::Normal);
+        vec![
+            text(agent.name.clone()),
+            text(agent.lanes.to_string()),
+            text(number::count(agent.operations)),
+            text(number::share(agent.wait_share)),
+            text(format!("{:+.6} s", agent.clock_offset_ns as f64 / 1e9)),
+            text(format!("{:.1} µs", agent.clock_bound_ns as f64 / 1e3)),
+        ]
+    };
+    vec![
+        Block::Heading(3, "Load machines: clocks are compared with the coordinator's".to_owned()),
+        Block::Table(Table { columns, rows: cell.agents.iter().map(row).collect(), sticky: 1 }),
     ]
 }
 

@@ -1,0 +1,66 @@
+//! The load machines of a cell side by side: what each has offered, and how well its clock was known.
+
+use super::measured::Measured;
+use crate::AgentAnalysis;
+
+/// Share of its time for which an agent may wait for a processor: beyond it is too slow for its lanes.
+const WAIT_MAX: f64 = 0.2;
+
+/// Each agent of the cell, in the order of its lanes; none where Tithe's own process offered the load.
+pub(super) fn agents(measured: &Measured<'_>) -> Vec<AgentAnalysis> {
+    let Some(last) = measured.frames.last() else { return Vec::new() };
+    let mut first = 0;
+    let of = |(place, agent): (usize, &tithe_model::record::AgentFrame)| {
+        let lanes = first..first + agent.lanes;
+        first += agent.lanes;
+        let slots = || measured.frames.iter().flat_map(|frame| &frame.slots).filter(|slot| lanes.contains(&slot.lane));
+        let wall_ns: u64 = slots().map(|slot| slot.wall_ns).sum();
+        let wait_ns: u64 = slots().map(|slot| slot.wait_ns).sum();
+        let bounds = measured.frames.iter().filter_map(|frame| frame.record.agents.get(place));
+        AgentAnalysis {
+            name: agent.name.clone(),
+            lanes: agent.lanes,
+            operations: slots().map(|slot| slot.operations).sum(),
+            wait_share: wait_ns as f64 / wall_ns.max(1) as f64,
+            clock_offset_ns: agent.clock_offset_ns,
+            clock_bound_ns: bounds.map(|agent| agent.clock_bound_ns).max().unwrap_or(0),
+        }
+    };
+    last.record.agents.iter().enumerate().map(of).collect()
+}
+
+/// What the reader should know of them, without the final full stop.
+pub(super) fn warnings(agents: &[AgentAnalysis]) -> impl Iterator<Item = String> {
+    agents.iter().filter(|agent| agent.wait_share > WAIT_MAX).map(|agent| {
+        format!(
+            "agent {} waited for a processor of its own in {:.0}% of its time, so that its clients offer less than the \
+             servers could take: give it fewer lanes, or the run more machines",
+            agent.name,
+            100.0 * agent.wait_share
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_waits_too_long_is_named() {
+        let agent = |name: &str, wait_share| AgentAnalysis {
+            name: name.to_owned(),
+            lanes: 2,
+            operations: 10,
+            wait_share,
+            clock_offset_ns: 0,
+            clock_bound_ns: 0,
+        };
+        let told: Vec<String> = warnings(&[agent("a", 0.2), agent("b", 0.31)]).collect();
+        expect_test::expect![[r#"
+            [
+                "agent b waited for a processor of its own in 31% of its time, so that its clients offer less than the servers could take: give it fewer lanes, or the run more machines",
+            ]
+        "#]]
+        .assert_debug_eq(&told);
+    }
+}
