@@ -82,7 +82,7 @@ fn experiment(library: &Library, seconds: u32, arms: &[Arm]) -> String {
     format!(
         "title = \"Counted costs\"\ndatabase = \"postgres\"\n[settings]\nshared_preload_libraries = \"{}\"\n\
          known_cost.rounds = \"{}\"\n[data]\nrecords = 20_000\n[load]\nclients = {clients}\n[measure]\nbudget = \"{seconds} s\"\n\
-         precision = \"0.01%\"\nepochs = 1\n[[workload]]\nycsb = \"c\"\n{names}",
+         precision = \"0.01%\"\nepochs = 1\naa_arm = false\n[[workload]]\nycsb = \"c\"\n{names}",
         library.file.display(),
         rounds.join(" ")
     )
