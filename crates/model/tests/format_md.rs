@@ -120,6 +120,7 @@ fn every_field_of_a_frame() {
         settling_ns: 0,
         stalls: Stalls::Pressure,
         arms: vec![ArmFrame::default()],
+        agents: Vec::new(),
         host: Host::default(),
     };
     let arm = &frame.arms[0];

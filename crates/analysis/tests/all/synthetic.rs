@@ -254,6 +254,7 @@ impl Invented {
             settling_ns: 1_000_000,
             stalls: if self.clients <= LANES { Stalls::Waits } else { Stalls::Unseen("nobody looked".to_owned()) },
             arms: arms.collect(),
+            agents: Vec::new(),
             host: Host { load: 2.0, cpu_pressure: Some(0.25), io_pressure: None, steal: Some(0.0), throttled: None },
         }
     }

@@ -7,6 +7,7 @@
 //! One thread listens and answers who asks who is there; another one measures. While slots are measured nobody asks
 //! anything of either.
 
+pub(super) mod replica;
 mod target;
 mod work;
 
@@ -279,9 +280,9 @@ fn work(
             }
             Err(_) => {}
         }
-        if seen_alive.elapsed() > ALIVE_EVERY
-            && let Some(run) = shared.state().run.clone()
-        {
+        // By itself, so that the lock is not held while the coordinator is asked for.
+        let run = shared.state().run.clone();
+        if let Some(run) = run.filter(|_| seen_alive.elapsed() > ALIVE_EVERY) {
             seen_alive = Instant::now();
             if is_gone(link, &run) {
                 work = idle();

@@ -29,7 +29,7 @@ use tithe_plugin::database::Database;
 
 pub use self::roll::{Seen, roll_call};
 use self::{
-    exchange::{Exchanges, keys, targets},
+    exchange::{Exchanges, Pems, keys, targets},
     roll::Member,
 };
 use super::{
@@ -61,7 +61,7 @@ const START_AHEAD_NS: u64 = 50_000_000;
 
 /// What of an experiment agents cannot do, in words; `None` where they can offer its load.
 pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) -> Option<String> {
-    if database.embedded() {
+    if database.embedded() && !database.simulated() {
         let title = database.title();
         return Some(format!("{title} works within its clients, so that its load cannot come from other machines"));
     }
@@ -209,39 +209,48 @@ impl<'a> Team<'a> {
     fn order_frame(&self, ticket: u64, asked: &PartsAsked<'_>, members: &mut [Member]) -> Result<Option<()>, Fault> {
         let keys = keys(asked.arms)?;
         let deadline = Instant::now() + self.wait.max(PROMPT);
-        for number in 0..members.len() {
-            loop {
-                if self.is_cancelled() {
-                    return Ok(None);
-                }
-                let order = self.frame_order(ticket, asked, &members[number], &keys)?;
-                let reply = self.order(&members[number], &Order::Measure(Box::new(order)));
-                let why = match reply {
-                    Ok(Some(Reply::Accepted)) => break,
-                    Ok(Some(Reply::Refused(why))) => {
-                        return Err(Fault::Refused(format!("agent {}: {why}", members[number].hello.name)));
-                    }
-                    Ok(Some(Reply::NotEnlisted)) => match self.enlist(&mut members[number]) {
-                        Ok(()) => continue,
-                        Err(fault) => fault.to_string(),
-                    },
-                    Ok(Some(Reply::Busy(_))) => "it is still busy with a frame that was given up".to_owned(),
-                    Ok(None) => {
-                        // It may be back as another process.
-                        roll::find_again(self.link, &mut members[number])?;
-                        "it does not answer".to_owned()
-                    }
-                    Err(fault) => fault.to_string(),
-                };
-                if Instant::now() > deadline {
-                    let name = &members[number].hello.name;
-                    let wait_s = self.wait.as_secs();
-                    return Err(Fault::Connection(format!("agent {name} was lost and waited for {wait_s} s: {why}")));
-                }
-                std::thread::sleep(LOOK);
+        for member in members {
+            if self.order_part((ticket, deadline), asked, &keys, member)?.is_none() {
+                return Ok(None);
             }
         }
         Ok(Some(()))
+    }
+
+    /// Waits until `member` is there and has the order, until `deadline`. `None` when cancelled.
+    fn order_part(
+        &self,
+        (ticket, deadline): (u64, Instant),
+        asked: &PartsAsked<'_>,
+        keys: &Pems,
+        member: &mut Member,
+    ) -> Result<Option<()>, Fault> {
+        while !self.is_cancelled() {
+            let order = Order::Measure(Box::new(self.frame_order(ticket, asked, member, keys)?));
+            let why = match self.order(member, &order) {
+                Ok(Some(Reply::Accepted)) => return Ok(Some(())),
+                Ok(Some(Reply::Refused(why))) => {
+                    return Err(Fault::Refused(format!("agent {}: {why}", member.hello.name)));
+                }
+                Ok(Some(Reply::NotEnlisted)) => match self.enlist(member) {
+                    Ok(()) => continue,
+                    Err(fault) => fault.to_string(),
+                },
+                Ok(Some(Reply::Busy(_))) => "it is still busy with a frame that was given up".to_owned(),
+                Ok(None) => {
+                    // It may be back as another process.
+                    roll::find_again(self.link, member)?;
+                    "it does not answer".to_owned()
+                }
+                Err(fault) => fault.to_string(),
+            };
+            if Instant::now() > deadline {
+                let (name, wait_s) = (&member.hello.name, self.wait.as_secs());
+                return Err(Fault::Connection(format!("agent {name} was lost and waited for {wait_s} s: {why}")));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(None)
     }
 
     fn frame_order(
@@ -249,7 +258,7 @@ impl<'a> Team<'a> {
         ticket: u64,
         asked: &PartsAsked<'_>,
         member: &Member,
-        keys: &exchange::Pems,
+        keys: &Pems,
     ) -> Result<FrameOrder, Fault> {
         // More parts than are ever given out: an agent may come back often, and numbers of records have 63 bits.
         const PARTS: u64 = 4096;

@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
 use tithe_model::{
     plan::Cell,
     record::{Frame, Machine, Slot},
 };
-use tithe_plugin::{product::Product, simulated::Simulated, workload::Workload};
+use tithe_plugin::{simulated::Simulated, workload::Workload};
 
 use self::local::{Hub, LocalLink};
 use super::{
@@ -51,7 +51,7 @@ fn offered(name: &str, lanes: u32) -> Offered {
 
 const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
     [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"WORKLOAD\"\n\
-    [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"slowdown\", percent = 10 }]\n";
+    [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
 
 fn plan(workload: &str) -> tithe_model::plan::Plan {
     let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
@@ -59,6 +59,15 @@ fn plan(workload: &str) -> tithe_model::plan::Plan {
     let text = EXPERIMENT.replace("WORKLOAD", workload);
     let experiment = tithe_model::parse::parse(&text, &catalogue, &|_| Err(std::io::Error::other("no file")));
     tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
+}
+
+/// Has agents end when a test does, however it does.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Runs `coordinator` on a hub with an agent for each of `agents`, by their lanes.
@@ -70,9 +79,8 @@ fn with_agents<T>(agents: &[u32], coordinator: impl FnOnce(&Hub, &AtomicBool) ->
             let offered = offered(&format!("a{number}"), *lanes);
             scope.spawn(move || agent::serve(&link, &offered, cancelled, &mut |_| {}).expect("served"));
         }
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| coordinator(&hub, &cancelled)));
-        cancelled.store(true, Ordering::SeqCst);
-        outcome.unwrap_or_else(|words| std::panic::resume_unwind(words))
+        let _ends = Ends(&cancelled);
+        coordinator(&hub, &AtomicBool::new(false))
     })
 }
 
@@ -82,24 +90,13 @@ fn frames(plan: &tithe_model::plan::Plan, team: Option<&Team<'_>>, frames: u32) 
     let described = &plan.experiment.workloads[cell.workload];
     let workload: Box<dyn Workload> =
         tithe_workloads::make(described, &plan.experiment.data, plan.experiment.measure.seed).expect("a workload");
-    let credentials = tithe_machine::credentials::Credentials::without_files(
-        tithe_machine::secret::Secret::new([]),
-        tithe_machine::secret::Secret::new([]),
-    );
+    let credentials = Credentials::without_files(Secret::random(8), Secret::random(32));
     let resolved = arms::resolve(&Simulated, &plan.experiment).expect("arms");
+    let folder = tempfile::tempdir().expect("a folder");
     let arm = |(number, resolved): (usize, &arms::Resolved<'_>)| {
         let setup = resolved.setup(plan, &cell, &credentials).expect("a set-up");
-        let launch = Simulated.launch(
-            &Default::default(),
-            &setup,
-            &tithe_machine::launch::Place { folder: std::path::PathBuf::from("/nowhere"), port: 0 },
-        );
-        let server = tithe_machine::launch::Server {
-            address: launch.address,
-            process: None,
-            paths: launch.paths,
-            folder: std::path::PathBuf::from("/nowhere"),
-        };
+        let place = folder.path().join(number.to_string());
+        let server = agent::replica::server(&Simulated, (&setup, workload.as_ref()), &place, true).expect("a server");
         StartedArm { server, data: number, setup, on: Vec::new(), off: Vec::new() }
     };
     let arms = resolved.iter().enumerate().map(arm).collect();
@@ -165,6 +162,7 @@ fn a_lost_agent_spoils_the_frame_by_its_name_and_one_that_is_back_goes_on() {
         let link = hub.link(0);
         let gone = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _ends = Ends(&gone);
             let third = |name: &'static str| {
                 let (link, gone) = (hub.link(5), &gone);
                 scope.spawn(move || agent::serve(&link, &offered(name, 1), gone, &mut |_| {}).expect("served"))
@@ -241,11 +239,11 @@ fn an_agent_does_nothing_for_a_coordinator_that_asks_for_what_it_may_not() {
 #[test]
 fn what_an_agent_is_told_is_told_to_who_watches_it() {
     let plan = plan("c");
-    let (hub, cancelled) = (Hub::default(), AtomicBool::new(false));
+    let (hub, cancelled, going) = (Hub::default(), AtomicBool::new(false), AtomicBool::new(false));
     let mut told = Vec::new();
     std::thread::scope(|scope| {
         let (link, coordinator, cancelled) = (hub.link(0), hub.link(0), &cancelled);
-        let told = &mut told;
+        let (told, _ends) = (&mut told, Ends(cancelled));
         let agent = scope.spawn(move || {
             agent::serve(&link, &offered("a", 2), cancelled, &mut |what| {
                 told.push(match what {
@@ -255,7 +253,7 @@ fn what_an_agent_is_told_is_told_to_who_watches_it() {
                 });
             })
         });
-        let team = Team::gather(&coordinator, &plan, (1, WAIT), cancelled).expect("a team");
+        let team = Team::gather(&coordinator, &plan, (1, WAIT), &going).expect("a team");
         assert_eq!(frames(&plan, Some(&team), 2).len(), 2);
         drop(team);
         while roll_call(&coordinator).expect("answers").iter().any(|seen| seen.hello.busy_with.is_some()) {}

@@ -132,6 +132,7 @@ mod tests {
             settling_ns: 1_000_000,
             stalls: Default::default(),
             arms: Vec::new(),
+            agents: Vec::new(),
             host: Default::default(),
         }
     }

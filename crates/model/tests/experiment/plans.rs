@@ -360,6 +360,7 @@ fn operations_that_outlast_their_slots_count_as_load() {
         settling_ns: 0,
         stalls: Stalls::default(),
         arms: Vec::new(),
+        agents: Vec::new(),
         host: Host::default(),
     };
     let load_ns = |wall_ns: u64| {

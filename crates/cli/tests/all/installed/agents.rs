@@ -89,7 +89,7 @@ fn experiment(budget: &str, clients: u32, workload: &str) -> String {
     format!(
         "title = \"Agents\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = {clients}\nagents = 2\n\
          [measure]\nbudget = \"{budget}\"\nprecision = \"0.001%\"\naa_arm = false\n[[workload]]\nycsb = \"{workload}\"\n\
-         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{{ use = \"slowdown\", percent = 10 }}]\n"
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{{ use = \"seal\" }}]\n"
     )
 }
 
@@ -202,7 +202,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     let Some(broker) = Broker::start() else { return };
     let bench = Bench::new("agents-refused");
     bench.file("e.toml", &experiment("60 s", 2, "c"));
-    bench.file("sqlite.toml", &experiment("60 s", 2, "c").replace("simulated", "sqlite").replace("slowdown\", percent = 10", "page-encryption\""));
+    bench.file("sqlite.toml", &experiment("60 s", 2, "c").replace("simulated", "sqlite").replace("seal", "page-encryption"));
     let (_one, _other) = (broker.agent(&bench, "a0", 1), broker.agent(&bench, "a1", 1));
     let url = broker.url();
     let doctor = || out(&bench.tithe(&["doctor", "--agents", &url]));

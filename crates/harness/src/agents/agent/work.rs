@@ -12,7 +12,7 @@ use tithe_model::plan::{Cell, Plan};
 use tithe_plugin::{product::Product, workload::Workload};
 
 use super::{
-    Enlistment, FrameOrder, read,
+    Enlistment, FrameOrder, read, replica,
     target::{self, AllowedTarget},
 };
 use crate::{
@@ -58,7 +58,7 @@ impl Work {
         let id = &plan.experiment.database;
         let product = products.iter().copied().find(|product| product.id() == id);
         let product = product.ok_or_else(|| Fault::Refused(format!("this build of tithe has no database {id}")))?;
-        if product.embedded() {
+        if product.embedded() && !product.simulated() {
             return Err(Fault::Refused(format!("{} works within its clients: agents have no part in it", product.title())));
         }
         let sandbox = Sandbox::new(&std::env::temp_dir())?;
@@ -83,10 +83,16 @@ impl Work {
             return Err(Fault::Refused(format!("{} lanes are not to be had", lanes.count)));
         }
         let credentials = credentials(self.sandbox.folder(), &keys)?;
-        let arms = self.arms(allowed, &frame.cell, arms, &credentials)?;
+        let mut arms = self.arms(allowed, &frame.cell, arms, &credentials)?;
         let workload = frame.cell.workload;
         self.make_workload(workload)?;
         let Some(workload) = self.workloads.get(&workload) else { return Err(unknown()) };
+        if self.product.simulated() {
+            for (number, arm) in arms.iter_mut().enumerate() {
+                let (of, folder) = ((&arm.setup, workload.as_ref()), self.sandbox.folder().join(format!("arm-{number}")));
+                arm.server = replica::server(self.product, of, &folder, states.is_none())?;
+            }
+        }
         let runner = CellRunner::new(self.product, workload.as_ref(), &frame.cell, cell_index, true, arms);
         let mut runner = runner.as_part(lanes);
         for (number, state) in runner.states().into_iter().enumerate() {

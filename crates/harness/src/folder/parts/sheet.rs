@@ -101,6 +101,7 @@ mod tests {
             settling_ns: 0,
             stalls: Default::default(),
             arms: vec![arm(40), arm(80)],
+            agents: Vec::new(),
             host: Default::default(),
         }
     }
