@@ -7,6 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
 
+pub mod agents;
 pub mod arms;
 pub mod catalogue;
 pub mod folder;
