@@ -80,7 +80,7 @@ pub fn locked(root: &Path) -> Vec<Locked> {
 pub fn licences(root: &Path) -> Vec<(String, String)> {
     let version = cargo(root, &["--version", "--verbose"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo says where it is");
-    let every = cfg!(all(feature = "mongodb", feature = "wiredtiger"));
+    let every = cfg!(all(feature = "agents", feature = "mongodb", feature = "wiredtiger"));
     let features = if every { "--all-features" } else { "--quiet" };
     let arguments = ["metadata", "--offline", "--locked", "--format-version=1", features, "--filter-platform", host];
     let metadata: Value = serde_json::from_str(&cargo(root, &arguments)).expect("JSON");

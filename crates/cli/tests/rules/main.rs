@@ -90,6 +90,7 @@ fn only_the_sandbox_starts_processes() {
     nowhere_but("crates/model/src", &["Command::new"], &[]);
     nowhere_but("crates/analysis/src", &["Command::new"], &[]);
     nowhere_but("crates/cli/src", &["Command::new"], &[]);
+    nowhere_but("crates/broker/src", &["Command::new"], &[]);
     nowhere_but("crates/harness/src", &["Command::new"], &[]);
     nowhere_but("crates/workloads/src", &["Command::new"], &[]);
     nowhere_but("crates/plugin/src", &["Command::new"], &[]);
@@ -101,7 +102,7 @@ fn only_the_sandbox_starts_processes() {
 /// What the harness needs of a database it asks through `Database`, such as the protocol that its servers speak.
 #[test]
 fn nobody_asks_for_a_database_by_its_name() {
-    for folder in ["model", "machine", "plugin", "workloads", "harness", "analysis", "cli"] {
+    for folder in ["model", "machine", "plugin", "workloads", "harness", "broker", "analysis", "cli"] {
         let folder = format!("crates/{folder}/src");
         for source in sources(&root().join(&folder)) {
             let named = tithe_databases::all().iter().find(|database| source.has_text(database.id()));

@@ -1,0 +1,359 @@
+//! Brokers that mean harm: each call ends with an error or with nothing in its time, and no secret is said to them.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use expect_test::expect;
+use tithe_broker::{AccessFiles, Broker};
+use tithe_harness::agents::link::{Answer, Link};
+use tithe_machine::{fault::Fault, sandbox::certificates};
+
+use crate::{LONG, connected, connected_within, private, without_port};
+
+const INFO: &str =
+    "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"max_payload\":1048576,\"headers\":true,\"nonce\":\"abc\"}\r\n";
+
+/// Time for what never ends by itself.
+const SHORT: Duration = Duration::from_secs(2);
+
+/// What every connection has said.
+type Said = Arc<Mutex<Vec<u8>>>;
+
+/// Serves each connection by `serve` in a thread of its own, as long as the test runs; the port.
+fn listening(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let serve = Arc::new(serve);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = Arc::clone(&serve);
+            thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+/// Says `greeting`, and keeps what is said to it until the other side ends; answers each time with `answer`.
+fn recording(greeting: String, answer: &'static [u8]) -> (u16, Said) {
+    let said = Said::default();
+    let keep = Arc::clone(&said);
+    let port = listening(move |mut stream| {
+        let _ = stream.write_all(greeting.as_bytes());
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = stream.read(&mut buffer) {
+            keep.lock().expect("a list").extend_from_slice(&buffer[..length]);
+            let _ = stream.write_all(answer);
+        }
+    });
+    (port, said)
+}
+
+/// Files with a password, trusting an authority of the test's own.
+fn files(folder: &tempfile::TempDir) -> AccessFiles {
+    let credentials = certificates::prepare(&folder.path().join("certificates")).expect("certificates");
+    AccessFiles {
+        password: Some(private(folder.path(), "password", "agent\nhunter2\n")),
+        authority: Some(credentials.authority),
+        ..AccessFiles::default()
+    }
+}
+
+/// No secret was said, nor anything else in the clear that comes after TLS.
+fn assert_nothing_said(said: &Said) {
+    let said = String::from_utf8_lossy(&said.lock().expect("a list")).into_owned();
+    assert!(!said.contains("hunter2") && !said.contains("CONNECT") && !said.contains("agent"), "{said}");
+}
+
+#[test]
+fn where_tls_was_asked_for_nothing_is_said_without_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = files(&folder);
+    let info = |more: &str| INFO.replace("\"nonce\"", &format!("{more},\"nonce\""));
+    let greetings = [
+        // Offers none and takes whatever comes for a good password.
+        (info("\"tls_required\":false"), &b"+OK\r\nPONG\r\n"[..]),
+        // Says that it has TLS, and answers in the clear.
+        (info("\"tls_required\":true"), b"+OK\r\nPONG\r\n"),
+        // Says that it refuses TLS.
+        (INFO.to_owned(), b"-ERR 'Unknown Protocol Operation'\r\n"),
+        ("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned(), b""),
+        ("\u{1b}[2J\0\u{ff}\u{fe}\r\n".to_owned(), b""),
+        ("INFO {\"max_payload\":-1}\r\n".to_owned(), b""),
+        ("INFO nonsense\r\n".to_owned(), b""),
+        (format!("INFO {{\"server_id\":\"{}\"}}\r\n", "x".repeat(3 << 20)), b"PONG\r\n"),
+        ("MSG tithe.go 1 5\r\nhello\r\n".to_owned(), b""),
+        ("-ERR 'hunter'\r\n".to_owned(), b""),
+        (String::new(), b""),
+    ];
+    let mut told = Vec::new();
+    for (greeting, answer) in greetings {
+        let (port, said) = recording(greeting, answer);
+        let url = format!("tls://localhost:{port}");
+        let fault = connected_within(&url, "rack7", &files, SHORT).err().expect("it is refused");
+        assert_nothing_said(&said);
+        told.push(without_port(&fault.to_string(), &url));
+    }
+    expect![[r#"
+        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
+        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
+        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
+        connection: broker tls://localhost:PORT: is this a NATS server? invalid server operation: 'HTTP/1.1 400 Bad Request\r\n'
+        connection: broker tls://localhost:PORT: is this a NATS server? invalid server operation: '\u{1b}[2J\0ÿþ\r\n'
+        connection: broker tls://localhost:PORT: is this a NATS server? invalid value: integer `-1`, expected usize at line 1 column 18
+        connection: broker tls://localhost:PORT: is this a NATS server? expected ident at line 1 column 3
+        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
+        connection: broker tls://localhost:PORT: is this a NATS server? expected INFO, got Message { sid: 1, subject: Subject { bytes: b"tithe.go" }, reply: None, payload: b"hello", headers: None, status: None, description: None, le…
+        connection: broker tls://localhost:PORT: is this a NATS server? expected INFO, got Error(Other("hunter"))
+        connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?"#]].assert_eq(&told.join("\n"));
+}
+
+/// async-nats 0.51 panics over both, in the thread of the link.
+#[test]
+fn what_the_library_does_not_survive_is_an_error_as_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = files(&folder);
+    for greeting in ["MSG tithe.go 1 18446744073709551615\r\n", "-ERR\r\n"] {
+        let (port, said) = recording(greeting.to_owned(), b"");
+        let url = format!("tls://localhost:{port}");
+        let fault = connected_within(&url, "rack7", &files, SHORT).err().expect("it is refused");
+        let words = "protocol: broker tls://localhost:PORT: it says what no NATS server says";
+        assert_eq!(without_port(&fault.to_string(), &url), words);
+        assert_nothing_said(&said);
+        let port = listening(move |stream| {
+            Fake { stream, greeting: format!("{INFO}PONG\r\n{greeting}"), harm: Harm::None }.serve()
+        });
+        let url = format!("nats://127.0.0.1:{port}");
+        let Ok(link) = connected_within(&url, "rack7", &files, SHORT) else { continue };
+        assert!(link.tell("tithe.go", b"hello").is_err());
+    }
+}
+
+#[test]
+fn a_greeting_without_end_is_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let port = listening(|mut stream| {
+        let _ = stream.write_all(b"INFO {\"server_id\":\"");
+        while stream.write_all(&[b'x'; 1 << 10]).is_ok() {
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let url = format!("tls://localhost:{port}");
+    let fault = connected_within(&url, "rack7", &files(&folder), SHORT).err().expect("it is late");
+    expect!["connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?"]
+        .assert_eq(&without_port(&fault.to_string(), &url));
+}
+
+#[test]
+fn brokers_that_are_recommended_are_not_called() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (elsewhere, said) = recording(INFO.to_owned(), b"PONG\r\n");
+    let recommending = INFO.replace("\"nonce\"", &format!("\"connect_urls\":[\"127.0.0.1:{elsewhere}\"],\"nonce\""));
+    // It ends each connection after a while.
+    let port = listening(move |stream| {
+        let _ = stream.set_read_timeout(Some(SHORT));
+        Fake { stream, greeting: recommending.clone(), harm: Harm::None }.serve();
+    });
+    let link = connected(&format!("nats://127.0.0.1:{port}"), "rack7", &files(&folder)).expect("connected");
+    let mut inbox = link.listen("tithe.go").expect("it listens");
+    let losses = (0..3).filter(|_| inbox.next(LONG).is_err()).count();
+    assert!(losses > 0, "the connection was not lost");
+    assert!(said.lock().expect("a list").is_empty());
+}
+
+/// What a broker does that otherwise works.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Harm {
+    None,
+    /// Hands each message out twice.
+    Twice,
+    /// Cuts the last byte off.
+    Cut,
+    /// Changes a byte.
+    Change,
+    /// Keeps the second part of all to itself.
+    Half,
+    /// Says nonsense in place of a message.
+    Nonsense,
+    /// Announces a message of 100 GB.
+    Huge,
+    /// Refuses what nobody asked for, with words that are no words.
+    Complaints,
+    /// Has the answer sent elsewhere.
+    Elsewhere,
+}
+
+/// One connection to a broker of the test's own, which knows as much of the protocol as a link needs.
+struct Fake {
+    stream: TcpStream,
+    greeting: String,
+    harm: Harm,
+}
+
+impl Fake {
+    fn serve(mut self) {
+        let _ = self.stream.write_all(self.greeting.clone().as_bytes());
+        let mut reader = BufReader::new(self.stream.try_clone().expect("a socket"));
+        let (mut listening, mut parts) = (Vec::<(String, String)>::new(), 0);
+        while let Some(line) = next_line(&mut reader) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["PING"] => self.say(b"PONG\r\n"),
+                ["SUB", subject, sid] => listening.push((subject.to_owned(), sid.to_owned())),
+                ["UNSUB", sid, ..] => listening.retain(|(_, own)| own != sid),
+                ["PUB", subject, ref reply @ .., length] => {
+                    let mut payload = vec![0; length.parse::<usize>().expect("a length") + 2];
+                    reader.read_exact(&mut payload).expect("a message");
+                    payload.truncate(payload.len() - 2);
+                    parts += usize::from(!subject.starts_with("tithe.inbox."));
+                    self.hand_out(&listening, subject, reply.first().copied(), payload, parts);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    fn hand_out(
+        &mut self,
+        listening: &[(String, String)],
+        subject: &str,
+        reply: Option<&str>,
+        mut payload: Vec<u8>,
+        parts: usize,
+    ) {
+        let to: Vec<&str> =
+            listening.iter().filter(|(own, _)| matches(own, subject)).map(|(_, sid)| sid.as_str()).collect();
+        let home = listening.first().map_or("", |(_, sid)| sid.as_str());
+        if let (true, Some(reply)) = (to.is_empty(), reply) {
+            self.say(format!("HMSG {reply} {home} 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").as_bytes());
+        }
+        let (harm, is_inbox) =
+            (if payload.len() < 70 { Harm::None } else { self.harm }, subject.starts_with("tithe.inbox."));
+        let mut reply = reply.map(|reply| format!("{reply} ")).unwrap_or_default();
+        match harm {
+            Harm::Cut => payload.truncate(payload.len() - 1),
+            Harm::Change => *payload.last_mut().expect("a byte") ^= 1,
+            Harm::Half if parts == 2 && !is_inbox => return,
+            Harm::Nonsense => return self.say(&[0xff; 3000].iter().chain(b"\r\n").copied().collect::<Vec<u8>>()),
+            Harm::Huge => return self.say(format!("MSG {subject} {home} 100000000000\r\nx").as_bytes()),
+            Harm::Complaints => self.say(b"-ERR 'Permissions Violation for Publish to \"'\r\n-ERR ''\r\n-ERR\t\r\n"),
+            Harm::Elsewhere => reply = "tithe.go ".to_owned(),
+            _ => {}
+        }
+        for sid in to {
+            for _ in 0..if harm == Harm::Twice { 2 } else { 1 } {
+                self.say(format!("MSG {subject} {sid} {reply}{}\r\n", payload.len()).as_bytes());
+                self.say(&payload);
+                self.say(b"\r\n");
+            }
+        }
+    }
+}
+
+fn next_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|length| *length > 0).map(|_| line)
+}
+
+/// True where `subject` is one of `own`, a subject with wildcards.
+fn matches(own: &str, subject: &str) -> bool {
+    let (own, subject): (Vec<&str>, Vec<&str>) = (own.split('.').collect(), subject.split('.').collect());
+    let is_same = |(own, part): (&&str, &&str)| *own == "*" || own == part;
+    own.len() == subject.len() && own.iter().zip(&subject).all(is_same)
+}
+
+/// A link to a fake broker that does `harm`.
+fn linked(harm: Harm) -> Broker {
+    let folder = tempfile::tempdir().expect("a folder");
+    let port = listening(move |stream| Fake { stream, greeting: INFO.to_owned(), harm }.serve());
+    connected_within(&format!("nats://127.0.0.1:{port}"), "rack7", &files(&folder), SHORT).expect("connected")
+}
+
+/// What a listener hears of two messages, the second in several parts, and what a question then comes to.
+fn heard(harm: Harm) -> String {
+    let link = linked(harm);
+    let mut inbox = link.listen("tithe.go").expect("it listens");
+    let told = [&b"short"[..], &[1; 3_000_000]].map(|message| match link.tell("tithe.go", message) {
+        Ok(()) => "told",
+        Err(_) => "failed",
+    });
+    let mut said = vec![format!("{harm:?}: {}, {}", told[0], told[1])];
+    while let Some(next) = inbox.next(Duration::from_millis(500)).transpose() {
+        match next {
+            Ok(letter) => said.push(format!("  {} bytes", letter.body.len())),
+            Err(Fault::Connection(_)) => said.push("  lost".to_owned()),
+            Err(fault) => said.push(format!("  {fault}")),
+        }
+        if said.len() > 12 {
+            break;
+        }
+    }
+    said.push(match link.ask("tithe.nobody", b"?", Duration::from_millis(500)) {
+        Ok(Answer::Said(_)) => "  an answer of nobody".to_owned(),
+        Ok(answer) => format!("  {answer:?}"),
+        Err(_) => "  no link".to_owned(),
+    });
+    said.join("\n")
+}
+
+#[test]
+fn what_was_torn_doubled_or_changed_is_told_and_not_handed_over() {
+    let harms = [Harm::None, Harm::Twice, Harm::Cut, Harm::Change, Harm::Half, Harm::Complaints, Harm::Elsewhere];
+    expect![[r#"
+        None: told, told
+          5 bytes
+          3000000 bytes
+          Nobody
+        Twice: told, told
+          5 bytes
+          protocol: a message came a second time
+          protocol: a part of a message came a second time
+          protocol: a part of a message came a second time
+          3000000 bytes
+          protocol: a message came a second time
+          Nobody
+        Cut: told, told
+          protocol: what came is no part of a message of Tithe's
+          protocol: what came is no part of a message of Tithe's
+          protocol: what came is no part of a message of Tithe's
+          protocol: what came is no part of a message of Tithe's
+          Nobody
+        Change: told, told
+          protocol: a message is not what its sender sent: its SHA-256 differs
+          protocol: a message is not what its sender sent: its SHA-256 differs
+          Nobody
+        Half: told, told
+          5 bytes
+          Nobody
+        Complaints: told, told
+          5 bytes
+          3000000 bytes
+          Nobody
+        Elsewhere: told, told
+          protocol: a message wants its answer at tithe.go, which is no inbox
+          protocol: a message wants its answer at tithe.go, which is no inbox
+          protocol: a message wants its answer at tithe.go, which is no inbox
+          protocol: a message wants its answer at tithe.go, which is no inbox
+          Nobody"#]]
+    .assert_eq(&harms.map(heard).join("\n"));
+}
+
+#[test]
+fn nonsense_in_place_of_messages_fails_calls_and_nothing_else() {
+    for harm in [Harm::Nonsense, Harm::Huge] {
+        let link = linked(harm);
+        let mut inbox = link.listen("tithe.go").expect("it listens");
+        assert!(link.tell("tithe.go", b"hello").is_err(), "{harm:?}");
+        let letter = inbox.next(Duration::from_millis(200));
+        assert!(!matches!(letter, Ok(Some(_))), "{harm:?}");
+        assert!(!matches!(link.ask("tithe.go", b"hello", SHORT), Ok(Answer::Said(_))), "{harm:?}");
+    }
+}

@@ -1,0 +1,377 @@
+//! Against `nats-server`.
+
+use std::{thread, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use expect_test::expect;
+use nkeys::KeyPair;
+use serde_json::json;
+use tithe_broker::{AccessFiles, Broker};
+use tithe_harness::agents::link::{Answer, Inbox, Letter, Link};
+use tithe_machine::fault::Fault;
+
+use crate::{LONG, connected, connected_within, eventually, private, refused, server::Server, without_port};
+
+/// What a broker needs to speak TLS.
+const TLS: &str = "tls { cert_file: \"CERTIFICATE\", key_file: \"KEY\" }\n";
+
+/// A server without accounts, and a link to it for whoever.
+fn open(configuration: &str) -> Option<(Server, Broker)> {
+    let server = Server::start(configuration)?;
+    let link = connected(&server.tls(), "coordinator", &server.trusting()).expect("connected");
+    Some((server, link))
+}
+
+/// The next letter, which comes.
+fn next(inbox: &mut Box<dyn Inbox>) -> Letter {
+    inbox.next(LONG).expect("connected").expect("a letter")
+}
+
+/// Answers each question at `subject` with what `answer` makes of it, as long as the thread runs.
+fn answering(link: Broker, subject: &str, answer: fn(&[u8]) -> Vec<u8>) -> thread::JoinHandle<()> {
+    let mut inbox = link.listen(subject).expect("it listens");
+    thread::spawn(move || {
+        while let Ok(letter) = inbox.next(Duration::from_secs(3600)) {
+            let letter = letter.expect("a letter");
+            if letter.body == b"end" {
+                return;
+            }
+            let reply = letter.reply_to.expect("a question");
+            link.tell(&reply, &answer(&letter.body)).expect("answered");
+        }
+    })
+}
+
+#[test]
+fn what_is_told_is_heard_by_all_in_its_order_and_by_nobody_else() {
+    let Some((server, link)) = open(TLS) else { return };
+    let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
+    let mut one = agent.listen("tithe.go.1").expect("it listens");
+    let mut all = agent.listen("tithe.go.*").expect("it listens");
+    link.tell("tithe.go.1", b"first").expect("told");
+    link.tell("tithe.go.2", b"").expect("told");
+    link.tell("tithe.nobody", b"lost").expect("told");
+    let letter = next(&mut one);
+    assert_eq!((letter.body.as_slice(), letter.reply_to), (&b"first"[..], None));
+    assert_eq!([next(&mut all).body, next(&mut all).body], [b"first".to_vec(), b"".to_vec()]);
+    assert!(matches!(one.next(Duration::from_millis(50)), Ok(None)));
+    drop(agent);
+    expect!["connection: broker tls://localhost:PORT: the link to it has ended"]
+        .assert_eq(&without_port(&all.next(LONG).err().expect("closed").to_string(), &server.tls()));
+}
+
+#[test]
+fn questions_are_answered_or_it_is_said_that_nobody_listens() {
+    let Some((server, link)) = open(TLS) else { return };
+    let agents: Vec<_> = ["a", "b", "c"]
+        .map(|name| connected(&server.tls(), name, &server.trusting()).expect("connected"))
+        .into_iter()
+        .map(|agent| answering(agent, "tithe.ask", |question| [question, b"!"].concat()))
+        .collect();
+    assert_eq!(link.ask("tithe.ask", b"you", LONG), Ok(Answer::Said(b"you!".to_vec())));
+    let mut answers = link.ask_all("tithe.ask", b"all", Duration::from_secs(2)).expect("answers");
+    answers.sort();
+    assert_eq!(answers, vec![b"all!".to_vec(); 3]);
+    assert_eq!(link.ask("tithe.nobody", b"?", LONG), Ok(Answer::Nobody));
+    assert_eq!(link.ask_all("tithe.nobody", b"?", LONG), Ok(Vec::new()));
+    let _deaf = link.listen("tithe.deaf").expect("it listens");
+    assert_eq!(link.ask("tithe.deaf", b"?", Duration::from_millis(50)), Ok(Answer::Silence));
+    link.tell("tithe.ask", b"end").expect("told");
+    agents.into_iter().for_each(|agent| agent.join().expect("it ended well"));
+}
+
+#[test]
+fn long_messages_arrive_whole_both_ways() {
+    let Some((server, link)) = open(TLS) else { return };
+    let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
+    let answering = answering(agent, "tithe.rows", |question| question.iter().rev().copied().collect());
+    let message: Vec<u8> = (0..10_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let answer = link.ask("tithe.rows", &message, LONG);
+    let Ok(Answer::Said(answer)) = answer else { panic!("no answer") };
+    assert!(answer.iter().rev().eq(message.iter()), "the answer is another one");
+    link.tell("tithe.rows", b"end").expect("told");
+    answering.join().expect("it ended well");
+}
+
+#[test]
+fn a_broker_of_short_messages_gets_more_parts_and_one_of_too_short_ones_is_refused() {
+    let Some((_server, link)) = open(&format!("{TLS}max_payload: 2000\n")) else { return };
+    let mut inbox = link.listen("tithe.rows").expect("it listens");
+    link.tell("tithe.rows", &[7; 100_000]).expect("told");
+    assert_eq!(next(&mut inbox).body, [7; 100_000]);
+    let Some((server, link)) = open(&format!("{TLS}max_payload: 1000\n")) else { return };
+    expect!["refused: broker tls://localhost:PORT: carries no message longer than 1000 bytes: max_payload must be 1100 or more"]
+        .assert_eq(&without_port(&link.tell("tithe.rows", b"x").unwrap_err().to_string(), &server.tls()));
+}
+
+#[test]
+fn clocks_are_read_on_both_sides_of_an_exchange() {
+    let Some((server, link)) = open(TLS) else { return };
+    let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
+    let telling = agent.tell_time("tithe.clock.rack7").expect("it tells");
+    for _ in 0..16 {
+        let exchange = link.ask_time("tithe.clock.rack7", LONG).expect("connected").expect("an exchange");
+        // It is one clock on both sides.
+        let readings = [exchange.asked_ns, exchange.arrived_ns, exchange.answered_ns, exchange.heard_ns];
+        assert!(readings.is_sorted() && readings[0] > 0, "{readings:?}");
+    }
+    assert_eq!(link.ask_time("tithe.clock.nobody", LONG), Ok(None));
+    let _deaf = link.listen("tithe.clock.deaf").expect("it listens");
+    assert_eq!(link.ask_time("tithe.clock.deaf", Duration::from_millis(50)), Ok(None));
+    drop(telling);
+    eventually("that it tells no more", || link.ask_time("tithe.clock.rack7", LONG) == Ok(None));
+}
+
+#[test]
+fn certificates_are_held_against_authority_and_name() {
+    let Some(server) = Server::start(TLS) else { return };
+    let untrusted =
+        AccessFiles { authority: Some(server.credentials.untrusted_authority.clone()), ..AccessFiles::default() };
+    let said = [
+        refused(&server.tls(), &untrusted),
+        // The system's authorities have not signed it.
+        refused(&server.tls(), &AccessFiles::default()),
+        // A name of 127.0.0.1 that the certificate does not bear.
+        refused(&server.url("tls", "0x7f000001"), &server.trusting()),
+        refused(&server.url("tls", "nowhere.invalid"), &server.trusting()),
+    ];
+    expect![[r#"
+        refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself
+        refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself
+        refused: broker tls://0x7f000001:PORT: TLS: the server's certificate is not for `0x7f000001`, by which it is called here, but for `localhost`, `127.0.0.1`, `0::1`, `127.0.0.2`, `127.0.0.3`, `127.0.0.4`, `127.0.0.11`, `127.0.0.12`, `127.0.0.13`, `127.0.0.14`: call it by a name that its certificate bears, or give it one for this name
+        connection: broker tls://nowhere.invalid:PORT: its name has no address here: failed to lookup address information: Name or service not known"#]].assert_eq(&said.join("\n"));
+    assert!(connected(&server.url("tls", "127.0.0.1"), "rack7", &server.trusting()).is_ok());
+}
+
+#[test]
+fn a_broker_without_tls_is_told_nothing_where_tls_was_asked_for() {
+    let Some(server) = Server::start("authorization { user: agent, password: hunter2 }\ntrace: true\n") else { return };
+    let password = Some(private(server.folder.path(), "password", "agent\nhunter2\n"));
+    let files = AccessFiles { password, ..server.trusting() };
+    expect!["refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)"]
+        .assert_eq(&refused(&server.tls(), &files));
+    assert!(!server.log().contains("CONNECT"), "{}", server.log());
+    // On this machine it may be called so.
+    let link = connected(&server.url("nats", "127.0.0.1"), "rack7", &files).expect("connected");
+    assert_eq!(link.ask("tithe.nobody", b"?", LONG), Ok(Answer::Nobody));
+    assert!(server.log().contains("CONNECT"));
+}
+
+#[test]
+fn a_client_s_certificate_is_shown_where_it_is_asked_for() {
+    let mutual = "tls { cert_file: \"CERTIFICATE\", key_file: \"KEY\", ca_file: \"AUTHORITY\", verify: true }\n";
+    let Some(server) = Server::start(mutual) else { return };
+    let identity = Some((server.credentials.client_certificate.clone(), server.credentials.client_key.clone()));
+    assert!(connected(&server.tls(), "rack7", &AccessFiles { identity, ..server.trusting() }).is_ok());
+    let said = refused(&server.tls(), &server.trusting());
+    // The server says so and closes; where it was told more meanwhile, the kernel may say only the latter.
+    assert!(said.contains("it asks for a client's certificate") || said.contains("reset"), "{said}");
+}
+
+/// Two accounts: one that may do everything below `tithe.`, one that may do what an agent must.
+fn accounts(agent: &str) -> String {
+    format!(
+        "{TLS}authorization {{ users = [
+           {{ user: coordinator, password: hunter2, permissions: {{ publish: \"tithe.>\", subscribe: \"tithe.>\" }} }}
+           {{ {agent}, permissions: {{
+               publish: [\"tithe.run.*\", \"tithe.clock.run.*\", \"tithe.inbox.coordinator.>\", \"tithe.inbox.rack7.>\"],
+               subscribe: [\"tithe.roll-call\", \"tithe.agent.rack7.*\", \"tithe.clock.rack7.*\", \"tithe.inbox.rack7.>\"] }} }}
+         ] }}\n"
+    )
+}
+
+#[test]
+fn rights_that_are_missing_are_errors_of_the_calls_that_need_them() {
+    let Some(server) = Server::start(&accounts("user: agent, password: hunter3")) else { return };
+    let password = |name: &str, text: &str| Some(private(server.folder.path(), name, text));
+    let coordinator = AccessFiles { password: password("coordinator", "coordinator\nhunter2"), ..server.trusting() };
+    let agent = AccessFiles { password: password("agent", "agent\nhunter3"), ..server.trusting() };
+    let coordinator = connected(&server.tls(), "coordinator", &coordinator).expect("connected");
+    let mut reports = coordinator.listen("tithe.run.4").expect("it listens");
+    // It has no right to another's inbox.
+    let said =
+        without_port(&connected(&server.tls(), "rack8", &agent).err().expect("refused").to_string(), &server.tls());
+    expect!["refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.inbox.rack8.ID.*: its permissions are in the broker's configuration"]
+        .assert_eq(&without_id(&said, "tithe.inbox.rack8."));
+    let agent = connected(&server.tls(), "rack7", &agent).expect("connected");
+    let said = [
+        agent.tell("tithe.agent.rack8.1", b"x").unwrap_err(),
+        agent.ask("tithe.agent.rack8.1", b"x", LONG).unwrap_err(),
+        agent.ask_all("tithe.go", &[0; 3_000_000], LONG).unwrap_err(),
+        agent.ask_time("tithe.go", LONG).unwrap_err(),
+        agent.listen("tithe.>").err().expect("refused"),
+        agent.tell_time("tithe.clock.rack8.1").err().expect("refused"),
+    ]
+    .map(|fault| without_port(&fault.to_string(), &server.tls()));
+    expect![[r#"
+        refused: broker tls://localhost:PORT: this account has no right to publish tithe.agent.rack8.1: its permissions are in the broker's configuration
+        refused: broker tls://localhost:PORT: this account has no right to publish tithe.agent.rack8.1: its permissions are in the broker's configuration
+        refused: broker tls://localhost:PORT: this account has no right to publish tithe.go: its permissions are in the broker's configuration
+        refused: broker tls://localhost:PORT: this account has no right to publish tithe.go: its permissions are in the broker's configuration
+        refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.>: its permissions are in the broker's configuration
+        refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.clock.rack8.1: its permissions are in the broker's configuration"#]].assert_eq(&said.join("\n"));
+    // What it may do it still can, asked by the coordinator and answering it.
+    let mut told = agent.listen("tithe.agent.rack7.1").expect("it listens");
+    coordinator.tell("tithe.agent.rack7.1", b"plan").expect("told");
+    assert_eq!(next(&mut told).body, b"plan");
+    let _telling = agent.tell_time("tithe.clock.rack7.1").expect("it tells");
+    assert!(coordinator.ask_time("tithe.clock.rack7.1", LONG).expect("connected").is_some());
+    let _telling = coordinator.tell_time("tithe.clock.run.4").expect("it tells");
+    assert!(agent.ask_time("tithe.clock.run.4", LONG).expect("connected").is_some());
+    agent.tell("tithe.run.4", b"here").expect("told");
+    assert_eq!(next(&mut reports).body, b"here");
+}
+
+/// `words` with ID in place of what was drawn for a connection, behind `prefix`.
+fn without_id(words: &str, prefix: &str) -> String {
+    let (before, rest) = words.split_once(prefix).expect("an inbox");
+    format!("{before}{prefix}ID{}", &rest[32..])
+}
+
+#[test]
+fn a_user_with_a_password_is_let_in_and_with_another_is_not() {
+    let Some(server) = Server::start(&accounts("user: agent, password: hunter3")) else { return };
+    let with = |name: &str, text: &str| AccessFiles {
+        password: Some(private(server.folder.path(), name, text)),
+        ..server.trusting()
+    };
+    assert!(connected(&server.tls(), "rack7", &with("right", "agent\nhunter3\n")).is_ok());
+    let said = [
+        refused(&server.tls(), &with("wrong", "agent\nhunter4\n")),
+        refused(&server.tls(), &with("other", "nobody\nhunter3\n")),
+        refused(&server.tls(), &server.trusting()),
+    ];
+    expect![[r#"
+        refused: broker tls://localhost:PORT: nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its configuration
+        refused: broker tls://localhost:PORT: nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its configuration
+        refused: broker tls://localhost:PORT: nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its configuration"#]].assert_eq(&said.join("\n"));
+}
+
+#[test]
+fn an_nkey_is_let_in_and_another_is_not() {
+    let key = KeyPair::new_user();
+    let Some(server) = Server::start(&accounts(&format!("nkey: {}", key.public_key()))) else { return };
+    let with = |name: &str, key: &KeyPair| {
+        let nkey = Some(private(server.folder.path(), name, &(key.seed().expect("a seed") + "\n")));
+        AccessFiles { nkey, ..server.trusting() }
+    };
+    let agent = connected(&server.tls(), "rack7", &with("agent.nk", &key)).expect("connected");
+    agent.tell("tithe.run.4", b"here").expect("told");
+    let said = refused(&server.tls(), &with("other.nk", &KeyPair::new_user()));
+    assert!(said.contains("Authorization Violation"), "{said}");
+    // The seed stays here.
+    assert!(!server.log().contains(&key.seed().expect("a seed")));
+}
+
+/// The JWT that says `claims` of `subject`, signed by `issuer`.
+fn jwt(issuer: &KeyPair, subject: &KeyPair, name: &str, nats: &serde_json::Value) -> String {
+    let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" });
+    let claims = json!({ "jti": name, "iat": 1_700_000_000, "iss": issuer.public_key(), "name": name, "sub": subject.public_key(), "nats": nats });
+    let text = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
+    let signature = issuer.sign(text.as_bytes()).expect("it signs");
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+#[test]
+fn a_file_of_credentials_is_let_in() {
+    let (operator, account, user) = (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_user());
+    let unlimited = json!({ "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1, "leaf": -1 });
+    let operator_jwt = jwt(&operator, &operator, "operator", &json!({ "type": "operator", "version": 2 }));
+    let account_jwt =
+        jwt(&operator, &account, "tithe", &json!({ "limits": unlimited, "type": "account", "version": 2 }));
+    let user_claims =
+        json!({ "pub": {}, "sub": {}, "subs": -1, "data": -1, "payload": -1, "type": "user", "version": 2 });
+    let user_jwt = jwt(&account, &user, "agent", &user_claims);
+    let configuration = format!(
+        "{TLS}operator: {operator_jwt}\nresolver: MEMORY\nresolver_preload: {{ {}: {account_jwt} }}\n",
+        account.public_key()
+    );
+    let Some(server) = Server::start(&configuration) else { return };
+    let text = format!(
+        "-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n\
+         -----BEGIN USER NKEY SEED-----\n{}\n------END USER NKEY SEED------\n",
+        user.seed().expect("a seed")
+    );
+    let credentials = Some(private(server.folder.path(), "agent.creds", &text));
+    let agent =
+        connected(&server.tls(), "rack7", &AccessFiles { credentials, ..server.trusting() }).expect("connected");
+    assert_eq!(agent.ask("tithe.nobody", b"?", LONG), Ok(Answer::Nobody));
+}
+
+#[test]
+fn a_broker_that_is_not_there_is_named() {
+    let Some(mut server) = Server::start(TLS) else { return };
+    server.kill();
+    expect![
+        "connection: broker tls://localhost:PORT: nothing listens there: is nats-server running, and is this its port?"
+    ]
+    .assert_eq(&refused(&server.tls(), &server.trusting()));
+}
+
+#[test]
+fn a_broker_that_is_killed_fails_what_is_under_way_and_is_used_again_when_it_is_back() {
+    let Some((mut server, link)) = open(TLS) else { return };
+    let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
+    let mut inbox = agent.listen("tithe.go").expect("it listens");
+    let telling = agent.tell_time("tithe.clock").expect("it tells");
+    let _deaf = agent.listen("tithe.deaf").expect("it listens");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| link.ask("tithe.deaf", b"?", Duration::from_secs(600)));
+        thread::sleep(Duration::from_millis(300));
+        server.kill();
+        let fault = waiting.join().expect("it ends").unwrap_err();
+        assert!(matches!(fault, Fault::Connection(_)), "{fault}");
+    });
+    let lost = "broker tls://localhost:PORT: it was lost, and is being connected to again";
+    let is_loss = |fault: Fault| without_port(&fault.to_string(), &server.tls()).contains(lost);
+    assert!(is_loss(inbox.next(LONG).err().expect("lost")));
+    assert!(is_loss(inbox.next(Duration::ZERO).err().expect("still lost")));
+    assert!(is_loss(link.tell("tithe.go", b"lost").unwrap_err()));
+    assert!(is_loss(link.ask_time("tithe.clock", LONG).unwrap_err()));
+    assert!(is_loss(link.listen("tithe.other").err().expect("lost")));
+    server.run();
+    eventually("that both are connected again", || {
+        link.tell("tithe.go", b"here").is_ok()
+            && inbox
+                .next(Duration::from_secs(1))
+                .is_ok_and(|letter| letter.is_some_and(|letter| letter.body == b"here"))
+    });
+    assert!(link.ask_time("tithe.clock", LONG).expect("connected").is_some());
+    drop(telling);
+}
+
+#[test]
+fn a_broker_that_hangs_is_late_and_not_for_ever() {
+    let Some((server, link)) = open(TLS) else { return };
+    let quick =
+        connected_within(&server.tls(), "quick", &server.trusting(), Duration::from_secs(2)).expect("connected");
+    let paused = Paused::of(&server);
+    let late = [
+        quick.tell("tithe.go", b"x").unwrap_err(),
+        quick.listen("tithe.go").err().expect("late"),
+        connected_within(&server.tls(), "new", &server.trusting(), Duration::from_secs(1)).err().expect("late"),
+    ];
+    assert!(late.iter().all(|fault| fault.to_string().contains("it does not answer in time")), "{late:?}");
+    assert_eq!(link.ask("tithe.go", b"x", Duration::from_millis(100)), Ok(Answer::Silence));
+    drop(paused);
+    assert_eq!(link.ask("tithe.nobody", b"x", LONG), Ok(Answer::Nobody));
+}
+
+/// A server that is stopped (SIGSTOP), and continued when dropped.
+struct Paused(i32);
+
+impl Paused {
+    fn of(server: &Server) -> Self {
+        let process = server.process() as i32;
+        // SAFETY: the process is the test's own child and has not been waited for.
+        unsafe { libc::kill(process, libc::SIGSTOP) };
+        Self(process)
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::kill(self.0, libc::SIGCONT) };
+    }
+}
