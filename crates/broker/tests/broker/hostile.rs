@@ -13,7 +13,7 @@ use tithe_broker::{AccessFiles, Broker};
 use tithe_harness::agents::link::{Answer, Link};
 use tithe_machine::{fault::Fault, sandbox::certificates};
 
-use crate::{LONG, connected, connected_within, private, without_port};
+use crate::{LONG, connected, connected_within, eventually, private, refused, without_port};
 
 const INFO: &str =
     "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"max_payload\":1048576,\"headers\":true,\"nonce\":\"abc\"}\r\n";
@@ -26,7 +26,11 @@ type Said = Arc<Mutex<Vec<u8>>>;
 
 /// Serves each connection by `serve` in a thread of its own, as long as the test runs; the port.
 fn listening(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listening_at(0, serve)
+}
+
+fn listening_at(port: u16, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let serve = Arc::new(serve);
     thread::spawn(move || {
@@ -40,9 +44,13 @@ fn listening(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
 
 /// Says `greeting`, and keeps what is said to it until the other side ends; answers each time with `answer`.
 fn recording(greeting: String, answer: &'static [u8]) -> (u16, Said) {
+    recording_at(0, greeting, answer)
+}
+
+fn recording_at(port: u16, greeting: String, answer: &'static [u8]) -> (u16, Said) {
     let said = Said::default();
     let keep = Arc::clone(&said);
-    let port = listening(move |mut stream| {
+    let port = listening_at(port, move |mut stream| {
         let _ = stream.write_all(greeting.as_bytes());
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = stream.read(&mut buffer) {
@@ -110,6 +118,19 @@ fn where_tls_was_asked_for_nothing_is_said_without_it() {
         connection: broker tls://localhost:PORT: is this a NATS server? expected INFO, got Message { sid: 1, subject: Subject { bytes: b"tithe.go" }, reply: None, payload: b"hello", headers: None, status: None, description: None, le…
         connection: broker tls://localhost:PORT: is this a NATS server? expected INFO, got Error(Other("hunter"))
         connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?"#]].assert_eq(&told.join("\n"));
+}
+
+/// Something takes the place of the broker that was there, and offers no TLS.
+pub fn takes_the_place_of_a_broker(port: u16, is_over: impl FnOnce()) {
+    let (_, said) = recording_at(port, INFO.to_owned(), b"+OK\r\nPONG\r\n");
+    eventually("that it is called", || !said.lock().expect("a list").is_empty());
+    is_over();
+    assert_nothing_said(&said);
+}
+
+#[test]
+fn off_this_machine_nothing_is_called_without_tls() {
+    expect!["refused: nats://192.0.2.1:PORT leads to 192.0.2.1, off this machine, and everybody on the way could read along: give the broker a certificate and call it tls://192.0.2.1:PORT"].assert_eq(&refused("nats://192.0.2.1:4222", &AccessFiles::default()));
 }
 
 /// async-nats 0.51 panics over both, in the thread of the link.

@@ -1,6 +1,6 @@
 //! Against `nats-server`.
 
-use std::{thread, time::Duration};
+use std::{fs, path::Path, thread, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use expect_test::expect;
@@ -10,7 +10,10 @@ use tithe_broker::{AccessFiles, Broker};
 use tithe_harness::agents::link::{Answer, Inbox, Letter, Link};
 use tithe_machine::fault::Fault;
 
-use crate::{LONG, connected, connected_within, eventually, private, refused, server::Server, without_port};
+use crate::{
+    LONG, connected, connected_within, eventually, hostile::takes_the_place_of_a_broker, private, refused,
+    server::Server, without_port,
+};
 
 /// What a broker needs to speak TLS.
 const TLS: &str = "tls { cert_file: \"CERTIFICATE\", key_file: \"KEY\" }\n";
@@ -338,6 +341,60 @@ fn a_broker_that_is_killed_fails_what_is_under_way_and_is_used_again_when_it_is_
     });
     assert!(link.ask_time("tithe.clock", LONG).expect("connected").is_some());
     drop(telling);
+}
+
+#[test]
+fn a_broker_that_comes_back_without_tls_is_told_nothing() {
+    let Some(mut server) = Server::start(&accounts("user: agent, password: hunter2")) else { return };
+    let password = Some(private(server.folder.path(), "password", "agent\nhunter2"));
+    let link = connected(&server.tls(), "rack7", &AccessFiles { password, ..server.trusting() }).expect("connected");
+    server.kill();
+    takes_the_place_of_a_broker(server.port(), || {
+        let fault = link.tell("tithe.run.4", b"agent").unwrap_err();
+        assert!(matches!(fault, Fault::Connection(_)), "{fault}");
+    });
+}
+
+/// The configuration in docs/agents.md, with the public keys of a coordinator and of the agent `rack7`.
+fn documented(coordinator: &KeyPair, agent: &KeyPair) -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let blocks = page.split("```").map(str::trim_start);
+    let block = blocks.filter(|block| block.starts_with("listen:")).collect::<String>();
+    block
+        .replace("listen: \"0.0.0.0:4222\"", "")
+        .replace("/etc/tithe/broker.pem", "CERTIFICATE")
+        .replace("/etc/tithe/broker.key", "KEY")
+        .replace("UCOORDINATOR…", &coordinator.public_key())
+        .replace("URACK7…", &agent.public_key())
+}
+
+#[test]
+fn the_configuration_in_the_docs_gives_agents_what_they_need_and_no_more() {
+    let (key, other) = (KeyPair::new_user(), KeyPair::new_user());
+    let Some(server) = Server::start(&documented(&key, &other)) else { return };
+    let with = |name: &str, key: &KeyPair| {
+        let nkey = Some(private(server.folder.path(), name, &key.seed().expect("a seed")));
+        connected(&server.tls(), name, &AccessFiles { nkey, ..server.trusting() }).expect("connected")
+    };
+    let (coordinator, agent) = (with("coordinator", &key), with("rack7", &other));
+    let agent_is_asked = ["tithe.roll-call", "tithe.agent.rack7.0f"];
+    let answering = agent_is_asked.map(|subject| answering(with("rack7", &other), subject, |_| b"here".to_vec()));
+    for subject in agent_is_asked {
+        assert_eq!(coordinator.ask(subject, b"who?", LONG), Ok(Answer::Said(b"here".to_vec())), "{subject}");
+        coordinator.tell(subject, b"end").expect("told");
+        assert!(agent.tell(subject, b"false orders").is_err(), "{subject}");
+    }
+    answering.into_iter().for_each(|answering| answering.join().expect("it ended well"));
+    let mut reports = coordinator.listen("tithe.run.0f").expect("it listens");
+    agent.tell("tithe.run.0f", b"rows").expect("told");
+    assert_eq!(next(&mut reports).body, b"rows");
+    let _times = (agent.tell_time("tithe.clock.rack7.0f"), coordinator.tell_time("tithe.clock.run.0f"));
+    assert!(coordinator.ask_time("tithe.clock.rack7.0f", LONG).expect("connected").is_some());
+    assert!(agent.ask_time("tithe.clock.run.0f", LONG).expect("connected").is_some());
+    for subject in ["tithe.>", "tithe.run.0f", "tithe.agent.rack8.0f", "tithe.inbox.coordinator.>"] {
+        assert!(agent.listen(subject).is_err(), "{subject}");
+    }
 }
 
 #[test]

@@ -85,6 +85,11 @@ impl Server {
         }
     }
 
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Its process.
     pub fn process(&self) -> u32 {
         self.process.as_ref().map(Child::id).expect("it runs")
