@@ -24,6 +24,7 @@ mod installed {
     mod attached_refused;
     mod data_sets;
     mod given;
+    mod hosts;
     mod inspect;
     mod paused;
     mod postgres;
