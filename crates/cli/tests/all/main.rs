@@ -26,6 +26,7 @@ mod installed {
     mod given;
     mod hosts;
     mod inspect;
+    mod listen;
     mod paused;
     mod postgres;
     mod printed;
