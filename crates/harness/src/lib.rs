@@ -7,6 +7,10 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
 
+/// Load from several machines in one experiment.
+pub mod agents {
+    pub mod server_watch;
+}
 pub mod arms;
 pub mod catalogue;
 pub mod folder;
